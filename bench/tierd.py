@@ -94,7 +94,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
         at = daemon(Path(folder), counters, changelogs, clock, learned=chosen.learned)
         cases = tierd_load.cases(chosen.cases, jobs)
-        at._cases.update((case.finding.key, case) for case in cases)
+        for case in cases:
+            at._store.add(case)
         collect_garbage_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)

@@ -19,6 +19,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.nid import nid_bytes
 from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
 from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import JobCounters, Reading
@@ -235,4 +236,4 @@ def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
 def keep_open(made: Sequence[Remediation], now: float) -> None:
     """None of them is ever old enough to be judged."""
     for case in made:
-        case.begun_at, case.acted_at, case.judged = now - BEGUN_SECONDS, now - SINCE_SECONDS, False
+        case.begun_at, case.acted_at, case.state = now - BEGUN_SECONDS, now - SINCE_SECONDS, State.JUDGING

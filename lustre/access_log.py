@@ -1,13 +1,13 @@
 """OST access logs: who read and wrote which bytes of which file, from ``/dev/lustre-access-log`` on an OSS.
 
-An entry is 64 little-endian bytes: the FID of the file (not of the object), the first byte and the byte after the last
+An entry has 64 little-endian bytes: the FID of the file (not of the object), the first byte and the byte after the last
 within the object, the second, the bytes moved, the number of segments, and whether it was a read (1) or a write (2).
 A log exists for an OST whose ``obdfilter.*.access_log_size`` is above 0.
 
 Only root may open the device. The kernel gives each opener a buffer of its own, which fills from the moment of the
-open. So the device is kept open and read without waiting. Entries that do not fit into the buffer are lost; the kernel
-counts them. A new opener gets entries of files of MDT0000 only, until it asks for those of all MDTs (Lustre 2.14 to
-2.17). The device of an OST that was unmounted reports its end and must be opened again.
+open. The device therefore stays open and is read without blocking. Entries that do not fit into the buffer are lost;
+the kernel counts them. A new opener receives entries for files of MDT0000 only, until it requests entries for all MDTs
+(Lustre 2.14 to 2.17). When an OST is unmounted, its device reports the end of the file and must be opened again.
 
 >>> entry = Access(Fid(0x200000402, 0x7b3), 0, 1 << 20, 1795218512, 65536, 16, writes=False)
 >>> decode(encode(entry)) == [entry], len(encode(entry))
@@ -47,12 +47,12 @@ class Access(NamedTuple):
 
 
 def decode(data: bytes) -> list[Access]:
-    """Whole entries; those that are neither read nor write (of a later release) are left out.
+    """Decode all entries, except entries that are neither a read nor a write (a later release may write such entries).
 
-    Raises ValueError for data that is no multiple of the size of an entry: the device gives whole ones.
+    Raises ValueError if the length of the data is not a multiple of the entry size. The device returns whole entries.
     """
     if len(data) % ENTRY_BYTES:
-        raise ValueError(f"access log: {len(data)} bytes are no whole entries of {ENTRY_BYTES}")
+        raise ValueError(f"access log: {len(data)} bytes are not a multiple of the entry size, {ENTRY_BYTES} bytes")
     found = []
     for sequence, number, version, begin, end, time, size, segments, flags, *_ in _ENTRY.iter_unpack(data):
         if flags & (READ | WRITE):
@@ -83,11 +83,11 @@ class AccessLogDevice:
         self.path = path
         with typed("open access log", path):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with suppress(OSError):  # a release without the filter gives all entries
+        with suppress(OSError):  # a release without the filter returns all entries
             fcntl.ioctl(self._descriptor, _FILTER, _ALL_MDTS)
 
     def read(self, limit_bytes: int) -> tuple[bytes, bool]:
-        """Read the entries since the last call, about ``max_bytes`` at most, and whether the log has ended."""
+        """Read the entries since the last call, up to about ``limit_bytes``, and return whether the log has ended."""
         chunks: list[bytes] = []
         size = 0
         with typed("read access log", self.path):
@@ -103,7 +103,7 @@ class AccessLogDevice:
         return b"".join(chunks), False
 
     def dropped(self) -> int:
-        """Number of entries lost since the open, because the buffer was full; 0 where the kernel does not report it."""
+        """Number of entries lost to a full buffer since the open; 0 if the kernel does not report the number."""
         answer = bytearray(_INFO_BYTES)
         try:
             fcntl.ioctl(self._descriptor, _INFO, answer)

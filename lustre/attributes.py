@@ -1,7 +1,7 @@
-"""Attributes of files: extended attributes (the layout is one of them), inode flags and project ids.
+"""Attributes of files: extended attributes (including the layout), inode flags and project ids.
 
-Extended attributes are read of an open file or at a path; a symbolic link is never followed. Inode flags and project
-ids are read with the ioctls that all Linux file systems share, and that Lustre implements.
+Extended attributes are read from an open file or from a path. A symbolic link is never followed. Inode flags and
+project ids are read with the generic ioctls of Linux file systems, which Lustre implements.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ _ATTRIBUTES = struct.Struct("=IIIII8x")
 
 
 def inode_flags(descriptor: int) -> FileFlags:
-    """Those flags that keep a mover away.
+    """Read the inode flags that forbid a move.
 
-    Lustre answers ``FS_IOC_FSGETXATTR`` and the question for the encryption policy from what the client knows since the
-    last stat; ``FS_IOC_GETFLAGS`` is a request to the MDT each time (``fileattr_get`` in lustre/llite/llite_lib.c). So
-    that is asked only where the policy cannot be: in a client built or mounted without encryption.
+    Lustre answers ``FS_IOC_FSGETXATTR`` and the encryption policy ioctl from attributes that the client cached at the
+    last stat. ``FS_IOC_GETFLAGS`` sends a request to the MDT each time (``fileattr_get`` in lustre/llite/llite_lib.c).
+    This function therefore uses it only if the client was built or mounted without encryption, because such a client
+    does not support the encryption policy ioctl.
     """
     encrypted = _has_policy(descriptor)
     if encrypted is None:
@@ -72,7 +73,7 @@ def inode_flags(descriptor: int) -> FileFlags:
 
 
 def _has_policy(descriptor: int) -> bool | None:
-    """Whether the file has an encryption policy; None where the ioctl is not supported."""
+    """Whether the file has an encryption policy; None if the ioctl is not supported."""
     room = bytearray(_POLICY_BYTES.to_bytes(8, "little") + bytes(_POLICY_BYTES))
     try:
         fcntl.ioctl(descriptor, _GET_POLICY, room, True)

@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 
 class DaemonExecutor(Executor):
-    """Runs calls in daemon threads, at most ``max_threads`` of them; a thread ends when no call waits.
+    """Runs calls in at most ``max_threads`` daemon threads; a thread ends when no call waits.
 
-    Wait with ``concurrent.futures.wait(futures, timeout)``. ``Future.cancel`` takes back a call that has not begun.
+    Wait with ``concurrent.futures.wait(futures, timeout)``. ``Future.cancel`` cancels a call that has not started.
     """
 
     def __init__(self, name: str, max_threads: int | None = None) -> None:
-        """``name`` is that of its threads. Without ``max_threads`` each call begins at once."""
+        """``name`` is the name of the threads. Without ``max_threads``, each call starts immediately."""
         self._name = name
         self._max_threads = max_threads
         self._lock = threading.Lock()
@@ -58,4 +58,4 @@ class DaemonExecutor(Executor):
                 else:
                     future.set_result(result)
                     del result
-            del future, call  # not kept while the thread waits for the lock
+            del future, call  # the thread must not keep references while it waits for the lock

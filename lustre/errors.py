@@ -91,7 +91,7 @@ _KINDS: dict[int, type[LustreError]] = {
 
 
 def kind_of(number: int) -> type[LustreError]:
-    """Class of the error that an errno stands for."""
+    """Return the error class for an errno."""
     return _KINDS.get(number, LustreError)
 
 
@@ -105,7 +105,7 @@ def of_errno(number: int, what: str, path: str | None = None) -> LustreError:
 
 @contextmanager
 def typed(what: str, path: str | None = None) -> Iterator[None]:
-    """Context manager that raises errors of plain system calls as the class of their kind."""
+    """Context manager that converts an OSError of a plain system call to its subclass of LustreError."""
     try:
         yield
     except LustreError:

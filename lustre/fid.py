@@ -1,4 +1,4 @@
-"""FID: the identity of a file or object in Lustre, the same from every client and for the file's whole life.
+"""FID: the identity of a file or object in Lustre. It is the same on every client and does not change.
 
 >>> fid = Fid.parse("[0x200000402:0x14:0x0]")
 >>> fid
@@ -26,8 +26,8 @@ _NONE = bytes(_PARTS_BYTES)
 class Fid(bytes):
     """Sequence, object id and version (``struct lu_fid``); version is 0 for everything a user sees.
 
-    It is the 16 bytes Lustre keeps it in, so that it is hashed and compared as fast as bytes are: a changelog names
-    tens of thousands of files a second, and each is looked up. Order is by the numbers.
+    The object is the 16 bytes of Lustre's own form, so hashing and comparing are as fast as for bytes. A changelog
+    names tens of thousands of files per second, and each FID is looked up. FIDs are ordered by their numbers.
     """
 
     __slots__ = ()
@@ -61,7 +61,7 @@ class Fid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Fid:
-        """Read the form ``lfs path2fid`` prints, brackets optional. Raises ValueError naming the text."""
+        """Parse the text form of ``lfs path2fid``; brackets are optional. Raises ValueError that names the text."""
         match = _TEXT.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"not a FID: {text!r} (expected something like [0x200000402:0x14:0x0])")
@@ -72,7 +72,7 @@ class Fid(bytes):
 
     @classmethod
     def unpack(cls, data: bytes | memoryview, offset: int = 0) -> Fid:
-        """Read the 16 little-endian bytes of a changelog record or a layout. Raises ValueError when too short."""
+        """Read the 16 little-endian bytes of a changelog record or a layout. Raises ValueError for too few bytes."""
         raw = bytes(data[offset:offset + FID_BYTES])
         if len(raw) < FID_BYTES:
             raise ValueError(f"FID cut short: {max(0, len(data) - offset)} of {FID_BYTES} bytes")
@@ -86,7 +86,7 @@ class Fid(bytes):
         """False for the all-zero FID, which changelog records use for "none"."""
         return not self.startswith(_NONE)
 
-    def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override] # how it is made, not how bytes are
+    def __getnewargs__(self) -> tuple[int, int, int]:  # type: ignore[override] # arguments of Fid, not of bytes
         return self.parts
 
     def __lt__(self, other: bytes) -> bool:

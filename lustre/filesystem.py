@@ -1,11 +1,11 @@
 """The two ports to a Lustre file system: :class:`Filesystem` for tierd, and :class:`Calls` for the movers.
 
-:class:`Filesystem` has the reads and the few changes that tierd makes. The simulator implements it over its model,
-:class:`lustre.mounted.MountedFilesystem` over a mounted client.
+:class:`Filesystem` has the reads and the few changes that tierd makes. The simulator implements it over its model.
+:class:`lustre.mounted.MountedFilesystem` implements it over a mounted client.
 
-:class:`Calls` has one small method for each thing a mover asks of Lustre.
+:class:`Calls` has one small method for each request that a mover makes to Lustre.
 :class:`lustre.mounted_calls.MountedCalls` implements it over a mount point. The tests implement it with a Lustre in
-memory that has leases, volatile files and layout swaps. File descriptors are those that the ``open`` methods return.
+memory that has leases, volatile files and layout swaps. The ``open`` methods return the file descriptors.
 
 Paths are relative to the root of the file system and begin with a slash: ``/proj/ingest`` is
 ``/mnt/lustre/proj/ingest`` on a client. Every method may raise OSError with the errno Lustre returned.
@@ -54,10 +54,10 @@ class Filesystem(Protocol):
         """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """By pool name, the full names of the pool's targets: ``{"flash": ("lustre-OST0000", …)}``."""
+        """Return the full target names of each pool: ``{"flash": ("lustre-OST0000", …)}``."""
 
     def space(self) -> Mapping[str, Space]:
-        """By full target name, the space on each OST."""
+        """Return the space on each OST, by full target name."""
 
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
@@ -83,8 +83,8 @@ class Filesystem(Protocol):
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it.
 
-        Raises OSError EBUSY when a process has the file open for writing or opens it meanwhile, ENOSPC when the pool
-        is full. The file stays complete in each case.
+        Raises OSError EBUSY if a process has the file open for writing or opens it during the migration, and ENOSPC if
+        the pool is full. The file stays complete in each case.
         """
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
@@ -126,7 +126,8 @@ class Hsm:
     unknown_flags: int = 0
     """Unknown bits, which a later release defined."""
     left_behind: bool = False
-    """It has a copy in the archive, which this Lustre would not tell of a move (:mod:`lustre.mounted`)."""
+    """The file has an archived copy that a move would invalidate, because this release does not notify the MDT
+    (:mod:`lustre.mounted`)."""
 
     @property
     def copied(self) -> bool:
@@ -147,7 +148,7 @@ class Status:
     mtime_ns: int
     ctime_ns: int
     held_bytes: int = 0
-    """Space the file takes on its targets; less than its size where it has holes."""
+    """Space that the file uses on its targets; less than its size if it has holes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,8 @@ class Calls(Protocol):
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
         """Create a file without a name on an MDT, in the directory of ``beside``. It is deleted at its last close.
 
-        Without ``layout`` the file gets the layout of a new file in that directory, with one request instead of three.
+        Without ``layout``, the file gets the layout of a new file in that directory, which takes one request instead of
+        three.
         """
 
     def close(self, descriptor: int) -> None:
@@ -210,22 +212,22 @@ class Calls(Protocol):
         """Stat an open file."""
 
     def size(self, descriptor: int) -> int:
-        """Size in bytes. Needs no request while this client holds the locks of the data it wrote."""
+        """Return the size in bytes. Sends no request while this client holds the locks of the data that it wrote."""
 
     def fid(self, descriptor: int) -> Fid:
         """Return the FID of an open file."""
 
     def mdt_index(self, descriptor: int) -> int:
-        """Index of the MDT of an open file."""
+        """Return the index of the MDT of an open file."""
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """Index of the MDT of a FID, from the FID location database."""
+        """Return the index of the MDT of a FID, from the FID location database."""
 
     def layout(self, descriptor: int) -> Layout | None:
         """Read the layout of an open file; None for a file without a layout."""
 
     def belongings(self, descriptor: int) -> Belongings:
-        """Read the extended attributes and the pin; one request where the file has no pin."""
+        """Read the extended attributes and the pin. Sends one request if the file has no pin."""
 
     def hsm(self, descriptor: int) -> Hsm:
         """Read the HSM state of an open file."""
@@ -237,7 +239,7 @@ class Calls(Protocol):
         """Read the project id of an open file."""
 
     def project_beside(self, path: str) -> int:
-        """Project id that a new file in the directory of a path would get."""
+        """Read the project id that a new file in the directory of a path would get."""
 
     def set_project(self, descriptor: int, project: int) -> None:
         """Set the project id of an open file. Its objects then count for that project's quota."""
@@ -276,7 +278,7 @@ class Calls(Protocol):
         """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """In one transaction: give up the lease if it is unbroken, exchange the two layouts, close the source.
+        """In one transaction, release the unbroken lease, swap the two layouts and close the source.
 
-        Both descriptors still have to be closed. Raises Stale or Busy when the lease was broken: then nothing was done.
+        The caller must still close both descriptors. If the lease is broken, raises Stale or Busy and changes nothing.
         """

@@ -2,8 +2,8 @@
 
 The caller passes in the function that moves a file (``tierd.act.movers`` has the engines).
 
-Pools, their members and the space on each target come from the parameters of this client, which ``lfs`` reads too. Two
-mounts of one file system give the same answers. A mount that has just gone is absent.
+Pools, their members and the space on each target come from the parameters of this client, which ``lfs`` also reads. Two
+mounts of one file system return the same values. A mount that was just removed counts as absent.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class MountedFilesystem:
         return self._mount.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """By pool name, the full names of the pool's targets: ``{"flash": ("lustre-OST0000", …)}``."""
+        """Return the full target names of each pool: ``{"flash": ("lustre-OST0000", …)}``."""
         return read_pools(self._tree, self.fsname)
 
     def space(self) -> Mapping[str, Space]:
-        """By full target name, the space on each OST."""
+        """Return the space on each OST, by full target name."""
         return read_space(self._tree, self.fsname)
 
     def path_of(self, fid: Fid) -> str:
@@ -76,7 +76,7 @@ class MountedFilesystem:
             if before.st_ino == found.st_ino:
                 return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, found.st_gid,
                                   found.st_nlink, stat.S_ISDIR(found.st_mode))  # fmt: skip
-        raise Stale(116, "another file takes this name again and again", path)
+        raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:
         """List the names in a directory, without ``.`` and ``..``."""
@@ -87,7 +87,7 @@ class MountedFilesystem:
     def subdirectories(self, directory: str) -> Sequence[str]:
         """List the subdirectories of a directory, without symbolic links.
 
-        No file is stat'ed. The listing itself has the type of each entry.
+        No file is stat'ed, because the listing contains the type of each entry.
         """
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -127,7 +127,7 @@ class MountedFilesystem:
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
 
-        Each call returns at most some 16 MiB; call again with the last index for more.
+        Each call returns at most about 16 MiB; call again with the last index for more.
         """
         return device.read(f"{self._devices}/changelog-{self.fsname}-{mdt}", after_index)
 
@@ -144,7 +144,7 @@ class MountedFilesystem:
 
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
-    """Read by pool name the sorted full names of the pool's targets. A pool without members is empty."""
+    """Read the members of each pool: their full target names, sorted. A pool without members is empty."""
     found: dict[str, tuple[str, ...]] = {}
     for name in tree.devices("lov"):
         device = parse_device(name)
@@ -158,7 +158,7 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
-    """Read by full target name the space on each OST that this client can reach."""
+    """Read the space on each OST that this client can reach, by full target name."""
     found: dict[str, Space] = {}
     for name in tree.devices("osc"):
         device = parse_device(name)
@@ -174,11 +174,11 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
 
 
 def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
-    """What may still be written, or less where the target has fewer objects left than bytes.
+    """Return the bytes that may still be written, reduced if the target is shorter of objects than of bytes.
 
-    A target that has no objects left takes no file, however many bytes are free (``OS_STATFS_ENOINO`` in
-    lustre/osp/osp_precreate.c). One formatted with an object for every 64 KiB is full of 4 KiB files when a sixteenth
-    of its bytes is used. So it counts as full as the scarcer of the two says.
+    A target without free objects accepts no file, even if bytes are free (``OS_STATFS_ENOINO`` in
+    lustre/osp/osp_precreate.c). For example, a target formatted with one object per 64 KiB is full of 4 KiB files when
+    a sixteenth of its bytes is used. The target therefore counts as full as its scarcer resource.
     """
     objects, left = room.files or 0, room.files_free
     if objects <= 0 or left is None or left < 0:
@@ -191,12 +191,12 @@ _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
-    """Whether Lustre tells the MDT that the archive's copy still fits when it exchanges the layouts of two files.
+    """Whether an archived copy of a file stays valid when Lustre swaps the layouts of two files.
 
-    The archive's copy of a file is valid as long as it has the version of the file's data. An exchange of layouts gives
-    the data another version. Before 2.16 (LU-13048) the MDT was not told: the file stayed marked as archived, could not
-    be released any more ("Operation not permitted"), and was not archived again. True if this client and all metadata
-    targets it is connected to are 2.16 or later; not knowing counts as no.
+    The archived copy is valid while it has the version of the file's data. A swap of layouts changes the data version.
+    Before 2.16 (LU-13048) the MDT did not update the version of the archived copy: the file stayed marked as archived,
+    could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
+    all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
     """
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]

@@ -1,7 +1,7 @@
 """The calls of a mover over a mount point: implements :class:`lustre.filesystem.Calls`.
 
-``PlainCalls`` are those that any file system has: read, write, holes, times, owner. ``MountedCalls`` adds what only
-Lustre can answer, through liblustreapi and extended attributes.
+``PlainCalls`` has the calls that any file system supports: read, write, holes, times, owner. ``MountedCalls`` adds the
+calls that only Lustre supports, through liblustreapi and extended attributes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlainCalls:
             return status_from(os.fstat(descriptor))
 
     def size(self, descriptor: int) -> int:
-        """Size in bytes. Needs no request while this client holds the locks of the data it wrote."""
+        """Return the size in bytes. Sends no request while this client holds the locks of the data that it wrote."""
         with typed("seek"):
             return os.lseek(descriptor, 0, os.SEEK_END)
 
@@ -88,8 +88,8 @@ class PlainCalls:
     def sync(self, descriptor: int) -> None:
         """Wait until all data written is on the targets' storage.
 
-        fdatasync(2) leaves out the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). Nothing is
-        lost by that: the exchange comes after the creation of the copy in the journal of the same MDT.
+        fdatasync(2) omits the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). This loses nothing,
+        because the journal of the same MDT has the swap after the creation of the copy.
         """
         with typed("sync"):
             os.fdatasync(descriptor)
@@ -101,7 +101,7 @@ class PlainCalls:
 
 
 def status_from(found: os.stat_result) -> Status:
-    """Take from a stat result what a mover needs."""
+    """Convert a stat result to the status that a mover needs."""
     return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, found.st_atime_ns,
                   found.st_mtime_ns, found.st_ctime_ns, found.st_blocks * _BLOCK_BYTES)  # fmt: skip
 
@@ -119,12 +119,12 @@ class MountedCalls(PlainCalls):
     """The calls of a mover below one mount point. Any number of threads may share it."""
 
     def __init__(self, library: Library, mount_point: str, archives_told: Callable[[], bool] = lambda: False) -> None:
-        """``archives_told``: whether an exchange of layouts tells the archive (:mod:`lustre.mounted`)."""
+        """``archives_told`` returns whether archived copies stay valid after a layout swap (:mod:`lustre.mounted`)."""
         self._library = library
         self._archives_told = archives_told
         self._mount = mount_point.rstrip("/") or "/"
         self._volatile_names_known = False
-        """Whether a check has shown that this file system does not write names of volatile files into a directory."""
+        """Whether a check has shown that the names of volatile files do not appear in a directory."""
 
     def whole(self, path: str) -> str:
         """Return the absolute path on this node."""
@@ -156,9 +156,9 @@ class MountedCalls(PlainCalls):
     def exists(self, fid: Fid) -> bool:
         """Ask the MDT whether the file still has a name. Raises OSError when the MDT does not answer.
 
-        Opening by FID does not say: since 2.16 it goes through open_by_handle_at(2), in which Linux makes ESTALE of
-        every error, also that of an MDT that cannot be reached. ``fid2path`` answers ENOENT for a file that is gone,
-        and only then (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
+        Opening by FID is no reliable check: since 2.16 it uses open_by_handle_at(2), in which Linux converts every
+        error to ESTALE, including the error of an unreachable MDT. ``fid2path`` returns ENOENT only for a file that no
+        longer exists (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
         """
         try:
             self._library.path_of(self._mount, fid)
@@ -203,11 +203,11 @@ class MountedCalls(PlainCalls):
         return self._library.fid(descriptor)
 
     def mdt_index(self, descriptor: int) -> int:
-        """Index of the MDT of an open file."""
+        """Return the index of the MDT of an open file."""
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """Index of the MDT of a FID, from the FID location database."""
+        """Return the index of the MDT of a FID, from the FID location database."""
         with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
             root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -220,9 +220,10 @@ class MountedCalls(PlainCalls):
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
-        """Read the extended attributes and the pin; one request where the file has no pin.
+        """Read the extended attributes and the pin. Sends one request if the file has no pin.
 
-        Who may see ``trusted`` attributes sees ``trusted.lma`` of every file; the pin is asked only where it is listed.
+        A process that may see ``trusted`` attributes sees ``trusted.lma`` on every file. Such a process reads the pin
+        only if the list contains it.
         """
         with typed("list extended attributes"):
             listed = os.listxattr(descriptor)
@@ -233,8 +234,8 @@ class MountedCalls(PlainCalls):
     def hsm(self, descriptor: int) -> Hsm:
         """Read the HSM state of an open file.
 
-        Always a request to the MDT. The list of attributes does not do instead: what a client has cached of it stays as
-        it was when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c takes no lock from it).
+        Each call sends a request to the MDT. The list of attributes is no substitute, because the client's cached list
+        does not change when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c revokes no lock).
         """
         found = self._library.hsm(descriptor)
         return replace(found, left_behind=not self._archives_told()) if found.copied else found
@@ -260,7 +261,7 @@ class MountedCalls(PlainCalls):
             return attributes.project(descriptor)
 
     def project_beside(self, path: str) -> int:
-        """Project id that a new file in the directory of a path would get."""
+        """Read the project id that a new file in the directory of a path would get."""
         directory = os.path.dirname(self.whole(path))
         with typed("get project", path):
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -287,12 +288,12 @@ class MountedCalls(PlainCalls):
         return self._library.data_version(descriptor)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """In one transaction: give up the lease if it is unbroken, exchange the two layouts, close the source."""
+        """In one transaction, release the unbroken lease, swap the two layouts and close the source."""
         self._library.swap_and_close(source, volatile, source_version, volatile_version)
 
 
 def whole(mount_point: str, path: str) -> str:
-    """Join a path to a mount point. Raises NoPath for a path that leads out of it."""
+    """Join a path to a mount point. Raises NoPath for a path that leaves the mount point."""
     if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path

@@ -1,7 +1,7 @@
 r"""Where Lustre is mounted, from ``/proc/mounts``.
 
-A server's targets are of type ``lustre`` too; a client's mount is the one whose device has ``:/`` before the name of
-the file system. The enumeration of mounts in liblustreapi does not end, so it is not used.
+A server's targets also have the type ``lustre``. The device of a client mount has ``:/`` before the name of the file
+system. This module does not use liblustreapi's enumeration of mounts, because it does not end.
 
 >>> parse(b"10.0.2.15@tcp:/lustre/home /mnt/a\\040b lustre rw,flock 0 0\n/dev/vdb /mnt/ost lustre ro 0 0\n")
 (Mount(fsname='lustre', path='/mnt/a b', subdirectory='/home', read_only=False),)

@@ -1,7 +1,8 @@
-"""NID: the address of a node on its network, as changelog records carry it and as Lustre prints it.
+"""NID: the address of a node on its network, in the binary form of changelog records and as text.
 
-Two binary forms are 24 bytes wide. The old one is a little-endian 64-bit number (network type, network number, 32-bit
-address) and padding; the new one, for addresses longer than 32 bits, is size, type, number and big-endian address.
+There are two binary forms of 24 bytes. The old form is a little-endian 64-bit number (network type, network number,
+32-bit address) and padding. The large form, for addresses longer than 32 bits, is size, type, number and big-endian
+address.
 
 >>> nid_text(nid_bytes("10.0.0.1@tcp")[0], large=False)
 '10.0.0.1@tcp'
@@ -18,7 +19,7 @@ import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 ANY = "<?>"
-"""Text of the wildcard NID, which stands for every node."""
+"""Text of the wildcard NID, which means any node."""
 
 _SMALL = struct.Struct("<IHH16x")
 _LARGE = struct.Struct(">BBH16s4x")
@@ -31,7 +32,7 @@ _TYPES = {name: number for number, name in _NAMES.items()} | {"bxi": 19}
 
 
 def nid_text(data: bytes, large: bool) -> str:
-    """What ``lctl`` prints for the 24 bytes: ``10.0.0.1@tcp``, ``0@lo``; hexadecimal for a network not known here."""
+    """Format the 24 bytes as ``lctl`` does: ``10.0.0.1@tcp``, ``0@lo``; hexadecimal for an unknown network."""
     if large:
         extra_bytes, kind, number, address = _LARGE.unpack(data)
         if extra_bytes:
@@ -60,7 +61,7 @@ def _network(kind: int, number: int) -> str:
 
 
 def nid_bytes(text: str) -> tuple[bytes, bool]:
-    """The 24 bytes of a NID, and whether they are the large form. Raises ValueError naming what is wrong."""
+    """Encode a NID in 24 bytes, and return whether they have the large form. Raises ValueError with the problem."""
     if text == ANY:
         return _SMALL.pack(0xFFFFFFFF, 0xFFFF, 0xFFFF), False
     match = _TEXT.fullmatch(text)

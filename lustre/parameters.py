@@ -1,11 +1,11 @@
 """Parameters of Lustre: where they are, and how to read them.
 
-Every release moves some parameters between sysfs, debugfs and procfs. So each parameter is searched for by itself.
+Every release moves some parameters between sysfs, debugfs and procfs. Each parameter is therefore located by itself.
 
-Parameter files are generated while they are read. One ``read`` may return a single record (one job of ``job_stats``):
-only an empty answer is the end. A parameter that has gone away is absent, not an error. Files are opened read-only,
-because any write to a statistics file clears it. They are closed at once, because an open file keeps Lustre's modules
-from being unloaded.
+The kernel generates a parameter file while it is read. One ``read`` may return a single record (one job of
+``job_stats``), so only an empty result is the end. A parameter that has disappeared is absent, not an error. Files are
+opened read-only, because any write to a statistics file clears it. They are closed immediately, because an open file
+prevents the unloading of Lustre's modules.
 
 >>> parse_device("lustre-OST0002-osc-ff1100011d6c9800")
 Device(fsname='lustre', target='OST0002', kind='osc', instance='ff1100011d6c9800')
@@ -37,21 +37,21 @@ _NAMESPACE = re.compile(rf"(?P<kind>filter|mdt)-(?P<fsname>[^/]+?)-{_TARGET}_UUI
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The parts of a device name; a part that the name lacks is empty."""
+    """The parts of a device name; a missing part is empty."""
 
     fsname: str
     target: str
-    """``OST0002`` or ``MDT0000``; empty for what belongs to a mount as a whole."""
+    """``OST0002`` or ``MDT0000``; empty for a device of the whole mount."""
     kind: str
     """``osc``, ``mdc``, ``clilov``, ``osp``, ``lwp``…; empty for a server's target and a client's mount."""
     instance: str
-    """The mount (hexadecimal, new at each mount), or the server that holds this client (``MDT0000``)."""
+    """The mount (hexadecimal, new at each mount), or the target to which this client belongs (``MDT0000``)."""
 
 
 def parse_device(name: str) -> Device:
-    """Take a device name apart. A name of no known form (``MGS``) comes back as its own kind, without file system.
+    """Split a device name into its parts. A name of unknown form (``MGS``) becomes the kind, without a file system.
 
-    File system names may hold dashes, so names are read from their end.
+    File system names may contain dashes, so names are parsed from the end.
     """
     for form in (_NAMESPACE, _OF_TARGET, _OF_MOUNT):
         if match := form.fullmatch(name):
@@ -62,7 +62,7 @@ def parse_device(name: str) -> Device:
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The mount points of the three file systems the kernel shows parameters in."""
+    """The mount points of the three file systems in which the kernel shows parameters."""
 
     procfs: Path
     sysfs: Path
@@ -75,7 +75,7 @@ class Roots:
         sysfs: str | os.PathLike[str],
         debugfs: str | os.PathLike[str] | None = None,
     ) -> Roots:
-        """Make roots from paths. The default of debugfs is its usual place below sysfs."""
+        """Make roots from paths. The default for debugfs is its usual place below sysfs."""
         return cls(Path(procfs), Path(sysfs), Path(debugfs) if debugfs is not None else Path(sysfs, "kernel", "debug"))
 
 
@@ -88,9 +88,9 @@ class Tree:
         self._lnet_tops = (f"{roots.debugfs}/lnet/", f"{roots.procfs}/sys/lnet/")
 
     def path(self, parameter: str) -> str | None:
-        """Where the parameter is: the first of sysfs, debugfs, procfs that has it. None when none has.
+        """Return the path of a parameter, searched in sysfs, debugfs and procfs in this order; None if it is absent.
 
-        Debugfs is closed to all but root; what cannot be looked at counts as not there (see ``closed``).
+        Only root may read debugfs. A path that this process may not access counts as absent (see ``closed``).
         """
         for top in self._tops:
             if os.path.exists(top + parameter):
@@ -98,7 +98,7 @@ class Tree:
         return None
 
     def lnet_path(self, name: str) -> str | None:
-        """Where a parameter of the network layer is, which lies beside Lustre's: debugfs, or (2.10) procfs."""
+        """Return the path of an LNet parameter, in debugfs or (2.10) procfs, beside Lustre's directory."""
         return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
 
     def read(self, parameter: str) -> bytes | None:
@@ -115,7 +115,7 @@ class Tree:
         return self._names(folder, lambda _: True)
 
     def loaded(self) -> bool:
-        """Whether Lustre is loaded: whether any of the three directories exists."""
+        """Whether Lustre's modules are loaded: any of the three directories exists."""
         return any(map(os.path.isdir, self._tops))
 
     def closed(self) -> dict[str, str]:
@@ -162,11 +162,11 @@ ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errn
 
 
 MOST_BYTES = 256 << 20
-"""Largest parameter. A hundred thousand jobs take less; a longer text is one that the kernel repeats endlessly."""
+"""Size limit of a parameter. A hundred thousand jobs take less. The kernel repeats a longer text endlessly."""
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes | None:
-    """The whole file, or None when it is absent. Any other OSError is raised: EFBIG where it has no end."""
+    """Read a whole file; None if it is absent. Raises OSError for other errors, and EFBIG if the file does not end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -183,9 +183,9 @@ def read_whole(path: str | os.PathLike[str]) -> bytes | None:
 
 
 def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) -> bool:
-    """Hand over the file in pieces, in memory that is used again and again; False when it is absent, or went away.
+    """Pass a file to ``take`` in pieces, in one reused buffer. Returns False if the file is absent or disappears.
 
-    New memory costs more than reading into it: 22 MB of jobs at once take three times as long as in pieces.
+    New memory costs more than the reading: reading 22 MB of jobs at once takes three times as long as in pieces.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -204,7 +204,7 @@ def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) ->
 
 
 def read_line(path: str | os.PathLike[str]) -> bytes | None:
-    """Read a file of one line with a single read, because the kernel returns it whole; None when it is absent."""
+    """Read a file of one line; None if it is absent. One read is enough, because the kernel returns a whole line."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -228,5 +228,5 @@ def _rest(descriptor: int, chunks: list[bytes], path: str | os.PathLike[str]) ->
 
 def _ends(size: int, path: str | os.PathLike[str]) -> int:
     if size > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"it does not end within {MOST_BYTES >> 20} MiB", path)
+        raise OSError(errno.EFBIG, f"the file does not end within {MOST_BYTES >> 20} MiB", path)
     return size

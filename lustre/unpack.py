@@ -1,4 +1,4 @@
-"""Unpacking an archive of parameter files: files and links, never outside the folder.
+"""Unpacks an archive of parameter files. Files and links never leave the target folder.
 
 ``tarfile`` has filters for this from Python 3.11.4 on; Debian 12 has 3.11.2.
 """
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 
 def unpack(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda _: True) -> None:
-    """Unpack the wanted files. Raises tarfile.TarError for a name that leads out of the folder, or a broken archive."""
+    """Unpack the wanted files. Raises tarfile.TarError for a name outside the folder, or for a broken archive."""
     with tarfile.open(archive) as tar:
         for member in tar:
             if not wanted(member.name):

@@ -10,6 +10,7 @@ from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.builtin import SLOWDOWNS
+from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
@@ -29,6 +30,8 @@ from tierd.model import (
 
 OLD_SECONDS = 90.0
 """Findings of half-minute detectors older than this, from before a gap in the counters, are dropped."""
+MAX_EARLY_FACTS = 6
+"""Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
 SLOWDOWN_KINDS = frozenset(detector.name for detector in SLOWDOWNS)
 
 
@@ -55,6 +58,9 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
+        self._learner = CostLearner()
+        self._device_time: Mapping[str, TargetTime] = {}
+        self._facts_asked = 0
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
 
@@ -94,6 +100,7 @@ class Engine:
         windows = self._history.windows
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
+        view = replace(view, device_time=self._account(view, complete, facts))
         since = window.end - self._settings.history_seconds
         found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
                  for finding in self._slowed(view)}
@@ -103,6 +110,36 @@ class Engine:
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return CycleFindings(tuple(found.values()), begun, ended)
+
+    @property
+    def device_time(self) -> Mapping[str, TargetTime]:
+        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
+        return self._device_time
+
+    @property
+    def costs(self) -> Mapping[str, DeviceCosts]:
+        """What service costs on the targets of each pool, as far as it is learnt."""
+        return self._learner.costs
+
+    def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
+        """Go on from the costs that an earlier run learnt."""
+        self._learner = CostLearner(costs)
+
+    def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
+        """Learn from the newest window, and account for the recent ones."""
+        if complete or (not self._facts.pools and self._facts_asked < MAX_EARLY_FACTS):
+            self._facts, self._facts_asked = facts(), self._facts_asked + 1
+        if not self._facts.pools:
+            return {}
+        window = view.windows[-1]
+        pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
+                   for target in targets}  # of several pools, the smallest says most
+        streams = {stream.job for stream in view.streams}
+        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions)
+        loads = (load for job in view.jobs.values() for load in job.by_target.values())
+        seconds = sum(each.seconds for each in view.recent)
+        self._device_time = account(loads, seconds, pool_of, self._learner.costs)
+        return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
         """Slowdowns found in this cycle, and earlier slowdowns that continue."""
@@ -121,7 +158,6 @@ class Engine:
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """Active findings of the half-minute detectors."""
         if complete:
-            self._facts = facts()
             scopes = self._settings.resolved_scopes
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))

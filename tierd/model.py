@@ -225,6 +225,26 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     """Throughput that other streams gained since the victim slowed down, and lose when it recovers."""
     bystanders_gain_share: float = 0.0
     """The largest such gain, as a share of that stream's throughput."""
+    device_time_share: float | None = None
+    """The aggressor's part of the service time of the shared targets; None while the costs of service are not known."""
+    device_time_share_error: float | None = None
+    """Standard error of it."""
+    gain_low: float | None = None
+    """Throughput without the aggressors of this victim as a multiple of throughput now, one standard error lower than
+    expected; None for a finding from the victim's past."""
+    gain_high: float | None = None
+    """One standard error higher."""
+    dose_probability: float | None = None
+    """Probability that the victim's throughput falls by chance as the aggressor's operations rise; None if not
+    tested."""
+    cross_section_ratio: float | None = None
+    """What streams get on targets of the same pool without aggressors, as a multiple of what they get on the shared
+    ones; None if there are too few such targets."""
+
+    @property
+    def lacks_past(self) -> bool:
+        """Whether the finding rests on signatures alone: the aggressor was there before tierd."""
+        return self.gain_low is not None
 
     @property
     def whole_small_files(self) -> bool:

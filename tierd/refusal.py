@@ -31,6 +31,7 @@ class Reason(StrEnum):
     OTHERS_WOULD_LOSE = "others-would-lose"
     MOVES_TOO_DEAR = "moves-too-dear"
     COOLING_DOWN = "cooling-down"
+    FIRST_REVERSIBLE = "first-reversible"
     MODE = "mode"
     REPORTED_ONLY = "reported-only"
     NOTHING_TO_DO = "nothing-to-do"

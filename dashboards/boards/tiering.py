@@ -74,6 +74,11 @@ INTERFERENCE = Row("Aggressors and victims", (
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
                      "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, width=24),
+    timeseries("Device time by job", "Estimated share of each job in the service time of a target, the ten highest. "
+               "Empty until tierd has learnt what service costs on the targets.",
+               Query('topk(10, lustre_target_device_time_share{fs=~"$fs", target=~"$target", jobid=~"$jobid"})',
+                     "{{target}} {{jobid}}"),
+               unit="percentunit", maximum=1, width=24, empty="learning"),
 ))
 
 BENEFIT = Row("Effect of acts", (

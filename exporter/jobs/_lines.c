@@ -1,27 +1,27 @@
-/* A job's block of job_stats to finished lines, or to numbers, in one pass, for the form that nearly all blocks have.
- * Any other block gives None: exporter.jobs.statistics reads it. Nothing is guessed here. A test compares both over blocks
- * of every kind, whole, cut and damaged.
+/* Converts a job's block of job_stats to finished lines, or to numbers, in one pass. It reads the usual form of blocks.
+ * For any other block it returns None, and exporter.jobs.statistics reads the block. A test compares both readers with
+ * blocks of every kind: whole, truncated and damaged.
  *
  *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes)) | None
  *     numbers(block) -> (start_time, shape, operations, values) | None
  *
- * labels is the text of fs and target, names are the five families in the order of the chunks. shape says what the values
- * are: a line for each counter of bytes, its name and the bounds of its sizes, and a last line of the operations' names;
- * the values are sums of bytes, samples of the operations (operations is the sum of these), their microseconds, and the
- * sizes counted. */
+ * labels is the label text of fs and target. names are the five families in the order of the chunks. shape describes the
+ * values: one line per counter of bytes, with its name and the bounds of its sizes, and a last line with the names of the
+ * operations. The values are sums of bytes, samples of the operations (operations is the sum of these), microseconds of
+ * the operations, and counts of the sizes. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
 #define MOST_DIGITS 20  /* of a 64-bit number, as in the Python readers */
-#define LONGEST_BLOCK (1 << 15) /* a job of every counter takes a tenth of that; buffers stay as small as they have to be */
+#define LONGEST_BLOCK (1 << 15) /* a job with every counter takes a tenth of this, so buffers stay small */
 #define MOST_NAMES 64   /* counters of one job; Lustre has some twenty */
-#define MOST_SIZES 32   /* of a table, with room to spare: they double, and end below LAST_BUCKET */
+#define MOST_SIZES 32   /* of a table; sizes double and end below LAST_BUCKET, so fewer occur */
 #define MOST_OF_TIME 40 /* characters */
-#define LAST_BUCKET (1ull << 31) /* counts everything larger too, and is left to the readers in Python */
+#define LAST_BUCKET (1ull << 31) /* also counts all larger sizes; the Python readers handle it */
 
-/* -- Reading: each moves on over what it names and says whether it was there. */
+/* -- Reading: each function skips the element that it names, and returns whether it was present. */
 
 typedef struct {
     const char *at, *end;
@@ -140,7 +140,7 @@ times(Text *text, Word *start)
            time_line(text, "elapsed_time", &ignored);
 }
 
-/* The id as a label's value: without the quotes of newer releases; none if it would have to be escaped. */
+/* Reads the job id as a label value, without the quotes of newer releases. Fails if the id needs escaping. */
 static int
 job_id(Text *text, Word *found)
 {
@@ -166,7 +166,7 @@ typedef struct {
     int is_bytes, reads;
 } Operation;
 
-/* What a counter at zero looks like, to the blank; two thirds of most blocks. */
+/* The exact text of a counter at zero. Two thirds of most blocks are such counters. */
 #define ZEROS ", min:        0, max:        0, sum:                0, sumsq:                  0"
 #define UNUSED "{ samples:           0, unit: usecs" ZEROS " }\n"
 #define UNUSED_BYTES "{ samples:           0, unit: bytes" ZEROS ", hist: {  } }\n"
@@ -203,7 +203,7 @@ operation(Text *text, Operation *found)
     }
     if (found->samples.at[0] == '0' || !LITERAL(text, ", min:") || !signed_number(text) || !LITERAL(text, ", max:") ||
         !signed_number(text) || !LITERAL(text, ", sum:") || !number(text, &found->sum) || !LITERAL(text, ", sumsq:") ||
-        !signed_number(text) || is(found->sum, "9223372036854775807")) /* ran into the end of 64 bits: no sum */
+        !signed_number(text) || is(found->sum, "9223372036854775807")) /* reached the limit of 64 bits: not a sum */
         return 0;
     if (found->is_bytes && LITERAL(text, ", hist: {")) {
         found->sizes.at = text->at;
@@ -222,7 +222,7 @@ typedef struct {
     int sums[2];
 } Seen;
 
-/* The next counter that is not at zero: none twice. 1 found, 0 no more, -1 another form. */
+/* Reads the next nonzero counter. Returns 1 if found, 0 at the end, -1 for another form, such as a repeated counter. */
 static int
 next_used(Text *text, Seen *seen, Operation *found)
 {
@@ -252,7 +252,7 @@ next_used(Text *text, Seen *seen, Operation *found)
 static int
 value_of(Word digits, uint64_t *value)
 {
-    if (digits.size == MOST_DIGITS) /* near the end of 64 bits: not here */
+    if (digits.size == MOST_DIGITS) /* near the limit of 64 bits: left to Python */
         return 0;
     *value = 0;
     for (size_t i = 0; i < digits.size; i++)
@@ -264,7 +264,7 @@ typedef struct {
     uint64_t upper, count;
 } Size;
 
-/* The next of " 4K: 19, 1M: 64 ", which must rise. 1 found, 0 no more, -1 another form. */
+/* Reads the next size of " 4K: 19, 1M: 64 ". Sizes must rise. Returns 1 if found, 0 at the end, -1 for another form. */
 static int
 next_size(Text *text, int first, Size *size)
 {
@@ -295,7 +295,7 @@ typedef struct {
     size_t used, room;
 } Out;
 
-/* Room for so much more, or NULL without memory. Buffers are kept from block to block: a block fills one or two kilobytes. */
+/* Reserves space, or returns NULL without memory. Buffers are reused for each block, which fills one or two kilobytes. */
 static char *
 more(Out *out, size_t size)
 {
@@ -363,7 +363,8 @@ begin_size(Out *out, Word family, const char *suffix, Word labels, const char *d
            PUT(out, ",direction=\"") && put(out, direction, strlen(direction)) && PUT(out, "\"");
 }
 
-/* " 4K: 19, 1M: 64 " as cumulative buckets with sum and count. 1 done, 0 another form, -1 no memory. */
+/* Writes " 4K: 19, 1M: 64 " as cumulative buckets with sum and count. Returns 1 if done, 0 for another form, -1 without
+ * memory. */
 static int
 put_sizes(Out *out, Word family, Word labels, const char *direction, Word sizes, Word sum)
 {
@@ -487,7 +488,7 @@ typedef struct {
     size_t summed, counted, sized;
 } Numbers;
 
-/* Bounds into the shape, counts into the numbers. 1 done, 0 another form, -1 no memory. */
+/* Adds bounds to the shape and counts to the numbers. Returns 1 if done, 0 for another form, -1 without memory. */
 static int
 count_sizes(Word sizes, Numbers *numbers, Out *shape)
 {
@@ -589,8 +590,8 @@ numbers(PyObject *Py_UNUSED(module), PyObject *block)
 }
 
 static PyMethodDef methods[] = {
-    {"lines", lines, METH_VARARGS, "The id as a label's value and finished lines of a job; None for an unusual block."},
-    {"numbers", numbers, METH_O, "Since when it counts, what, and how much; None for an unusual block."},
+    {"lines", lines, METH_VARARGS, "The job id as a label value and the finished lines of a job; None for an unusual block."},
+    {"numbers", numbers, METH_O, "Start time, shape, number of operations and values of a job; None for an unusual block."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "exporter.jobs._lines", NULL, 0, methods, NULL, NULL, NULL, NULL};

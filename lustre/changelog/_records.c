@@ -1,11 +1,11 @@
-/* Changelog records: from the bytes a device gives to Record tuples, as lustre.changelog.decode makes them one by one.
+/* Decodes many changelog records at once. lustre.changelog.decode makes the same Record tuples one by one.
  *
  *     take(data, at, records, most, make) -> int
- *         append records that begin at that byte, until there are so many in the list; the byte where the first begins
- *         that was not taken. Left to Python is what is no whole record, and what may be none: a name that is too long,
- *         extra flags or a type nobody knew when this was written. make is (Record, Fid, types by number, text of a NID).
+ *         appends records from the byte `at` on, until the list has `most` records. Returns the offset of the first
+ *         record that it did not decode. Python handles the rest: an incomplete record, a name that is too long, unknown
+ *         extra flags or an unknown type. make is (Record, Fid, types by number, text of a NID).
  *
- * The form of a record is that of lustre.changelog.decode; all numbers are little-endian. */
+ * lustre.changelog.decode describes the form of a record. All numbers are little-endian. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ enum { RENAME = 2, JOB_ID = 4, EXTRA = 8 };                                     
 enum { OWNER = 1, NID = 2, OPEN = 4, XATTR = 8, NID_LARGE = 16, EXTRA_KNOWN = 31 }; /* extra flags */
 #define FLAG_BITS 12
 #define SECOND_SHIFT 30
-#define KNOWN 256 /* a power of two: so many FIDs, job ids and NIDs are remembered, for records that follow name them again */
+#define KNOWN 256 /* a power of two: number of cached FIDs, job ids and NIDs, which later records repeat */
 
 /* The fields of a Record, in its order. */
 enum { INDEX, TYPE, TIME, FLAGS, TARGET, PARENT, NAME, SOURCE, SOURCE_PARENT, SOURCE_NAME, JOB, UID, GID, NODE, OPEN_MODE,
@@ -26,11 +26,11 @@ typedef struct {
     PyTypeObject *record, *fid;
     PyObject *types, *nid_text;
     PyObject *empty_bytes, *empty_text;
-    PyObject *fields;    /* of the record that is made now */
-    PyObject *arguments; /* of tuple.__new__: those */
+    PyObject *fields;    /* of the current record */
+    PyObject *arguments; /* of tuple.__new__: the fields */
     PyObject *fids[KNOWN], *jobs[KNOWN];
-    PyObject *node;      /* of the record before, and its bytes: it is the same for most */
-    const char *node_at; /* NULL for none */
+    PyObject *node;      /* NID of the previous record, which most records share, and its bytes below */
+    const char *node_at; /* NULL without a previous NID */
     int node_large;
 } Maker;
 
@@ -52,7 +52,7 @@ place(const char *at, size_t size)
     return (mixed ^ mixed >> 32) & (KNOWN - 1);
 }
 
-/* Put a value, of which the reference is ours, in its field; 0 when there is none. */
+/* Stores a value in its field and takes its reference; returns 0 if the value is NULL. */
 static int
 put(Maker *to, int field, PyObject *value)
 {
@@ -70,7 +70,7 @@ put_number(Maker *to, int field, uint64_t value)
     return put(to, field, PyLong_FromUnsignedLongLong(value));
 }
 
-/* One object for all records that name it in this call, as far as it is remembered. */
+/* Returns one shared object for all records of this call with the same bytes, while the cache holds it. */
 static PyObject *
 remembered(PyObject **slot, const char *at, size_t size)
 {
@@ -105,7 +105,7 @@ static PyObject *
 job_id(Maker *to, const char *at)
 {
     size_t size = strnlen(at, JOB_ID_SIZE);
-    char clean[JOB_ID_SIZE] = {0}; /* what lies behind the NUL is left over from others */
+    char clean[JOB_ID_SIZE] = {0}; /* bytes after the NUL are left over from other ids */
     memcpy(clean, at, size);
     PyObject **slot = &to->jobs[place(clean, JOB_ID_SIZE)], *made = remembered(slot, at, size);
     if (made == NULL && (made = PyBytes_FromStringAndSize(at, size)) != NULL)
@@ -128,7 +128,7 @@ node(Maker *to, const char *at, int large)
     return Py_NewRef(to->node);
 }
 
-/* How many bytes the extensions take; -1 where their flags are cut off or unknown. */
+/* Returns the length of the extensions in bytes; -1 if their flags are truncated or unknown. */
 static Py_ssize_t
 extensions_size(const char *at, Py_ssize_t room, unsigned extensions, uint64_t *extra)
 {
@@ -175,7 +175,7 @@ put_extra(Maker *to, const char *at, uint64_t extra)
     return well && put(to, XATTR_NAME, extra & XATTR ? padded(at, XATTR_SIZE) : Py_NewRef(to->empty_bytes));
 }
 
-/* The name, of a rename the new one, a NUL and the old one. */
+/* Decodes the name. A rename has the new name, a NUL and the old name. */
 static int
 put_names(Maker *to, const char *at, size_t size, int renamed)
 {
@@ -185,7 +185,7 @@ put_names(Maker *to, const char *at, size_t size, int renamed)
         && put(to, SOURCE_NAME, nul == NULL ? Py_NewRef(to->empty_bytes) : PyBytes_FromStringAndSize(nul + 1, size - first - 1));
 }
 
-/* The record at this place, whose form has been measured. */
+/* Decodes the record at this place, whose form has been measured. */
 static PyObject *
 record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const char *name, size_t name_size)
 {
@@ -200,7 +200,7 @@ record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const cha
     return well ? PyTuple_Type.tp_new(to->record, to->arguments, NULL) : NULL;
 }
 
-/* Where the first record begins that was not taken, or -1. */
+/* Returns the offset of the first record that was not decoded, or -1. */
 static Py_ssize_t
 taken(Maker *to, const char *data, Py_ssize_t size, Py_ssize_t at, PyObject *records, Py_ssize_t most)
 {
@@ -274,7 +274,7 @@ take(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 }
 
 static PyMethodDef methods[] = {
-    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Append records to a list; the byte after the last."},
+    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Append records to a list; returns the offset after the last."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.changelog._records", NULL, 0, methods, NULL, NULL, NULL, NULL};

@@ -1,21 +1,21 @@
 """Decodes changelog records: bytes of the character device to :class:`~lustre.changelog.record.Record`.
 
-A record is a packed little-endian header of 64 bytes, then the extensions its flags announce, then the name. The
-character device gives whole records. The records that liblustreapi repacks differ only in which extensions they have.
+A record is a packed little-endian header of 64 bytes, then the extensions that its flags announce, then the name. The
+character device returns whole records. Records that liblustreapi has repacked differ only in their set of extensions.
 
 | flag | extension | bytes |
 |---|---|---|
 | RENAME | source FID, FID of the source's parent | 32 |
 | JOB_ID | job id, padded with NULs | 32 |
-| EXTRA | the extra flags, followed by an extension for each of these bits: | 8 |
+| EXTRA | the extra flags; one extension follows for each of the bits below | 8 |
 | OWNER | uid, gid | 16 |
-| NID | NID of the client; NID_LARGE says in which of its two forms | 24 |
+| NID | NID of the client, in the large form if NID_LARGE is set | 24 |
 | OPEN | flags of the open | 4 |
 | XATTR | name of the extended attribute, padded with NULs | 256 |
 
-There are two decoders. The one in this module decodes any record and says what is wrong with a bad one. The one in C
-(``_records.c``, optional) decodes many records at once and leaves each odd record to this module. Both give the same
-records (decision 12).
+There are two decoders. The decoder in this module decodes any record and reports what is wrong with a bad record. The
+C decoder (``_records.c``, optional) decodes many records at once and leaves each unusual record to this module. Both
+return the same records (decision 12).
 
 >>> data = bytes.fromhex("0400 0010 0b000000") + bytes(56) + b"clog"
 >>> [record.name for record in some(data + data[:-1], 0, 9)[0]], some(data + data[:-1], 0, 9)[1]
@@ -58,7 +58,7 @@ _extra_flags = struct.Struct("<Q").unpack_from
 
 @lru_cache(maxsize=512)
 def form(extensions: int, extra: int) -> struct.Struct:
-    """Everything before the name, for one set of flags: 16 x 32 sets there are, a handful is in use."""
+    """Binary form of everything before the name, for one set of flags. Of the 16 x 32 sets, only a few are in use."""
     parts = "<HHIQQQ16s16s"
     parts += "16s16s" if extensions & RENAME else ""
     parts += f"{JOB_ID_BYTES}s" if extensions & JOB_ID else ""
@@ -74,17 +74,17 @@ _EXTRA_AT = tuple(form(extensions & ~EXTRA, 0).size for extensions in range(16))
 
 
 Shape = tuple[struct.Struct, int, int, int]
-"""Form of a record, byte where its name ends, flags, extra flags. A plain tuple: one is made for every record."""
+"""Form of a record, end offset of its name, flags, extra flags. A plain tuple, because every record needs one."""
 
 
 def measure(data: bytes, at: int) -> Shape | None:
-    """Measure the record at a byte offset; None when it is incomplete. Raises ValueError when it is no record."""
+    """Measure the record at a byte offset; None if it is incomplete. Raises ValueError if it is not a record."""
     room = len(data) - at
     if room < HEADER_BYTES:
         return None
     name_bytes, flags = _lengths(data, at)
     if name_bytes > NAME_BYTES_MAX:
-        raise ValueError(f"changelog: a name of {name_bytes} bytes at byte {at}, where {NAME_BYTES_MAX} is the most")
+        raise ValueError(f"changelog: a name of {name_bytes} bytes at byte {at} exceeds {NAME_BYTES_MAX} bytes")
     extensions = flags >> TYPE_FLAG_BITS
     extra = 0
     if extensions & EXTRA:
@@ -93,7 +93,7 @@ def measure(data: bytes, at: int) -> Shape | None:
             return None
         (extra,) = _extra_flags(data, at + extra_at)
         if extra > _EXTRA_KNOWN:
-            raise ValueError(f"changelog: unknown extra flags {extra:#x} at byte {at + extra_at}, of unknown length")
+            raise ValueError(f"changelog: unknown extra flags {extra:#x} at byte {at + extra_at}")
     fixed = form(extensions, extra)
     name_end = at + fixed.size + name_bytes
     return (fixed, name_end, flags, extra) if name_end <= len(data) else None
@@ -107,17 +107,17 @@ _FRACTION = (1 << SECOND_SHIFT) - 1
 _TYPES = {int(kind): kind for kind in RecordType}
 
 _fid = partial(bytes.__new__, Fid)
-"""A FID from its bytes; the form of a record makes sure that there are 16."""
+"""Makes a FID from its bytes; the form of a record guarantees 16 bytes."""
 _nid = lru_cache(maxsize=4096)(nid_text)
 _make = partial(tuple.__new__, Record)
 
 PIECE = 512
-"""Records that ``pieces`` decodes at a time. So many records, and what a caller makes of them, fit into the cache of a
-processor, which halves the time of decoding."""
+"""Number of records that ``pieces`` decodes at a time. These records and the objects that a caller makes of them fit
+into the processor cache, which halves the decoding time."""
 
 Take = Callable[[bytes, int, list[Record], int], int]
-"""Takes the data, a byte offset, a list and the length it may grow to. Appends records to the list; returns the offset
-of the first record that it did not decode."""
+"""Decodes records from a byte offset of the data and appends them to a list, up to a maximum length of the list.
+Returns the offset of the first record that it did not decode."""
 
 
 @lru_cache(maxsize=4096)
@@ -130,7 +130,7 @@ def _nothing(_data: bytes, at: int, _records: list[Record], _most: int) -> int:
 
 
 take: Take = _nothing
-"""Decodes many records at once in C. Without the C module it takes none, and ``some`` decodes all of them."""
+"""Decodes many records at once in C. Without the C module it decodes no record, and ``some`` decodes all records."""
 try:
     from lustre.changelog import _records
 except ImportError:
@@ -145,9 +145,9 @@ else:
 
 
 def some(data: bytes, at: int, most: int, quickly: Take = take) -> tuple[list[Record], int]:
-    """At most so many whole records from a byte offset on, and the offset after them.
+    """Decode at most ``most`` whole records from a byte offset on. Returns the records and the offset after them.
 
-    Raises ValueError if no record begins at the offset. Later bytes that are no record end the list instead.
+    Raises ValueError if no record begins at the offset. If later bytes are not a record, the list ends before them.
     """
     records: list[Record] = []
     while len(records) < most:
@@ -198,16 +198,16 @@ def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Rec
 
 
 def decode(data: bytes) -> tuple[list[Record], int]:
-    """All whole records at the front, and how many bytes they take; what follows them is a record cut short.
+    """Decode all whole records. Returns the records and their length in bytes; a truncated record may follow them.
 
-    Raises ValueError naming the byte when the data does not begin with a changelog record. Records before such a byte
-    are returned first; decoding what follows them then raises.
+    Raises ValueError with the byte offset if the data does not begin with a changelog record. If invalid bytes follow
+    whole records, this call returns the records, and a call with the remaining bytes raises ValueError.
     """
     return some(data, 0, len(data))
 
 
 def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
-    """Yield all whole records in lists of limited length. Raises ValueError at the first bytes that are no record."""
+    """Yield all whole records in lists of limited length. Raises ValueError at the first invalid record."""
     at = 0
     while True:
         records, at = some(data, at, most)

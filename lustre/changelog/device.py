@@ -1,8 +1,8 @@
 """The changelog of one MDT, read through its character device ``/dev/changelog-lustre-MDT0000`` (root only).
 
-Reading needs no registered reader; registering (``lctl changelog_register`` on the MDS) is what makes Lustre keep
-records, and clearing, which is explicit, what lets it forget them. The device gives whole records, often one at a
-time, and nothing at the end.
+Reading needs no registered reader. Lustre keeps records only while a reader is registered (``lctl changelog_register``
+on the MDS), and deletes records only when all readers have cleared them explicitly. The device returns whole records,
+often one at a time. At the end of the changelog, a read returns no bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ READ_BYTES = 1 << 20
 
 
 def read(device: str, after_index: int, limit_bytes: int = 4 << 20) -> bytes:
-    """Records with a higher index, oldest first, about so many bytes at most; b"" when there are none.
+    """Read records with a higher index, oldest first, up to about ``limit_bytes``; b"" if there are no such records.
 
-    The device is opened anew each time: it cannot be moved backwards, and once at the end it stays there.
+    Each call opens the device again, because a descriptor cannot seek backwards and stays at the end once it is there.
     """
     with typed("read changelog", device):
         descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
-"""Binary form of changelog records, as the character device gives it. The simulator and the tests write it.
+"""Encodes changelog records in the binary form of the character device. The simulator and the tests use it.
 
-A record is a packed little-endian struct of 64 bytes, then the extensions its flags announce
+A record is a packed little-endian struct of 64 bytes, then the extensions that its flags announce
 (:mod:`lustre.changelog.decode` lists them), then the name. A name may hold any byte but NUL and ``/``. A rename carries
 the new name, a NUL and the old name.
 
@@ -43,9 +43,9 @@ from lustre.nid import nid_bytes
 
 
 def encode(record: Record) -> bytes:
-    """The bytes the character device gives for a record: every extension the record has something for.
+    """Encode a record as the character device returns it, with an extension for each optional field that is set.
 
-    Raises ValueError for what no record can hold: a NUL in a name, a job id that is too long.
+    Raises ValueError for values that no record can hold, such as a NUL in a name or a job id that is too long.
     """
     name = record.name + (b"\0" + record.source_name if record.source_name else b"")
     _check(record, name)
@@ -91,7 +91,7 @@ def _check(record: Record, name: bytes) -> None:
 
 
 def _time(record: Record) -> int:
-    """Pack the time. A float is exact to some hundred nanoseconds and may round up to the next second."""
+    """Pack the time. A float has a resolution of a few hundred nanoseconds and may round up to the next second."""
     if record.nanosecond is not None:
         return round(record.time - record.nanosecond / 1e9) << SECOND_SHIFT | record.nanosecond
     second = math.floor(record.time)

@@ -1,4 +1,4 @@
-"""A changelog record and its types. :mod:`lustre.changelog.decode` and :mod:`lustre.changelog.encode` have the bytes.
+"""A changelog record and its types. :mod:`lustre.changelog.decode` and :mod:`lustre.changelog.encode` convert bytes.
 
 >>> RecordType.LAYOUT.label, RecordType(25).name
 ('LYOUT', 'TYPE_25')
@@ -74,13 +74,13 @@ class Record(NamedTuple):
     time: float
     """Seconds of the epoch, from the clock of the MDS, rounded to a float; ``nanosecond`` has the exact fraction."""
     flags: int = 0
-    """Twelve bits whose meaning depends on the type: 1 on an unlink says it was the last name."""
+    """Twelve bits whose meaning depends on the type: 1 on an unlink means that it removed the last name."""
     target: Fid = NO_FID
-    """File the event is about. For a rename: the file it overwrote, or the zero FID."""
+    """File to which the event happened. For a rename: the file that it overwrote, or the zero FID."""
     parent: Fid = NO_FID
     name: bytes = b""
     source: Fid | None = None
-    """File that was renamed, or the FID it had before it moved to another MDT."""
+    """File that was renamed, or the FID of the file before it moved to another MDT."""
     source_parent: Fid | None = None
     source_name: bytes = b""
     job_id: bytes = b""
@@ -93,4 +93,4 @@ class Record(NamedTuple):
     previous: int = 0
     """Index of an earlier record of the same target; releases up to 2.17 leave it 0."""
     nanosecond: int | None = None
-    """Exact fraction of the second in nanoseconds; None: the fraction of ``time`` applies."""
+    """Exact fraction of the second in nanoseconds; None means that the fraction of ``time`` applies."""

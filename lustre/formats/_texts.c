@@ -1,15 +1,15 @@
-/* Texts of numbers, read again and again: telling whether one changed, taking its numbers out, printing numbers into lines.
- * What the Python modules of lustre.formats do word by word for any text, done here in one pass for a text of a known form.
+/* Detects changed texts, extracts their numbers, and prints numbers into lines. The exporter reads these texts repeatedly.
+ * The Python modules of lustre.formats parse any text word by word. This module reads a text of a known form in one pass.
  *
- *     mark(text, begin, end) -> int                     another for another text, in all likelihood
- *     mark_below_times(text) -> int                     the same without the header's lines, which change at every reading
- *     following(text, keys) -> tuple                    the rest of the line after each of these keys, in this order
- *     numbers(outline, order, text) -> tuple | None     the numbers of a text of this outline; None if it is none
- *     fill(template, values) -> bytes                   values printed into a template
- *     grow(sums, before, now) -> bool                   what grew, added up in place; False, and nothing is, if anything fell
+ *     mark(text, begin, end) -> int                     hash of a part of a text
+ *     mark_below_times(text) -> int                     hash without the header's lines, which change at every reading
+ *     following(text, keys) -> tuple                    the rest of the line after each key; keys are in text order
+ *     numbers(outline, order, text) -> tuple | None     the numbers of a text; None if it does not match the outline
+ *     fill(template, values) -> bytes                   prints values into a template
+ *     grow(sums, before, now) -> bool                   adds each increase in place; False, without change, if any fell
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.formats.outline makes
- * outlines and says what the characters mean. */
+ * outlines and defines the characters. */
 #define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -19,9 +19,9 @@
 
 #define MOST_NUMBERS 2048
 #define MOST_DIGITS 20 /* of 64 bits */
-#define CLIPPED INT64_MAX /* a kernel's sum that ran into the end; what it means is for Python to say */
+#define CLIPPED INT64_MAX /* a kernel's sum that reached its limit; the Python parser handles it */
 
-/* -- Marks. */
+/* -- Marks: hashes of texts. */
 
 static uint64_t
 rotated(uint64_t value, int by)
@@ -34,13 +34,13 @@ mixed(uint64_t lane, const char *at)
 {
     uint64_t part;
     memcpy(&part, at, sizeof part);
-    return rotated(lane ^ part, 29) * 0x9e3779b97f4a7c15ull; /* odd, so nothing is lost on the way */
+    return rotated(lane ^ part, 29) * 0x9e3779b97f4a7c15ull; /* an odd factor, so no bits are lost */
 }
 
 static uint64_t
 mark_of(const char *at, size_t size)
 {
-    uint64_t a = 1, b = 2, c = 3, d = size; /* side by side, so that none waits for another's multiplication */
+    uint64_t a = 1, b = 2, c = 3, d = size; /* independent, so the multiplications overlap */
     char tail[32] = {0};
     for (; size >= sizeof tail; at += sizeof tail, size -= sizeof tail) {
         a = mixed(a, at);
@@ -106,7 +106,7 @@ mark_below_times(PyObject *Py_UNUSED(module), PyObject *text)
     return PyLong_FromUnsignedLongLong(mark_of(at, end - at));
 }
 
-/* -- What follows keys that stand in this order, each up to the end of its line; empty where there is none. */
+/* -- The rest of the line after each key, with keys in text order; empty for a missing key. */
 
 static PyObject *
 following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
@@ -139,13 +139,13 @@ following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     return parts;
 }
 
-/* -- Taking numbers out. */
+/* -- Extracting numbers. */
 
 enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, REST_OF_LINE, BLANKS = 14 };
 
 typedef struct {
     uint64_t value;
-    const char *at; /* of a time, which is wanted as it was printed */
+    const char *at; /* start of a time, which is returned as printed */
     size_t size;
 } Found;
 
@@ -163,7 +163,7 @@ digits(const char *at, const char *end, uint64_t *value)
     return at == begin || (*begin == '0' && at - begin > 1) ? NULL : at;
 }
 
-/* How many numbers were found, or -1 when the text has another outline. */
+/* Returns the number of values found, or -1 if the text does not match the outline. */
 static int
 match(const char *outline, const char *outline_end, const char *at, const char *end, Found *found)
 {
@@ -210,7 +210,7 @@ match(const char *outline, const char *outline_end, const char *at, const char *
         }
         if (kind == SIGNED && at < end && *at == '-')
             at++;
-        if (kind == SIGNED || kind == NUMBER) { /* need not fit anything: sums of squares wrap early on */
+        if (kind == SIGNED || kind == NUMBER) { /* any length: sums of squares wrap early */
             const char *begin = at;
             while (at < end && *at >= '0' && *at <= '9')
                 at++;
@@ -267,11 +267,11 @@ numbers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t size)
 
 /* -- Printing numbers. */
 
-/* A template is packed: again and again the length of a text in 16 bits, a character that says what is printed after it, and
- * the text. So texts are copied whole, not searched for places. */
+/* A packed template is a sequence of pieces. A piece has the length of its text in 16 bits, a character for the kind of
+ * value that follows the text, and the text. The texts are copied whole, without a search for places. */
 enum { NOTHING, INTEGER, SECONDS, ADDED, TOTAL, ANEW };
-#define MOST_PRINTED 24 /* of one number: twenty digits, a point, zeros before it */
-#define MOST_FILLED (1 << 16) /* of one template; more goes through memory of its own */
+#define MOST_PRINTED 24 /* length of one number: twenty digits, a point, leading zeros */
+#define MOST_FILLED (1 << 16) /* length of one filled template on the stack; longer ones use allocated memory */
 
 static char *
 printed(char *out, uint64_t value)
@@ -297,7 +297,7 @@ printed_seconds(char *out, uint64_t usec)
     return out + 7;
 }
 
-/* The end of what was printed, or NULL with an exception set. */
+/* Returns the end of the printed text, or NULL with an exception set. */
 static char *
 print(const char *template, const char *end, PyObject *values, char *out)
 {
@@ -309,7 +309,7 @@ print(const char *template, const char *end, PyObject *values, char *out)
         int kind = template[2];
         template += 3;
         if (length > end - template || kind > ANEW || kind < NOTHING) {
-            PyErr_SetString(PyExc_ValueError, "fill: no packed template");
+            PyErr_SetString(PyExc_ValueError, "fill: not a packed template");
             return NULL;
         }
         memcpy(out, template, length);
@@ -334,7 +334,7 @@ print(const char *template, const char *end, PyObject *values, char *out)
             total = 0;
     }
     if (used != size || template != end) {
-        PyErr_SetString(PyExc_ValueError, "fill: more values than places, or no packed template");
+        PyErr_SetString(PyExc_ValueError, "fill: more values than places, or not a packed template");
         return NULL;
     }
     return out;
@@ -348,7 +348,7 @@ fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "fill(template: bytes, values: tuple)");
         return NULL;
     }
-    /* every place takes three bytes of the template at least, so this is more than enough */
+    /* every place takes at least three bytes of the template, so this is enough */
     size_t most = PyBytes_GET_SIZE(args[0]) * (MOST_PRINTED / 3);
     if (most > sizeof here && (room = PyMem_Malloc(most)) == NULL)
         return PyErr_NoMemory();
@@ -362,7 +362,7 @@ fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 
 /* -- Adding up. */
 
-/* Numbers of any size, but of 63 bits nearly always; -1 with an exception set. */
+/* For numbers of any size, which nearly always fit 63 bits. Returns -1 with an exception set. */
 static int
 fell(PyObject *before, PyObject *now)
 {
@@ -421,12 +421,12 @@ grow(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 }
 
 static PyMethodDef methods[] = {
-    {"mark", (PyCFunction)(void (*)(void))mark, METH_FASTCALL, "A number that tells this part of a text from others."},
-    {"mark_below_times", mark_below_times, METH_O, "The same of what follows the times of a header."},
+    {"mark", (PyCFunction)(void (*)(void))mark, METH_FASTCALL, "Hash of a part of a text."},
+    {"mark_below_times", mark_below_times, METH_O, "Hash of the text after the times of a header."},
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
-    {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text of this outline, or None."},
-    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "The values printed into the template."},
-    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "What grew, added up in place; False if anything fell."},
+    {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text that matches an outline, or None."},
+    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "Prints values into a template."},
+    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.formats._texts", NULL, 0, methods, NULL, NULL, NULL, NULL};

@@ -1,6 +1,6 @@
 r"""Operations per batched request to a metadata server: ``mdc.*.batch_stats``, since 2.16.
 
-Statahead asks for the attributes of many files at once. The kernel doubles the percent signs::
+Statahead requests the attributes of many files at once. The kernel prints each percent sign of the heading twice::
 
     snapshot_time:            1795218506.433055515 secs.nsecs
     start_time:               0.000000000 secs.nsecs
@@ -10,9 +10,9 @@ Statahead asks for the attributes of many files at once. The kernel doubles the 
     2:                       0   0  41
     4:                      17  58 100
 
-Labels are inclusive upper bounds, powers of two (``lprocfs_oh_tally_log2``): 4 is 3 and 4. ``start_time`` is 0 until
-somebody clears the file. Rows end where the last request has been counted; a table that does not reach 100 percent has
-lost its end and is dropped whole.
+Labels are inclusive upper bounds, powers of two (``lprocfs_oh_tally_log2``): label 4 counts 3 and 4. ``start_time`` is
+0 until somebody clears the file. The kernel prints rows up to the last nonempty one. A table that does not reach 100%
+has lost its end, and the parser drops it.
 
 >>> parse(b"subreqs per batch   batches   %% cum %%\n1:\t\t         3  75  75\n2:\t\t         1  25 100\n")
 BatchStats(start_time=b'', uppers=(1, 2), counts=(3, 1), skipped=0)
@@ -33,12 +33,12 @@ _ROW = re.compile(rb"(\d{1,10}+):[ \t]*+(\d{1,20}+) ++(\d{1,4}+) ++(\d{1,4}+)\n"
 
 @dataclass(frozen=True, slots=True)
 class BatchStats:
-    """The histogram of batch sizes; empty when the table was incomplete."""
+    """The histogram of batch sizes; empty if the table is incomplete."""
 
     start_time: bytes
     uppers: tuple[int, ...]
     counts: tuple[int, ...]
-    """Requests by upper bound, not cumulative."""
+    """Batched requests in each bucket, not cumulative."""
     skipped: int
 
 

@@ -1,6 +1,6 @@
-r"""I/O of a target to its disks: ``osd-*.*.brw_stats`` (up to 2.14 with ldiskfs also ``obdfilter.*.brw_stats``).
+r"""Disk I/O of a target: ``osd-*.*.brw_stats`` (with ldiskfs up to 2.14 also ``obdfilter.*.brw_stats``).
 
-Tables of pages, gaps, disk requests and times, read beside write::
+The file has tables of pages, gaps, disk requests and times, with reads on the left and writes on the right::
 
     snapshot_time:            1795218508.894566268 secs.nsecs
     start_time:               1795217459.334673242 secs.nsecs
@@ -12,10 +12,10 @@ Tables of pages, gaps, disk requests and times, read beside write::
     8K:                  0   0   0   |    0   0   7
     16K:                 0   0   0   |  460  93 100
 
-ldiskfs fills all of them, ZFS some. "block maps msec" (since 2.16) is not read and write: its first column is the time
-to look up blocks, its second the time to allocate them. I/O time and block maps are in milliseconds. All labels are
-inclusive upper bounds or the value itself, K and M powers of 1024; see ``lustre.formats.histogram``. The kernel reads
-these counters while they move, so that a table's columns may be a request apart.
+ldiskfs fills all tables, ZFS some. The columns of "block maps msec" (since 2.16) are not reads and writes: the first is
+the time to look up blocks, the second the time to allocate blocks. I/O time and block maps are in milliseconds. A label
+is an inclusive upper bound or the value itself; K and M are powers of 1024 (``lustre.formats.histogram``). The kernel
+reads these counters while they change, so the columns of a table may differ by a request.
 
 >>> brw = parse(b"snapshot_time:   9.5 secs.nsecs\n\n                           read      |     write\n"
 ...             b"disk I/O size          ios   % cum % |  ios         % cum %\n"

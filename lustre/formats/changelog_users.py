@@ -1,12 +1,12 @@
 r"""Users of the changelog of an MDT, and how far each has read: ``mdd.*.changelog_users``.
 
-Since 2.15; earlier releases say "current index", show no mask, and 2.10 no idle time::
+This is the form since 2.15. Earlier releases print "current index" and no mask; 2.10 also prints no idle time::
 
     current_index: 7096
     ID                            index (idle) mask
     cl1-lab                           0 (1016) mask=MARK,CREAT,MKDIR
 
-Records up to the lowest index of all users have been cleared; those above are kept for the slowest.
+Records up to the lowest index of all users have been cleared. Lustre keeps later records for the slowest user.
 
 >>> log = parse(b"current_index: 7096\nID                            index (idle) mask\n"
 ...             b"cl1-lab                        123 (1016) mask=MARK,CREAT\n")
@@ -36,11 +36,11 @@ class User:
     id: bytes
     """``cl1``, or ``cl1-name`` when registered with a name."""
     index: int
-    """The last record it has cleared."""
+    """The last record that the user has cleared."""
     idle_seconds: int | None
-    """Seconds since it last cleared records; None on 2.10."""
+    """Seconds since the user last cleared records; None on 2.10."""
     mask: tuple[bytes, ...]
-    """The record types in its mask; empty for a user without a mask."""
+    """Record types in the user's mask; empty for a user without a mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ def parse(data: bytes) -> ChangelogUsers:
 
 
 def recorded(users: ChangelogUsers, mask: bytes | None, current_mask: bytes | None) -> frozenset[bytes] | None:
-    r"""Types of records that are written; None where the parameters do not show them.
+    r"""Types of records that the MDT writes; None if the parameters do not show them.
 
-    Since 2.15 users may have masks of their own, and ``changelog_current_mask`` says what comes of it. The server's
-    ``changelog_mask`` is then ``MARK`` alone for as long as nobody has set it, which means Lustre's default.
+    Since 2.15 each user may have its own mask, and ``changelog_current_mask`` shows the resulting mask. The server's
+    ``changelog_mask`` is then only ``MARK`` until somebody sets it, which means Lustre's default.
 
     >>> sorted(recorded(parse(b""), b"MARK CREAT \n", None)), recorded(parse(b""), b"MARK \n", None)
     ([b'CREAT', b'MARK'], None)

@@ -1,4 +1,4 @@
-r"""Functions of ``lustre/formats/_texts.c``, where a C compiler built the package (decision 12).
+r"""Functions of ``lustre/formats/_texts.c`` if a C compiler built the package, else their Python forms (decision 12).
 
 >>> mark(b"one two", 4, 7) == mark(b"two", 0, 3)
 True
@@ -46,11 +46,11 @@ def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes,
 
 
 def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
-    raise NotImplementedError("templates of this kind are for compiled installations")
+    raise NotImplementedError("this kind of template needs the C module")
 
 
 def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bool:
-    """Do what ``grow`` of the C module does, in Python."""
+    """Python form of ``grow``, with the same result as the C module."""
     growth = list(map(sub, now, before))
     if min(growth, default=0) < 0:
         return False
@@ -59,22 +59,22 @@ def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bo
 
 
 def hash_of(part: Callable[[bytes], bytes]) -> Mark:
-    """The mark of the part of a text that does not change by itself."""
+    """Return a function that computes the mark of one part of a text."""
     return lambda text: hash(part(text))
 
 
 mark: Callable[[bytes, int, int], int] = _mark
-"""A number that tells this part of a text from others, in all likelihood; within one process."""
+"""Hash of a part of a text. Different texts almost always have different hashes. Valid within one process."""
 mark_below_times: Mark = _mark_below_times
-"""The same of what follows the header, whose times change at every reading."""
+"""Hash of the text after the header. The times in the header change at every reading."""
 following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
-"""The rest of the line after each of these keys, which stand in this order; empty where there is none."""
+"""The rest of the line after each key; empty for a missing key. The keys appear in the text in the given order."""
 numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
-"""The numbers of a text of an outline (``lustre.formats.outline``)."""
+"""The numbers of a text that matches an outline (``lustre.formats.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
-"""Numbers printed into a template (``exporter.templates``)."""
+"""Prints numbers into a template (``exporter.templates``)."""
 grow: Callable[[list[int], Sequence[int], Sequence[int]], bool] = plain_grow
-"""Adds to sums by how much numbers have grown; False, and nothing is added, when one of them fell."""
+"""Adds the increase of each number to its sum. If any number fell, adds nothing and returns False."""
 try:
     from lustre.formats import _texts
 except ImportError:

@@ -16,23 +16,23 @@ _INTEGER = re.compile(rb"\s*+(-?+\d{1,20}+)[ \t]*+\n\s*+")
 _KIB = 1024
 
 FILES = ("kbytestotal", "kbytesfree", "kbytesavail", "filestotal", "filesfree")
-"""The files to read, named as ``parse`` takes them."""
+"""The files to read, named like the parameters of ``parse``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Df:
-    """Space and inodes of a target, as ``df`` shows them; None for a file that was absent or held no number."""
+    """Space and inodes of a target, as ``df`` shows them; None if a file was absent or did not hold a number."""
 
     size_bytes: int | None
     free_bytes: int | None
     avail_bytes: int | None
-    """Bytes that can still be written: free bytes less the reserve."""
+    """Bytes that can still be written: free bytes minus the reserve."""
     files: int | None
     files_free: int | None
 
 
 def integer(data: bytes) -> int | None:
-    """The number of a one-number file; None when there is no number or its newline is missing (cut short)."""
+    """Parse a one-number file; None if it has no number or if the newline is missing (truncated)."""
     match = _INTEGER.fullmatch(data)
     return None if match is None else int(match[1])
 
@@ -44,7 +44,7 @@ def parse(
     filestotal: bytes | None = None,
     filesfree: bytes | None = None,
 ) -> Df:
-    """Read the space from the contents of the files; None for a file that is absent."""
+    """Parse the contents of the five files; pass None for an absent file."""
     return Df(_bytes(kbytestotal), _bytes(kbytesfree), _bytes(kbytesavail), _count(filestotal), _count(filesfree))
 
 

@@ -1,6 +1,6 @@
 r"""Sizes of the reads and writes that applications made on a mount: ``llite.*.extents_stats``.
 
-Counted only once somebody has written to the file; until then it says so::
+Counting starts when somebody writes to the file. Until then the file holds a notice that it is disabled::
 
     snapshot_time:            1795218507.443293509 secs.nsecs
     start_time:               1795218284.587255717 secs.nsecs
@@ -10,10 +10,10 @@ Counted only once somebody has written to the file; until then it says so::
        0K -    4K :            104    1    1  |            104    4    4
        4K -    8K :           6319   98  100  |           2048   96  100
 
-A size on the border belongs to the upper row: ``4K - 8K`` is 4096 to 8191 bytes (``ll_rw_stats_tally`` goes on while
-``count >= 1 << n``), so the inclusive upper bound is one byte less than the label. 28 rows are the most; the last,
-marked with ``+``, counts everything larger too. 2.12.0 puts anything from 4 KiB to 16 MiB into the row ``4K - 8K`` and
-the like (it shifts twice; mended by 2.12.9).
+A size on the border belongs to the upper row: ``4K - 8K`` is 4096 to 8191 bytes (``ll_rw_stats_tally`` continues while
+``count >= 1 << n``). The inclusive upper bound is therefore one byte less than the label. There are at most 28 rows;
+the last row, marked with ``+``, also counts all larger sizes. 2.12.0 shifts twice and therefore counts too many sizes
+in one row, such as 4 KiB to 16 MiB in the row ``4K - 8K`` (fixed by 2.12.9).
 
 >>> extents = parse(b"   0K -    4K :            104    5    5  |            104  100  100\n"
 ...                 b"   4K -    8K :           2048   95  100  |              0    0  100\n")
@@ -44,7 +44,7 @@ _EXPONENT = {unit: 10 * power for power, unit in enumerate((b"K", b"M", b"G", b"
 
 @dataclass(frozen=True, slots=True)
 class ExtentsStats:
-    """Calls by size; no histogram while the file is disabled or when the table was incomplete."""
+    """Calls by size; no histogram if counting is disabled or the table is incomplete."""
 
     start_time: bytes
     histogram: Histogram | None
@@ -66,7 +66,7 @@ def parse(data: bytes) -> ExtentsStats:
 
 
 def _ended(rows: list[tuple[bytes, ...]]) -> bool:
-    """Both directions reach 100 percent or are empty, or the kernel's last row is there."""
+    """Whether the table is complete: each direction is at 100% or empty, or the last possible row is present."""
     if not rows or rows[-1][2] == b"+":
         return True
     columns = [[int(row[column]) for row in rows] for column in (3, 5)]

@@ -27,23 +27,23 @@ class Fields(NamedTuple):
 
 
 def parse(data: bytes) -> Fields:
-    """Every ``name: value`` line of ``data``, indented or not. The first of a name wins."""
+    """Read each ``name: value`` line, indented or not. If a name appears twice, the first line counts."""
     rows = FIELD.findall(data)
     return Fields({name: value.rstrip() for name, value, _ in reversed(rows)}, len(rows))
 
 
 def number(value: bytes | None) -> int | None:
-    """The whole number a value begins with, whatever its unit; None when there is none."""
+    """Return the integer at the start of a value, whatever the unit; None if the value does not start with one."""
     match = _NUMBER.match(value) if value is not None else None
     return None if match is None else int(match[1])
 
 
 WRAPPED = 1 << 63
-"""Numbers from here on are negative numbers that the kernel printed as unsigned."""
+"""Lower bound of the numbers that are negative numbers, printed as unsigned by the kernel."""
 
 
 class Naturals:
-    """The values that are counts. A negative count has wrapped and is refused.
+    """Reads counts from the values. A negative count has wrapped and is refused.
 
     >>> numbers = Naturals({b"good": b"7", b"none": b"N/A", b"bad": b"-1", b"more": b"2 seconds"})
     >>> numbers.get(b"good"), numbers.get(b"none"), numbers.get(b"bad"), numbers.refused
@@ -78,7 +78,7 @@ class Naturals:
 
 
 def words(value: bytes | None) -> tuple[bytes, ...]:
-    """Split words at commas; an empty tuple for any other text.
+    """Split a list of words at the commas; an empty tuple for any other text.
 
     >>> words(b"inconsistent,auto"), words(b""), words(None), words(b"a b")
     ((b'inconsistent', b'auto'), (), (), ())

@@ -1,6 +1,6 @@
-r"""The header of a statistics file: time of the snapshot, start of counting and the time between.
+r"""The header of a statistics file: time of the snapshot, start of counting and elapsed time.
 
-Lustre up to 2.14 prints the first line only, as do later releases with ``enable_stats_header`` off; 2.15 puts its
+Lustre up to 2.14 prints only the first line. Later releases do so if ``enable_stats_header`` is off. 2.15 prints the
 colons after the padding::
 
     snapshot_time                       1795218508.752159935 secs.nsecs
@@ -34,14 +34,14 @@ class Header(NamedTuple):
     """The times in a header, and where the header ends."""
 
     start_time: bytes
-    """Start of counting, as printed; empty where the release does not print it."""
+    """Start of counting, as printed; empty if the release does not print it."""
     snapshot_time: bytes
     lines: int
     end: int
 
 
 def split(data: bytes) -> Header:
-    """Read the header at the beginning of ``data``; an empty header when there is none."""
+    """Read the header at the beginning of ``data``; an empty header if the text has none."""
     match = _HEADER.match(data)
     if match is None:  # pragma: no cover - the pattern matches the empty text
         return Header(b"", b"", 0, 0)
@@ -49,13 +49,13 @@ def split(data: bytes) -> Header:
 
 
 def after(data: bytes) -> bytes:
-    """Return the text after the header. It is equal in two readings between which nothing was counted."""
+    """Return the text after the header. Two readings have the same text if nothing was counted between them."""
     match = _HEADER.match(data)
     return data if match is None else data[match.end() :]
 
 
 def skipped_lines(data: bytes, understood: int) -> int:
-    """How many lines of ``data`` are neither blank nor ``understood``; a last one cut short is one of them."""
+    """Count the lines of ``data`` that are neither blank nor understood, including a truncated last line."""
     lines = data.count(b"\n") + (data[-1:] not in {b"", b"\n"})
     if lines - understood in (0, data.count(b"\n\n")):
         return 0

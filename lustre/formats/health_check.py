@@ -1,7 +1,7 @@
 r"""Health of Lustre on this node: ``health_check``.
 
-``healthy`` or ``NOT HEALTHY``; ``LBUG`` after a failed assertion. Releases up to 2.12 name the device first
-("device lustre-OST0001 reported unhealthy").
+The file holds ``healthy`` or ``NOT HEALTHY``, and ``LBUG`` after a failed assertion. Releases up to 2.12 first print
+the device ("device lustre-OST0001 reported unhealthy").
 
 >>> parse(b"healthy\n").healthy, parse(b"NOT HEALTHY\n").healthy, parse(b"LBUG\n").healthy, parse(b"healt").healthy
 (True, False, False, None)

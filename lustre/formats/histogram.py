@@ -1,6 +1,6 @@
 r"""Tables that count requests by size, offset, time or number in flight: ``rpc_stats`` and ``brw_stats``.
 
-A heading, then a row per bucket: the label, and for each direction count, percent, cumulative percent::
+A table has a heading and one row per bucket: the label, then count, percent and cumulative percent of each direction::
 
                             read                    write
     pages per rpc         rpcs   % cum % |       rpcs   % cum %
@@ -8,26 +8,26 @@ A heading, then a row per bucket: the label, and for each direction count, perce
     2:                   0   0  63   |          0   0  21
     4:                 434  36 100   |        163  79 100
 
-Rows end where the last request has been counted. Only ``brw_stats`` leaves out empty rows at the beginning.
+The kernel prints rows up to the last nonempty one. Only ``brw_stats`` omits empty rows at the beginning.
 
-A table is all or nothing: one with a row that does not fit, or that does not reach 100 percent and so has lost its end,
-is dropped whole. (One loss cannot be seen: that of the last rows of a file's last table, cut between two rows, when one
-direction is at 100 percent or has no rows yet and the other has counted nothing so far.)
+The parser drops an incomplete table: a table with a malformed row, or a table that does not reach 100% and has
+therefore lost its end. One loss is undetectable: the last table of a file is cut between two rows while one direction
+is at 100% or has no rows yet, and the other direction has counted nothing so far.
 
-What the label of a bucket means differs from table to table. Found in Lustre's source (``osc/osc_request.c``,
-``osc/lproc_osc.c``, ``obdclass/genops.c``, ``obdclass/lprocfs_status.c``, ``osd-ldiskfs/osd_io.c``), from 2.10 to 2.17:
+The meaning of a bucket label differs from table to table. Lustre's source from 2.10 to 2.17 (``osc/osc_request.c``,
+``osc/lproc_osc.c``, ``obdclass/genops.c``, ``obdclass/lprocfs_status.c``, ``osd-ldiskfs/osd_io.c``) has these kinds:
 
 * *inclusive upper bound*, powers of two (``lprocfs_oh_tally_log2`` puts a value into bucket ``fls(value - 1)``, and the
-  label is 1 << bucket): pages per rpc, pages per bulk r/w, disk I/O size, I/O time, block maps. Label 4 is 3 and 4;
-  label 1 is 0 and 1.
+  label is 1 << bucket): pages per rpc, pages per bulk r/w, disk I/O size, I/O time, block maps. Label 4 counts 3 and 4;
+  label 1 counts 0 and 1.
 * *the value itself* (``lprocfs_oh_tally``): rpcs in flight, modify RPCs in flight, discontiguous pages and blocks, disk
-  fragmented I/Os, disk I/Os in flight (after 2.17.0 it can be told to use powers of two there, which are upper bounds).
-* *inclusive lower bound*: offset. The kernel tallies offset + 1 and labels bucket n with 1 << (n - 1), so label 4 is
-  the pages 4 to 7, and label 0 is page 0.
-* *exclusive lower bound*: RPC latency. The kernel tallies the time itself, but labels bucket n with 1 << (n - 1) as
-  well, so label 4 is 5 to 8, and label 0 is 0 and 1.
+  fragmented I/Os, disk I/Os in flight (after 2.17.0 a setting selects powers of two there, which are upper bounds).
+* *inclusive lower bound*: offset. The kernel tallies offset + 1 and labels bucket n with 1 << (n - 1), so label 4
+  counts the pages 4 to 7, and label 0 counts page 0.
+* *exclusive lower bound*: RPC latency. The kernel tallies the time itself, but also labels bucket n with 1 << (n - 1),
+  so label 4 counts 5 to 8, and label 0 counts 0 and 1.
 
-There are 32 buckets, and the last counts everything larger too: 31 *or more* in flight.
+There are 32 buckets. The last bucket also counts all larger values: 31 *or more* in flight.
 
 >>> tables = parse(b"\t\t\tread\t\t\twrite\noffset                rpcs   % cum % |       rpcs   % cum %\n"
 ...                b"0:\t\t         3  60  60   |          0   0   0\n1:\t\t         0  40  60   |          0   0   0\n"
@@ -64,7 +64,7 @@ LABELS: dict[bytes, Callable[[int], int]] = {
     b"offset": _label_is_the_lower_bound,
     b"RPC latency (us)": _label_is_below_the_bucket,
 }
-"""Tables whose labels are not the inclusive upper bound. The labels of all other tables are."""
+"""Tables whose labels are not inclusive upper bounds. All other tables have inclusive upper bounds."""
 
 LINEAR = frozenset({
     b"rpcs in flight",
@@ -73,12 +73,15 @@ LINEAR = frozenset({
     b"disk fragmented I/Os",
     b"disk I/Os in flight",
 })  # fmt: skip
-"""Tables that count single values, and therefore overflow at 31."""
+"""Tables with one value per bucket. Their last bucket is 31 or more."""
 
 
 @lru_cache(maxsize=1024)
 def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], bool]:
-    """Inclusive upper bounds, and whether the last is the kernel's last bucket. ValueError for what is no label."""
+    """Return the inclusive upper bounds, and whether the last bucket is the kernel's last one.
+
+    Raises ValueError for an invalid label.
+    """
     values = [_value(label) for label in labels]
     upper = LABELS.get(name, _label_is_the_upper_bound)
     last = values[-1] if values else 0
@@ -89,7 +92,7 @@ def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], 
 def _value(label: bytes) -> int:
     match = _LABEL.fullmatch(label)
     if match is None:
-        raise ValueError(f"no bucket label: {label!r}")
+        raise ValueError(f"not a bucket label: {label!r}")
     return int(match[1]) * _SCALE[match[2]]
 
 
@@ -103,9 +106,9 @@ class Histogram:
     """Counts by bucket and direction, not cumulative."""
 
     name: bytes
-    """As the table's heading prints it: ``pages per rpc``."""
+    """Name in the heading of the table: ``pages per rpc``."""
     uppers: tuple[int, ...]
-    """Inclusive upper bound of each bucket, in the table's own unit (pages, requests, bytes, milliseconds…)."""
+    """Inclusive upper bound of each bucket, in the unit of the table (pages, requests, bytes, milliseconds…)."""
     columns: tuple[tuple[int, ...], ...]
     """Counts per direction: (read, write), or (modify,)."""
     overflow: bool = False
@@ -127,7 +130,7 @@ class Tables(NamedTuple):
 
     histograms: tuple[Histogram, ...]
     understood: int
-    """Lines that belong to a table that was kept."""
+    """Number of lines that belong to a complete table."""
 
 
 def parse(text: bytes) -> Tables:
@@ -158,7 +161,7 @@ class Place(NamedTuple):
     """The first row's label."""
     rows: int
     width: int
-    """Number of directions; a row has four words for each."""
+    """Number of directions; a row has four words per direction."""
 
 
 def places(text: bytes) -> Iterator[Place]:
@@ -174,7 +177,7 @@ def places(text: bytes) -> Iterator[Place]:
 
 
 def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:
-    """The table of these rows, ``width`` directions wide, or None when it is not whole."""
+    """Parse the rows of a table with ``width`` directions; None if the table is incomplete."""
     tokens = body.split()
     stride = 4 * width
     labels = tuple(tokens[::stride])
@@ -198,7 +201,7 @@ def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:
 
 
 def _ends(columns: tuple[tuple[int, ...], ...], reached: list[int]) -> bool:
-    """The kernel stops at the first row at which all is counted, so each direction is at 100 percent or empty there."""
+    """Whether the last row ends the table: the kernel stops at the row where each direction is at 100% or empty."""
     if len(columns[0]) > 1 and not any(column[-1] for column in columns):
         return False
     return all(percent == 100 or not any(column) for percent, column in zip(reached, columns, strict=True))

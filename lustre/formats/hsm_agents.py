@@ -21,11 +21,11 @@ _AGENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A copytool that has registered."""
+    """A registered copytool."""
 
     uuid: bytes
     archives: bytes
-    """The numbers of its archives, joined by commas; ``ANY`` for all."""
+    """Numbers of the copytool's archives, separated by commas; ``ANY`` for all archives."""
     current: int
     """Requests in progress."""
     ok: int

@@ -1,6 +1,6 @@
 r"""A client's connection to one target: ``osc.*.import``, ``mdc.*.import``, ``osp.*.import``.
 
-Shortened::
+An example, shortened::
 
     import:
         name: lustre-OST0002-osc-ff1100011d6c9800
@@ -29,10 +29,10 @@ Shortened::
            services: 5 sec
            network: 5 sec
 
-2.10 has no ``idle``; up to 2.16 the NIDs are bare, and ``nids_stats`` is missing. Times move at every reading, so two
-readings never compare equal.
+2.10 has no ``idle``. Up to 2.16 the NIDs have no quotes and ``nids_stats`` is missing. Times change at every reading,
+so two readings are never equal.
 
-``import_forms`` reads the few fields that metrics need, of thousands of connections, with the C module.
+``import_forms`` uses the C module to read the few fields that metrics need, for thousands of connections.
 
 >>> link = parse(b"import:\n    target: lustre-OST0002_UUID\n    state: DISCONN\n    connection:\n"
 ...              b"       failover_nids: [ 10.0.0.1@tcp, 10.0.0.2@tcp ]\n       current_connection: <none>\n")
@@ -55,14 +55,14 @@ _NONE = b"<none>"
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A connection; None for fields that the release or state does not print."""
+    """A connection; None for fields that are not printed in this release or state."""
 
     name: bytes | None
     """Name of the device."""
     target: bytes | None
     """The target's UUID: ``lustre-OST0002_UUID``."""
     state: bytes | None
-    """``FULL`` when connected, ``IDLE`` when disconnected after a time without use, else ``DISCONN``, ``EVICTED``…"""
+    """``FULL`` if connected, ``IDLE`` if disconnected because it was unused, else ``DISCONN``, ``EVICTED``…"""
     connect_flags: tuple[bytes, ...] | None
     import_flags: tuple[bytes, ...] | None
     target_version: bytes | None
@@ -74,7 +74,7 @@ class Import:
     """The NID in use."""
     connection_attempts: int | None
     generation: int | None
-    """Goes up by one with every new connection."""
+    """Number that increases by one with every new connection."""
     in_progress_invalidations: int | None
     idle_sec: int | None
     """Seconds since the last reply."""
@@ -125,7 +125,7 @@ def parse(data: bytes) -> Import:
 
 
 def _averages(data: bytes, direction: bytes) -> dict[bytes, bytes]:
-    """The lines below ``read_data_averages:``, which use the same names as those below ``write_data_averages:``."""
+    """Read the lines below ``read_data_averages:`` or ``write_data_averages:``, which use the same names."""
     _, _, rest = data.partition(b"    " + direction + b"_data_averages:\n")
     section, _, _ = rest.partition(b"_data_averages:")
     return fields.parse(section).values
@@ -137,7 +137,7 @@ def _usecs(averages: dict[bytes, bytes]) -> int | None:
 
 
 def _items(value: bytes | None) -> tuple[bytes, ...] | None:
-    """The items of ``[ a, b ]``, quotes removed; None when the list is missing or has no end."""
+    """Return the items of ``[ a, b ]`` without quotes; None if the list is missing or truncated."""
     match = _LIST.fullmatch(value) if value is not None else None
     if match is None:
         return None
@@ -161,19 +161,19 @@ class Brief(NamedTuple):
 
 
 def brief(link: Import) -> Brief:
-    """Take these fields from a complete reading."""
+    """Select the fields that metrics need from a complete reading."""
     return Brief(*[getattr(link, name) for name in Brief._fields])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportForm:
-    """Texts that differ in numbers and names only, which the C module reads (``lustre.formats.outline``)."""
+    """Form of texts that differ only in numbers and names. The C module reads them (``lustre.formats.outline``)."""
 
     outline: Outline
     link: Brief
-    """Of the text that the form was made of: state and release are the same in all texts of the form."""
+    """Fields of the text from which the form was made. State and release are the same in all texts of the form."""
     fields: tuple[str, ...]
-    """What the numbers are."""
+    """Field names of the numbers, in order."""
     timed: bool = False
 
     def brief(self, numbers: tuple[int, ...]) -> Brief:
@@ -184,12 +184,12 @@ class ImportForm:
 
 
 def import_forms() -> Forms[ImportForm]:
-    """Forms of the connections of a node."""
+    """Return an empty set of forms for the connections of a node."""
     return Forms(_form_of, _key_of)
 
 
 def watched(data: bytes, forms: Forms[ImportForm], like: ImportForm | None) -> tuple[Brief, ImportForm | None]:
-    """The fields of a text that perhaps is of the form ``like``, and its form if it has one."""
+    """Read the fields of a text, and return its form if it has one. The form ``like`` is tried first."""
     found = forms.read(data, like)
     if found is None:
         return brief(parse(data)), None
@@ -206,7 +206,7 @@ _DIGITS = re.compile(rb"\d++")
 
 
 def _form_of(data: bytes) -> ImportForm | None:
-    """The form of a text all lines of which are fields."""
+    """Make the form of a text; None if a line of the text is not a field."""
     link = brief(parse(data))
     if link.skipped:
         return None
@@ -242,11 +242,11 @@ _KEYS = (
 
 
 def essence(data: bytes) -> bytes:
-    r"""The part of the text that ``Brief`` is made of; the rest tells the time and differs at every reading.
+    r"""Return the part of the text from which ``Brief`` is made. The rest holds times and differs at every reading.
 
     >>> essence(b"import:\n    state: FULL\n       target_version: 2\n       connection_attempts: 3\n"
     ...         b"       idle: 9 sec\n    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
     b'FULL\n2\n3\n0\n7 usecs'
     """
     parts = compiled.following(data, _KEYS)
-    return b"\n".join(parts) if all(parts) else data  # another form counts as changed
+    return b"\n".join(parts) if all(parts) else data  # an unknown form counts as changed

@@ -7,13 +7,13 @@ r"""Latency of reads and writes by size: ``osc.*.io_latency_stats``, ``osd-*.*.i
     rd_4K: { 512us: 9, 1024us: 3, 8192us: 2, }
     wr_2048K: { 32768us: 1, 131072us: 2, }
 
-A line per direction and size that was seen; only times that were seen are in it. Sizes are lower bounds: ``4K`` is one
-page, ``8K`` two and three, ``16K`` four to seven. Times are exclusive lower bounds, ``512us`` is more than 512 up to
-1024, and like those of ``rpc_stats`` they are in units of 1024 ns, while the *counts* are multiplied by 1.024: as the
-kernel adds up in whole numbers, only counts from 42 on show it. They are passed on as printed. Times that are not
-listed have been counted never; here every table begins at the kernel's first bucket and has no gaps.
+The file has one line for each direction and size that occurred. A line lists only times that occurred. Sizes are lower
+bounds: ``4K`` is one page, ``8K`` two and three, ``16K`` four to seven. Times are exclusive lower bounds: ``512us`` is
+more than 512 and up to 1024. As in ``rpc_stats``, times are in units of 1024 ns, and the *counts* are multiplied by
+1.024. The kernel computes with integers, so only counts of 42 and more show the factor. The parser returns the counts
+as printed. The parsed tables begin at the kernel's first bucket and have no gaps: times that are not listed count 0.
 
-An object storage device may say ``rd_4K: { uninit }``: it counts nothing there.
+An object storage device prints ``rd_4K: { uninit }`` for a size that it does not count.
 
 >>> latency = parse(b"io_latency_by_size:\nsnapshot_time: 9.5\nrd_4K: { 0us: 9, 2us: 3, }\nwr_8K: { uninit }\n")
 >>> latency.tables
@@ -34,27 +34,27 @@ _LINE = re.compile(
 _PAIR = re.compile(rb"(\d++)us: (\d++), ")
 _DIRECTIONS = {b"rd": b"read", b"wr": b"write"}
 _LAST = 31
-"""The kernel's last bucket also counts everything longer."""
+"""The kernel's last bucket. It also counts all longer times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Reads or writes of one size, by the time they took."""
+    """Reads or writes of one size, by latency."""
 
     direction: bytes
     size_bytes: int
-    """Lower bound of the size; the upper bound is just below twice that."""
+    """Lower bound of the size; the size is below twice this bound."""
     uppers: tuple[int, ...]
     """Inclusive upper bounds in units of 1.024 µs (``rpc_stats.LATENCY_UNIT_NSEC``)."""
     counts: tuple[int, ...]
     """Counts per bucket, not cumulative."""
     overflow: bool
-    """The last bucket also counts everything above its bound."""
+    """Whether the last bucket also counts everything above its bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class IoLatency:
-    """All sizes that were seen, reads first."""
+    """Tables of all sizes that occurred, reads first."""
 
     start_time: bytes
     tables: tuple[Table, ...]
@@ -80,13 +80,13 @@ def parse(data: bytes) -> IoLatency:
 
 
 def after_header(data: bytes) -> bytes:
-    """Return the text after the times. It is equal in two readings between which nothing was counted."""
+    """Return the text after the times. Two readings have the same text if nothing was counted between them."""
     begin = len(_TITLE) if data.startswith(_TITLE) else 0
     return data[begin + header.split(data[begin:]).end :]
 
 
 def _table(direction: bytes, kilobytes: bytes, pairs: bytes) -> Table | None:
-    """The table of a line, or None when it has no rows or one that is no power of two, or two of the same."""
+    """Parse the table of one line; None if it has no rows, a time that is not a power of two, or a repeated time."""
     counts: dict[int, int] = {}
     for lower, count in _PAIR.findall(pairs):
         bucket = int(lower).bit_length()

@@ -1,6 +1,6 @@
 r"""Operations of each job on one target: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
 
-One block a job, and a block whose job was idle is byte for byte the same at the next reading::
+The file has one block per job. While a job is idle, its block stays the same, byte for byte::
 
     job_stats:
     - job_id:          dd.0
@@ -10,12 +10,13 @@ One block a job, and a block whose job was idle is byte for byte the same at the
       read_bytes:      { samples: 332, unit: bytes, min: 65536, max: 4194304, sum: 12058624, sumsq: 9, hist: { 4M: 9 } }
       setattr:         { samples:   0, unit: usecs, min:     0, max:       0, sum:         0, sumsq:  0 }
 
-(numbers padded to columns). 2.10 to 2.13 count most operations in ``reqs`` without min, max and sum and have no
-``sumsq``; up to 2.14 there is one time, in seconds; 2.15 forgets to indent the times; ``hist`` came with 2.16.
+The kernel pads numbers to columns. 2.10 to 2.13 count most operations in ``reqs`` without min, max and sum, and have no
+``sumsq``. Up to 2.14 a block has a single time, in seconds. 2.15 does not indent the times. ``hist`` came with 2.16.
 
-Job ids are at most 31 bytes of anything. Up to 2.15 they are printed raw, with ``?`` for what is not printable; from
-2.16 odd bytes are ``\xHH`` and the id in quotes. The id stands alone on its line in both, so a line that begins with
-``- job_id:`` begins a job. The heading is printed once for all readers: with two at a time it may be missing or late.
+A job id has at most 31 bytes, which may be any bytes. Up to 2.15 the kernel prints it raw, with ``?`` for unprintable
+bytes. From 2.16 on, it prints the id in quotes and unusual bytes as ``\xHH``. In both forms the id stands alone on its
+line, so a line that begins with ``- job_id:`` begins a job. The kernel prints the heading once for all readers: with
+two readers at a time, the heading may be missing or late.
 
 The labels of ``hist`` are inclusive upper bounds: ``64K`` counts sizes above 32 KiB up to 64 KiB (the kernel tallies by
 ``fls(size - 1)``).
@@ -39,7 +40,7 @@ KEY = b"- job_id:"
 NEXT = b"\n" + KEY
 _HEADING = b"job_stats:\n"
 _ID_COLUMN = 19
-"""Where the id begins: the key is padded to 16 characters, so an id's own leading blanks can be told from padding."""
+"""Column at which the id begins. The key is padded to 16 characters, so leading blanks of an id are not padding."""
 _OPERATION = re.compile(
     rb"^ ++(\w++): *+\{ samples: *+(\d{1,20}+)(?:, unit: *+(\w++))?"
     rb"(?:, min: *+-?+\d{1,20}+, max: *+(-?+\d{1,20}+), sum: *+(-?+\d{1,20}+))?"
@@ -56,7 +57,7 @@ _UNITS = {b"usec": b"usecs", b"regs": b"reqs", b"req": b"reqs"}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job on one target, in columns; digits as printed, empty where the kernel printed none."""
+    """One job on one target, in columns. Numbers are digits as printed, or empty if the kernel prints no number."""
 
     job_id: bytes
     """Job id as the application set it, without quotes and escapes."""
@@ -70,7 +71,7 @@ class Job:
     sums: tuple[bytes, ...]
     maxima: tuple[bytes, ...]
     histograms: tuple[tuple[bytes, tuple[tuple[int, int], ...]], ...]
-    """Sizes by inclusive upper bound in bytes, not cumulative, for the operations that have any."""
+    """Per operation with a histogram: inclusive upper bounds in bytes, and counts, not cumulative."""
     skipped: int
 
 
@@ -84,7 +85,7 @@ class JobStats:
 
 
 def split(data: bytes) -> list[bytes]:
-    """One block of whole lines per job, in the order printed; a last line cut short is left out."""
+    """Split into one block of whole lines per job, in the order printed, without a truncated last line."""
     return _cut(data)[1]
 
 
@@ -128,7 +129,7 @@ def _cut(data: bytes) -> tuple[int, list[bytes]]:
 
 
 def extent(data: bytes) -> tuple[int, int, int]:
-    """Where the first job begins, where the last whole line ends, and how many odd lines stand outside the jobs."""
+    """Return the start of the first job, the end of the last whole line, and the number of odd lines outside jobs."""
     end = data.rfind(b"\n") + 1
     begin = first(data)
     begin = end if begin < 0 or begin > end else begin
@@ -136,37 +137,37 @@ def extent(data: bytes) -> tuple[int, int, int]:
 
 
 def first(data: bytes) -> int:
-    """Return the offset of the first job; -1 without jobs."""
+    """Return the offset of the first job; -1 if there are no jobs."""
     return 0 if data.startswith(KEY) else data.find(NEXT) + 1 or -1
 
 
 def odd_lines(preamble: bytes) -> int:
-    """Lines before the first job that are not the heading."""
+    """Count the lines before the first job that are not the heading."""
     return header.skipped_lines(preamble, preamble.count(_HEADING))
 
 
 def job_id(line: bytes) -> bytes:
-    """The id on the first line of a block, quotes and escapes undone."""
+    """Return the job id on the first line of a block, without quotes and escapes."""
     return unquoted(line[_ID_COLUMN:] if line[len(KEY) : _ID_COLUMN].isspace() else line[len(KEY) :].strip())
 
 
 def unquoted(text: bytes) -> bytes:
-    """The id without the quotes and escapes that newer releases put it in."""
+    """Remove the quotes and escapes that releases since 2.16 add to the job id."""
     if text[:1] == b'"' and (quoted := _QUOTED.fullmatch(text)):
         return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), quoted[1])
     return text
 
 
 def buckets(text: bytes) -> tuple[tuple[int, int], ...]:
-    """Inclusive upper bounds in bytes, and counts, of what stands between the braces of ``hist``."""
+    """Parse the text between the braces of ``hist`` into inclusive upper bounds in bytes, and counts."""
     return tuple([(int(size) * _SCALE[scale], int(count)) for size, scale, count in _BUCKET.findall(text)])
 
 
 def active_at(block: bytes) -> int:
-    """Time of the job's last operation in whole seconds of the epoch, or ``UNKNOWN``."""
+    """Return the time of the job's last operation in whole seconds of the epoch, or ``UNKNOWN``."""
     match = _ACTIVE.search(block, block.find(b"\n"))
     return UNKNOWN if match is None else int(match[1])
 
 
 UNKNOWN = -1
-"""Result for a block without the time."""
+"""Result for a block without a time."""

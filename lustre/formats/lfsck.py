@@ -2,7 +2,7 @@ r"""LFSCK and OI scrub: checks of the whole file system, and the scan of a targe
 
 LFSCK: ``mdd.*.lfsck_namespace``, ``mdd.*.lfsck_layout``, ``obdfilter.*.lfsck_layout``.
 
-One form, the same from 2.12 to 2.17, with problems of the one kind or the other; of a layout check::
+Layout and namespace checks share one form, from 2.12 to 2.17, but count different problems. A layout check prints::
 
     name: lfsck_layout
     magic: 0xb1732fed
@@ -34,12 +34,12 @@ One form, the same from 2.12 to 2.17, with problems of the one kind or the other
     run_time_phase1: 580 seconds
     run_time_phase2: 20 seconds
 
-and then speeds and a position. A check of names puts the word behind the problem (``dangling_repaired``) and tells
-how much it mended (``updated_phase1``, ``updated_phase2``). Where the kernel says ``repaired``, ``updated`` or
-``cleared``, a dry run says ``inconsistent``. The numbers are those of the run under way, or of the last one: a run
-that goes on after a restart goes on counting, a new one begins at zero. ``success_count`` alone is of all runs.
+Speeds and a position follow. A namespace check prints the action after the problem (``dangling_repaired``), and also
+prints the number of repairs (``updated_phase1``, ``updated_phase2``). A dry run prints ``inconsistent`` instead of
+``repaired``, ``updated`` or ``cleared``. The numbers are those of the current run, or of the last one: a run that
+continues after a restart continues to count, a new run begins at zero. Only ``success_count`` covers all runs.
 
-OI scrub: ``osd-*.*.oi_scrub``. The same from 2.12 to 2.17, on ldiskfs and ZFS::
+OI scrub: ``osd-*.*.oi_scrub``, with one form from 2.12 to 2.17, on ldiskfs and ZFS::
 
     name: OI_scrub
     magic: 0x4c5fe253
@@ -65,9 +65,9 @@ OI scrub: ``osd-*.*.oi_scrub``. The same from 2.12 to 2.17, on ldiskfs and ZFS::
     real_time_speed: N/A
     current_position: N/A
 
-The numbers are those of the run under way, or of the last one: a run that goes on after a restart goes on counting, a
-new one begins at zero. ``success_count`` alone is of all runs; it is kept on disk. A dry run says ``inconsistent`` in
-place of ``updated``. What is mended because somebody wants it just then counts as ``prior``, and only there.
+The numbers are those of the current run, or of the last one: a run that continues after a restart continues to count, a
+new run begins at zero. Only ``success_count`` covers all runs; it is stored on disk. A dry run prints ``inconsistent``
+instead of ``updated``. An object that is repaired early because it was accessed counts only as ``prior_updated``.
 
 >>> check = parse(b"name: lfsck_layout\nstatus: scanning-phase2\nflags: scanned-once,inconsistent\n"
 ...               b"latest_start_time: 1795210200\nrepaired_dangling: 5\nrepaired_orphan: 7\nskipped: 0\n"
@@ -99,12 +99,12 @@ _OF_NAMES = re.compile(rb"([a-z_]+)_(?:repaired|cleared|inconsistent|inconsisten
 _AFTER_LAYOUTS_PROBLEMS = b"skipped"
 _PHASES = b"1", b"2"
 Phases = tuple[tuple[bytes, int], ...]
-"""Phases by name, with their numbers."""
+"""Names of phases, each with its count or time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lfsck:
-    """One check of one target; None or empty for fields that are not printed."""
+    """A check of one target; None or empty for fields that are not printed."""
 
     status: bytes
     flags: tuple[bytes, ...]
@@ -121,7 +121,7 @@ class Lfsck:
     inconsistent: int | None
     """Problems found by a dry run, which repairs nothing."""
     problems: tuple[tuple[bytes, int], ...]
-    """Problems by kind, repaired or not; kinds that were found at least once."""
+    """Number of problems by kind, repaired or not, for kinds that were found at least once."""
     skipped: int
 
 
@@ -167,7 +167,7 @@ def _problems(found: dict[bytes, bytes], numbers: fields.Naturals) -> Iterator[t
 
 
 def _mended(found: dict[bytes, bytes], numbers: fields.Naturals, of_layout: bytes, of_names: bytes) -> int | None:
-    """Sum of all problems of a complete layout check; a namespace check prints the sum itself."""
+    """Return the number of repairs: the sum over all kinds of a layout check; a namespace check prints it itself."""
     if _AFTER_LAYOUTS_PROBLEMS in found:
         return numbers.sum(*[name for name in found if name.startswith(of_layout + b"_") and b"_phase" not in name])
     return numbers.sum(*[of_names + b"_phase" + phase for phase in _PHASES])

@@ -1,39 +1,39 @@
-r"""LNet, the network layer: ``stats``, ``nis``, ``peers``, ``routes`` and ``buffers``. The same from 2.10 on.
+r"""LNet, the network layer: ``stats``, ``nis``, ``peers``, ``routes`` and ``buffers``. Unchanged since 2.10.
 
-``stats``: what the node has sent and received. One line of eleven numbers without names::
+``stats``: messages that the node has sent and received, as one line of eleven numbers without names::
 
     0 30 0 74492 74492 0 0 1315767408 1315767376 0 0
 
-Messages in memory now and at most, errors; messages sent, received, routed, dropped; their bytes in the same order.
-The kernel counts messages in 32 bits, so the numbers wrap at 2³².
+The numbers are: messages in memory (now and maximum), errors, messages sent, received, routed and dropped, and the
+bytes of these messages in the same order. The kernel counts messages in 32 bits, so these counts wrap at 2³².
 
-``nis``: the network interfaces of the node. A row per interface and CPU partition::
+``nis``: the network interfaces of the node, one row per interface and CPU partition::
 
     nid                      status alive refs peer  rtr   max    tx   min
     0@lo                         up     0    2    0    0     0     0     0
     10.0.2.15@tcp                up    -1    1    8    0   256   256   255
 
-``peer`` and ``rtr`` are the credits each peer gets, ``max`` the credits to send, ``tx`` those left now (negative: so
-many messages wait), ``min`` the fewest there ever were.
+``peer`` and ``rtr`` are the credits of each peer. ``max`` is the number of send credits, ``tx`` the number available
+now (a negative value is the number of waiting messages), ``min`` the lowest value of ``tx`` so far.
 
-``peers``: a row per node that this node exchanges messages with::
+``peers``: one row per node that exchanges messages with this node::
 
     nid                      refs state  last   max   rtr   min    tx   min queue
     10.0.2.15@tcp               1    NA    -1     8     8     8     8     7 0
 
-``max`` are the credits to send, ``rtr`` and ``tx`` the credits left now to route and to send (negative: so many
-messages wait), each followed by the fewest there ever were; ``queue`` are the bytes that wait. ``state`` is NA but for
-routers.
+``max`` is the number of send credits. ``rtr`` and ``tx`` are the routing and send credits available now (a negative
+value is the number of waiting messages); the ``min`` after each is its lowest value so far. ``queue`` is the number of
+bytes that wait. ``state`` is NA except for routers.
 
-``routes``: whether this node routes, then a row per network and the router to it::
+``routes``: whether this node routes, then one row per network and router::
 
     Routing disabled
     net      hops priority   state router
     o2ib1       1        0      up 10.0.0.9@tcp
 
-``buffers``, on routers: a row per size of buffer and CPU partition. ``pages`` is the size (0 is for messages without
-data), ``count`` how many there are, ``credits`` how many are free (negative: so many messages wait), ``min`` the fewest
-there ever were::
+``buffers``, on routers: one row per buffer size and CPU partition. ``pages`` is the size (0 is for messages without
+data), ``count`` the number of buffers, ``credits`` the number of free buffers (a negative value is the number of
+waiting messages), ``min`` the lowest value of ``credits`` so far::
 
     pages count credits     min
         0   512     512     510
@@ -84,7 +84,7 @@ class Carried(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LnetStats:
-    """The counters; all None when the line was incomplete."""
+    """The counters; all are None if the line is incomplete."""
 
     allocated: int | None
     """Messages in memory now."""
@@ -113,7 +113,7 @@ _NI_ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One row: an interface as one CPU partition sees it."""
+    """One row: the state of an interface for one CPU partition."""
 
     nid: bytes
     status: bytes
@@ -151,11 +151,11 @@ _PEER_ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One row."""
+    """One row: a node that exchanges messages with this node."""
 
     nid: bytes
     state: bytes
-    """``up``, ``down``, or ``NA`` for a node that is no router."""
+    """``up``, ``down``, or ``NA`` for a node that is not a router."""
     max_credits: int
     router_credits: int
     credits: int
@@ -199,7 +199,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Whether this node routes for others (None: unknown), and its routes."""
+    """Whether this node routes for other nodes (None if unknown), and its routes."""
 
     routing: bool | None
     routes: tuple[Route, ...]
@@ -208,7 +208,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Buffers of one size, as one CPU partition sees them."""
+    """Buffers of one size for one CPU partition."""
 
     pages: int
     count: int
@@ -218,7 +218,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """All rows; empty on a node that is no router."""
+    """All rows; empty on a node that is not a router."""
 
     buffers: tuple[Buffer, ...]
     skipped: int

@@ -1,6 +1,6 @@
 r"""The client's cache of file data: ``llite.*.max_cached_mb``.
 
-Whole MiB, as the kernel rounds them. Read-ahead is printed since 2.15, ``unevict_mb`` since 2.16::
+Sizes are in whole MiB, rounded by the kernel. Read-ahead is printed since 2.15, ``unevict_mb`` since 2.16::
 
     users: 10
     max_cached_mb: 2961

@@ -1,4 +1,4 @@
-r"""State of a file system on the management server: ``mgs.MGS.live.*``, alike from 2.10 on::
+r"""State of a file system on the management server: ``mgs.MGS.live.*``, unchanged since 2.10::
 
     fsname: lustre
     flags: 0x20     gen: 76
@@ -15,8 +15,8 @@ r"""State of a file system on the management server: ``mgs.MGS.live.*``, alike f
         notify_duation_max: 0.065884463
         notify_count: 8
 
-("notify_duation_max" is the kernel's own spelling.) ``state`` is ``full`` when clients are told at once of a target
-that moved.
+("notify_duation_max" is the kernel's own spelling.) ``state`` is ``full`` if the MGS notifies clients immediately of a
+target that moved to another server.
 
 >>> live = parse(b"fsname: lustre\nflags: 0x20     gen: 76\nlustre-MDT0000\nlustre-OST0000\n\n"
 ...              b"Secure RPC Config Rules:\n\nimperative_recovery_state:\n    state: full\n    nonir_clients: 0\n")
@@ -42,7 +42,7 @@ _KNOWN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A file system; None for fields that were absent or incomplete."""
+    """State of one file system; None for fields that are absent or incomplete."""
 
     fsname: bytes | None
     targets: tuple[bytes, ...]

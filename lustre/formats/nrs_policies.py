@@ -1,6 +1,6 @@
-r"""Queued and active requests of a service: ``ost.OSS.*.nrs_policies`` and other services'.
+r"""Queued and active requests of a service: ``nrs_policies`` of ``ost.OSS.*`` and other services.
 
-A block per policy of ordering requests, only one of which usually runs; the same from 2.10 on::
+The file has one block per policy for the order of requests. Usually one policy runs. Unchanged since 2.10::
 
     regular_requests:
       - name: fifo
@@ -45,7 +45,7 @@ class Policy:
     order: bytes
     """``fifo`` unless configured otherwise."""
     state: bytes
-    """``started`` or ``stopped``; for a moment also ``starting``, ``stopping``."""
+    """``started`` or ``stopped``; briefly also ``starting`` or ``stopping``."""
     queued: int
     """Queued requests."""
     active: int

@@ -1,8 +1,8 @@
-r"""Texts that are alike but for their numbers: the outline of one tells whether another is of its form, and reads it.
+r"""Outlines of texts that differ only in their numbers. An outline matches texts of its form and reads their numbers.
 
-A control character stands for each number, another for blanks that pad it; all else must be the same to the letter. A
-parser of any format can make outlines: it says where the numbers are. Outlines are used only where
-``lustre/formats/_texts.c`` was compiled.
+In an outline, one control character stands for each number, and another for the blanks that pad it. All other bytes
+must match exactly. The parser of a format can make an outline, because it knows the positions of the numbers. Outlines
+are used only if ``lustre/formats/_texts.c`` was compiled.
 
 >>> text = b"read   7 samples [usecs] 1 9 30\n"
 >>> outline = of(text, [(7, 8, WANTED), (25, 26, NUMBER), (27, 28, NUMBER), (29, 31, WANTED)], [1, 0])
@@ -23,29 +23,29 @@ from lustre.formats import compiled, header
 NUMBER = b"\x01"
 """A number that is ignored."""
 WANTED = b"\x02"
-"""One that is taken out: less than 2⁶⁴, and not where a kernel's sum ends (2⁶³ - 1)."""
+"""A number that is extracted. It must be below 2⁶⁴ and must not be 2⁶³ - 1, the limit of the kernel's sums."""
 WANTED_TIME = b"\x03"
-"""Digits and points, taken out as text."""
+"""Digits and points, extracted as text."""
 TIME = b"\x04"
 COUNTED = b"\x07"
 """A number that is ignored but counts for ``SEEN``."""
 SIGNED = b"\x08"
 """A number that is ignored and may have wrapped."""
 ZERO = b"\x0b"
-"""A number that is taken out; a nonzero one means another form."""
+"""A number that is extracted and must be zero; a nonzero number means another form."""
 REST_OF_LINE = b"\x0c"
 """Any text up to the end of the line."""
 FORGET = b"\x05"
-"""Stands for nothing: forget which numbers have been seen."""
+"""Matches no text. Resets the record of nonzero numbers for ``SEEN``."""
 SEEN = b"\x06"
-"""Stands for nothing: it is another form if all numbers taken out or counted since were zero."""
+"""Matches no text. If all numbers extracted or counted since the reset are zero, the text has another form."""
 
 MOST_FORMS = 4096
 LONGEST = 1 << 15
-"""Bytes beyond which a text has no outline: none of the kernel's is half as long."""
+"""Length in bytes above which a text gets no outline. The kernel's texts are less than half as long."""
 _NOT_OF_THE_FORM = b"0123456789 \t"
 _BLANKS = b"\x0e"
-"""However many more blanks: where there is more than one, it is padding."""
+"""Any number of further blanks, which are padding."""
 _OURS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e]")
 Place = tuple[int, int, bytes]
 """Begin, end, and the character that replaces the text."""
@@ -57,11 +57,11 @@ class Outline:
 
     text: bytes
     order: bytes
-    """For each number taken out, its place among the results, 16 bits each."""
+    """For each extracted number, its position in the result, 16 bits each."""
 
 
 def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | None:
-    """The outline of this text, the places in their order; None when it is huge, or holds control characters itself."""
+    """Make the outline of a text from its places, in order. None if the text is too long or has control characters."""
     if len(text) > LONGEST or _OURS.search(text):
         return None
     parts: list[bytes] = []
@@ -78,13 +78,13 @@ def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | 
 
 
 def times(data: bytes) -> Iterator[Place]:
-    """The times of a header; the one since when a file counts is wanted."""
+    """Yield the places of the times in the header. Only the start time is extracted."""
     for match in header.TIME_OF_LINE.finditer(data, 0, header.split(data).end):
         yield match.start(2), match.end(2), WANTED_TIME if match[1] == b"start_time" else TIME
 
 
 class Form(Protocol):
-    """An outline, and what its numbers are."""
+    """An outline and the meaning of its numbers."""
 
     @property
     def outline(self) -> Outline:
@@ -92,7 +92,7 @@ class Form(Protocol):
 
     @property
     def timed(self) -> bool:
-        """The first that is taken out is the time since when the file counts."""
+        """Whether the first extracted value is the time at which counting started."""
 
 
 F = TypeVar("F", bound=Form)
@@ -104,17 +104,17 @@ def _letters(data: bytes) -> int:
 
 
 class Forms(Generic[F]):
-    """Keeps the forms it has met."""
+    """Cache of the forms of earlier texts."""
 
     def __init__(self, make: Callable[[bytes], F | None], key: Callable[[bytes], int] = _letters) -> None:
         self._make = make
-        """Makes the form of a text; None for an unusual text."""
+        """``make`` returns the form of a text; None for an unusual text."""
         self._key = key
         """Texts of one form have the same key. Those of two forms should have different keys."""
         self._forms: dict[int, F | None] = {}
 
     def read(self, data: bytes, like: F | None = None) -> tuple[F, tuple[int, ...], bytes] | None:
-        """Form, numbers and start time of a text, perhaps of the form ``like``; None if it must be read as ever."""
+        """Return form, numbers and start time of a text; None if ``parse`` must read it. Tries ``like`` first."""
         if not compiled.AVAILABLE:
             return None
         if like is None or (found := _numbers(like.outline, data)) is None:

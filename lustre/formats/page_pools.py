@@ -1,6 +1,6 @@
-r"""Pages kept ready for encrypted data: ``sptlrpc.encrypt_page_pools``.
+r"""Pools of pages for encrypted data: ``sptlrpc.encrypt_page_pools``.
 
-Data that is encrypted on the wire, or by the client's own keys, needs a second page for each page sent. Up to 2.15::
+Data that is encrypted on the wire or by keys of the client needs a second page for each page sent. Up to 2.15::
 
     physical pages:          1516315
     pages per pool:          512
@@ -22,8 +22,8 @@ Data that is encrypted on the wire, or by the client's own keys, needs a second 
     max wait time ms:        0
     out of mem:              0
 
-Since 2.16 the pages are called objects, and there are pools of larger ones too, of powers of two pages.
-``sptlrpc.page_pools`` tells of those that were ever used, the first included::
+Since 2.16 the pages are called objects, and further pools have larger objects, whose sizes are powers of two pages.
+``sptlrpc.page_pools`` shows each pool that was ever used, including the pool of single pages::
 
     physical_pages: 1516315
     pools:
@@ -67,7 +67,7 @@ from lustre.formats import fields, header
 
 @dataclass(frozen=True, slots=True)
 class PagePools:
-    """All pools, or those of one size; None for fields that are not printed."""
+    """Counters of all pools, or of one size; None for fields that are not printed."""
 
     max_pages: int | None
     pages: int | None
@@ -88,7 +88,7 @@ class PoolOfSize:
 
     size_bytes: int
     pool: PagePools
-    """The counters; pages mean objects of that size."""
+    """The counters, in which a page means an object of that size."""
 
 
 @dataclass(frozen=True, slots=True)

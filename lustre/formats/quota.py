@@ -1,7 +1,9 @@
-r"""Quotas: the limits the master has given out (``qmt.*.*.glb-usr``, ``glb-grp``, ``glb-prj``), and what is used on a
-target (``osd-*.*.quota_slave.acct_user``, ``acct_group``, ``acct_project``). The same from 2.10 on but for the padding.
+r"""Quotas: limits on the quota master, and usage on a target. Unchanged since 2.10 except for the padding.
 
-Limits of pools of OSTs (``dt-…``) are in KiB, those of MDTs (``md-…``) in inodes; 0 is no limit::
+Limits are in ``qmt.*.*.glb-usr``, ``glb-grp`` and ``glb-prj``. Usage is in ``osd-*.*.quota_slave.acct_user``,
+``acct_group`` and ``acct_project``.
+
+Limits of pools of OSTs (``dt-…``) are in KiB, limits of pools of MDTs (``md-…``) in inodes; 0 means no limit::
 
     global_pool0_dt_usr
     - id:      0
@@ -9,8 +11,8 @@ Limits of pools of OSTs (``dt-…``) are in KiB, those of MDTs (``md-…``) in i
     - id:      1001
       limits:  { hard:       614400, soft:       512000, granted:       146048, time:               0 }
 
-``time`` is when the grace period ends, for those above their soft limit; of id 0, which stands for all others, it is
-how long it lasts. Its 49th bit marks an id without limits of its own, to which those of id 0 apply.
+``time`` is the end of the grace period for an id above its soft limit. For id 0, which holds the defaults, it is the
+length of the grace period. Its 49th bit marks an id without limits of its own; the limits of id 0 apply to it.
 
 Usage is in inodes and KiB::
 
@@ -18,7 +20,7 @@ Usage is in inodes and KiB::
     - id:      1001
       usage:   { inodes:           14, kbytes:           56 }
 
-Quota state of a target: ``osd-*.*.quota_slave_dt.info`` of blocks, ``quota_slave_md.info`` of inodes::
+Quota state of a target is in ``osd-*.*.quota_slave_dt.info`` for blocks and ``quota_slave_md.info`` for inodes::
 
     target name:    lustre-OST0000
     pool ID:         0
@@ -31,8 +33,8 @@ Quota state of a target: ``osd-*.*.quota_slave_dt.info`` of blocks, ``quota_slav
     group uptodate: glb[1],slv[0],reint[1]
     project uptodate: glb[0],slv[0],reint[0]
 
-``glb`` and ``slv`` say whether the target's copies of the limits and of what it was granted are those of the quota
-master. Which kinds of quota are enforced is a letter each, or ``none``. Before it is set up the last lines are missing.
+``glb`` and ``slv`` show whether the target's copies of its limits and of its grants match the quota master. ``quota
+enabled`` has a letter for each enforced kind of quota, or ``none``. The last lines are missing before quota is set up.
 
 >>> parse_limits(b"global_pool0_dt_usr\n- id:      1001\n"
 ...              b"  limits:  { hard:  614400, soft:  512000, granted:  146048, time:  0 }\n").entries
@@ -76,7 +78,7 @@ class Limit:
     granted: int
     """Granted to targets so far: used, or reserved for use."""
     grace_end: int
-    """When the grace period ends, seconds since the epoch; 0 when it has not begun. Of id 0: how long it lasts."""
+    """End of the grace period in seconds since the epoch; 0 if it has not begun. For id 0: its length in seconds."""
     default: bool
     """Whether the limits of id 0 apply instead."""
 
@@ -141,11 +143,11 @@ class QuotaSlave:
     resource: bytes
     """``dt`` means blocks, ``md`` inodes; empty when the line is missing."""
     connected: bool | None
-    """State of the connection to the quota master."""
+    """Whether the target is connected to the quota master; None if unknown."""
     enforced: tuple[bytes, ...] | None
-    """Kinds of quota: user, group, project."""
+    """Enforced kinds of quota: user, group, project."""
     up_to_date: tuple[tuple[bytes, bool], ...]
-    """By kind of quota, whether the copies of the target are up to date."""
+    """For each kind of quota, whether the target's copies are up to date."""
     skipped: int
 
 

@@ -1,6 +1,6 @@
 r"""Read-ahead counters of a mount: ``llite.*.read_ahead_stats``.
 
-The form of ``stats``; most lines only count, two (since 2.16) tally pages::
+The file has the form of ``stats``. Most lines only count events; two lines (since 2.16) also tally pages::
 
     snapshot_time                       1795218507.461939774 secs.nsecs
     start_time                          1795217463.031959493 secs.nsecs
@@ -9,7 +9,7 @@ The form of ``stats``; most lines only count, two (since 2.16) tally pages::
     misses                              8232 samples [pages]
     readahead_pages                     61 samples [pages] 8 4096 29702
 
-Before 2.15 names held blanks, and two read differently; all come back as 2.17 prints them.
+Before 2.15 names had blanks, and two names were different. The parser returns the names that 2.17 prints.
 
 >>> ahead = parse(b"snapshot_time   9.5 secs.nsecs\nhits                      5 samples [pages]\n"
 ...               b"hit max r-a issue         2 samples [pages]\nread-ahead to EOF         1 samples [pages]\n")
@@ -30,7 +30,7 @@ _NEW_NAMES = {b"hit_max_r-a_issue": b"hit_max_readahead_issue", b"read-ahead_to_
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """The file in columns, digits as printed. Counters never used are not in it."""
+    """The file in columns, with digits as printed. The kernel does not print a counter that was never used."""
 
     start_time: bytes
     names: tuple[bytes, ...]
@@ -39,11 +39,11 @@ class ReadAhead:
     minima: tuple[bytes, ...]
     maxima: tuple[bytes, ...]
     sums: tuple[bytes, ...]
-    """Sum of pages, for the counters that tally pages; else empty."""
+    """Sum of pages for counters that tally pages; empty for other counters."""
     skipped: int
 
     def count(self, name: bytes) -> int | None:
-        """Number of events; None when there were none or the release does not count them."""
+        """Return the number of events; None if no event occurred or the release does not count it."""
         return int(self.counts[self.names.index(name)]) if name in self.names else None
 
 

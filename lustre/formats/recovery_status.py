@@ -1,7 +1,7 @@
 r"""Recovery of a target after a restart: ``obdfilter.*.recovery_status``, ``mdt.*.recovery_status``.
 
-``INACTIVE`` when nobody was connected before the restart, else ``WAITING_FOR_CLIENTS``, ``WAITING`` (for other MDTs),
-``RECOVERING`` and at last ``COMPLETE``::
+The status is ``INACTIVE`` if no client was connected before the restart. Otherwise it is ``WAITING_FOR_CLIENTS``,
+``WAITING`` (for other MDTs), ``RECOVERING`` and finally ``COMPLETE``::
 
     status: RECOVERING
     recovery_start: 1795217459
@@ -15,8 +15,8 @@ r"""Recovery of a target after a restart: ``obdfilter.*.recovery_status``, ``mdt
     queued_requests: 7
     next_transno: 4294967590
 
-("lock_repay_clients" is the kernel's own spelling.) When complete, ``completed_clients`` is a fraction too, and
-``recovery_duration`` stands in for what is left.
+("lock_repay_clients" is the kernel's own spelling.) After recovery, ``completed_clients`` is also a fraction, and
+``recovery_duration`` replaces ``time_remaining``.
 
 >>> status = parse(b"status: RECOVERING\ntime_remaining: 87\nconnected_clients: 3/12\ncompleted_clients: 1\n")
 >>> status.status, status.time_remaining_seconds, status.connected_clients, status.clients, status.in_recovery
@@ -43,12 +43,12 @@ _KNOWN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStatus:
-    """State of recovery; None for fields that the state does not print."""
+    """State of recovery; None for fields that are not printed in this state."""
 
     status: bytes
-    """``INACTIVE``, ``WAITING_FOR_CLIENTS``, ``WAITING``, ``RECOVERING`` or ``COMPLETE``; empty when not read."""
+    """``INACTIVE``, ``WAITING_FOR_CLIENTS``, ``WAITING``, ``RECOVERING`` or ``COMPLETE``; empty if missing."""
     recovery_start: int | None
-    """Seconds since the epoch; 0 when recovery never began."""
+    """Seconds since the epoch; 0 if recovery never began."""
     recovery_duration_seconds: int | None
     time_remaining_seconds: int | None
     time_waited_seconds: int | None

@@ -7,9 +7,9 @@ r"""Renames by the size of the directories they touched: ``mdt.*.rename_stats``:
     - same_dir:
           32KB: { sample: 100, pct: 100, cum_pct: 100 }
 
-Tables ``same_dir``, ``crossdir_src`` and ``crossdir_tgt``, each printed once it has counted anything. Labels are
-inclusive upper bounds. Before 2.15 there is no start time, and no colon behind a table's name. A table is all or
-nothing: one that does not reach 100 percent has lost its end.
+The kernel prints the tables ``same_dir``, ``crossdir_src`` and ``crossdir_tgt`` if they have counted a rename. Labels
+are inclusive upper bounds. Before 2.15 there is no start time, and no colon after the name of a table. A table that
+does not reach 100% has lost its end, and the parser drops it.
 
 >>> renames = parse(b"rename_stats:\n- snapshot_time:  9.5\n- same_dir:\n"
 ...                 b"      4KB: { sample:   2, pct:  66, cum_pct:  66 }\n"
@@ -67,5 +67,5 @@ def parse(data: bytes) -> RenameStats:
 
 
 def after_header(data: bytes) -> bytes:
-    """Return the text after the times. It is equal in two readings between which nothing was counted."""
+    """Return the text after the times. Two readings have the same text if nothing was counted between them."""
     return _TIME.sub(b"", data)

@@ -1,6 +1,6 @@
 r"""Requests between this client and one target: ``osc.*.rpc_stats``, ``mdc.*.rpc_stats``.
 
-How many are under way, and histograms of their pages, number in flight, offset and latency::
+The file has the number of requests in flight, and histograms of pages, requests in flight, offset and latency::
 
     snapshot_time:            1795218508.746199856 secs.nsecs
     start_time:               1795217463.180792074 secs.nsecs
@@ -16,15 +16,15 @@ How many are under way, and histograms of their pages, number in flight, offset 
     1:                1450  63  63   |         44  21  21
     …
 
-``mdc`` (and ``osp``) begin with ``modify_RPCs_in_flight`` and a table of one direction; in ``mdc`` read and write
-follow since 2.12. "DIO RPCs in flight" and the latency came with 2.17. What the labels mean is in
-``lustre.formats.histogram``: pages per rpc are inclusive upper bounds, in flight are the values themselves, offset (in
-pages) and latency are printed as lower bounds and converted here.
+``mdc`` (and ``osp``) begin with ``modify_RPCs_in_flight`` and a table of one direction. Since 2.12, reads and writes
+follow in ``mdc``. "DIO RPCs in flight" and the latency came with 2.17. ``lustre.formats.histogram`` describes the
+labels: pages per rpc are inclusive upper bounds, requests in flight are the values themselves. The kernel prints offset
+(in pages) and latency as lower bounds, which the parser converts.
 
 Latency is *not* in microseconds as its heading says, but in units of 1024 ns (the kernel shifts nanoseconds by ten), so
-a bound of n stands for n * 1.024 µs. And 2.17 multiplies the *counts* by 1.024 where it should have converted the
-labels, so they add up to 2% more than those of the other tables, the cumulative percentage overshoots, and the table
-runs to its 32nd, empty row. The counts are passed on as printed, the empty end is left out.
+a bound of n means n * 1.024 µs. Moreover, 2.17 multiplies the *counts* by 1.024 instead of converting the labels. The
+sum of the counts is therefore 2% higher than in the other tables, the cumulative percentage exceeds 100, and the kernel
+prints empty rows up to the 32nd. The parser returns the counts as printed and drops the empty rows at the end.
 
 >>> rpcs = parse(b"read RPCs in flight:  2\npending write pages:  7\n\n"
 ...              b"\t\t\tread\t\t\twrite\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n"
@@ -72,7 +72,7 @@ _GAUGE_FIELDS = {
     b"pending read pages": "pending_read_pages",
     b"pending write pages": "pending_write_pages",
 }
-"""Fields of ``RpcStats`` by the name the kernel prints."""
+"""Fields of ``RpcStats`` by the name that the kernel prints."""
 _TABLE_FIELDS = {
     (b"pages per rpc", 2): "pages_per_rpc",
     (b"rpcs in flight", 2): "rpcs_in_flight",
@@ -85,7 +85,7 @@ _BUCKETS = 32
 
 @dataclass(frozen=True, slots=True)
 class RpcStats:
-    """The file; None for fields that the release or device does not print, or that are incomplete."""
+    """The parsed file; None for fields that are incomplete, or that this release or device does not print."""
 
     start_time: bytes
     read_in_flight: int | None
@@ -131,7 +131,7 @@ def parse(data: bytes) -> RpcStats:
 
 
 def _without_empty_end(table: Histogram) -> Histogram:
-    """Leave out the empty rows that the overshooting percentage makes the kernel print."""
+    """Drop the empty rows at the end, which the kernel prints if the percentage exceeds 100."""
     if len(table.uppers) < _BUCKETS or any(column[-1] for column in table.columns):
         return table
     rows = 1 + max(i for column in table.columns for i, count in enumerate(column) if count or not i)
@@ -147,15 +147,15 @@ class RpcForm:
 
     outline: Outline
     timed: bool
-    """The first is no number, but the time since when the file counts, as printed."""
+    """Whether the first value is the start time of counting, as printed, instead of a number."""
     gauges: tuple[str, ...]
-    """Fields of ``RpcStats``."""
+    """Fields of ``RpcStats`` whose values come first."""
     tables: tuple[tuple[str, Histogram], ...]
-    """Field, and a table with the same buckets; its counts follow column by column."""
+    """Field of ``RpcStats`` and a table with the same buckets. The counts follow, column by column."""
 
 
 def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | None:
-    """The form of this text; None when something in it is unusual."""
+    """Make the form of a text; None for an unusual text."""
     head = header.split(data)
     places = list(outline.times(data))
     printed: list[str] = []
@@ -189,7 +189,7 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
 def _of_table(
     data: bytes, place: histogram.Place, table: Histogram, words: list[tuple[int, int]], *, shown: bool
 ) -> Iterator[Place]:
-    """Numbers of one table in the kernel's form: the last row is not empty, and each direction is empty or at 100%."""
+    """Yield the places of one table's numbers. The last row is not empty, and each direction is empty or at 100%."""
     stride, rows = 4 * place.width, len(table.uppers)
     ends = place.rows == rows and not table.overflow
     empty = [ends and data[slice(*words[place.first + stride * rows - 1 - 4 * (place.width - 1 - column)])] != b"100"
@@ -202,14 +202,14 @@ def _of_table(
         for column in range(place.width):
             count, share, reached = words[first + 4 * column + 1 : first + 4 * column + 4]
             kind = ZERO if empty[column] else WANTED
-            if shown or not empty[column]:  # else it stays to the letter: zero
+            if shown or not empty[column]:  # an empty column stays literal text: zero
                 yield (*count, kind if shown else COUNTED)
             yield (*share, NUMBER)
             if row < rows - 1 or not ends:
                 yield (*reached, NUMBER)
         if last:
             yield (words[first + stride - 1][1], words[first + stride - 1][1], SEEN)
-    for row in range(rows, place.rows):  # empty ones, which are not shown
+    for row in range(rows, place.rows):  # empty rows at the end, which the parser drops
         for column in range(place.width):
             of_row = place.first + stride * row + 4 * column
             yield (*words[of_row + 2], NUMBER)

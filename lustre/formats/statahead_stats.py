@@ -1,6 +1,6 @@
 r"""Statahead counters of a mount: ``llite.*.statahead_stats``.
 
-Seven lines without a header since 2.16, the first three before::
+The file has no header. Since 2.16 it has seven lines, before that the first three::
 
     statahead total: 42
     statahead wrong: 1

@@ -1,6 +1,6 @@
-r"""Counters in the form that most of Lustre prints: ``stats``, ``md_stats``, service statistics.
+r"""Counters in Lustre's most common form: ``stats``, ``md_stats``, service statistics.
 
-Used by llite, osc, mdc, obdfilter, mdt, osd and the services alike. One line a counter that was ever used::
+llite, osc, mdc, obdfilter, mdt, osd and the services use it. The file has one line per counter that was ever used::
 
     snapshot_time                       1795218508.752159935 secs.nsecs
     start_time                          1795217463.183879238 secs.nsecs
@@ -9,12 +9,13 @@ Used by llite, osc, mdc, obdfilter, mdt, osd and the services alike. One line a 
     write_bytes                         206 samples [bytes] 4096 4194304 163282944 620728470732800
     ioctl                               2975 samples [reqs]
 
-The numbers are samples, then minimum, maximum, sum and sum of squares. Counters that only count have the first alone.
-The kernel adds in signed 64 bits: a sum or minimum may have wrapped and be negative; the sum of squares wraps early on
-and is left out here.
+The numbers are samples, minimum, maximum, sum and sum of squares. A counter that only counts events has only samples.
+The kernel adds in signed 64 bits: a sum or minimum may have wrapped and be negative. The sum of squares wraps early, so
+the parser ignores it.
 
-The column of names is 25 wide up to 2.17.0 and 35 after it; longer names push the rest aside. Some names held blanks
-before 2.15 ("thandle open", "readpage not consecutive"): they come back with underscores, as later releases print them.
+The column of names is 25 characters wide up to 2.17.0 and 35 after it; a longer name shifts the rest of its line.
+Before 2.15 some names had blanks ("thandle open", "readpage not consecutive"). The parser replaces them with
+underscores, as later releases print them.
 
 >>> stats = parse(b"snapshot_time   9.5 secs.nsecs\nread_bytes   2 samples [bytes] 4096 8192 12288 83886080\n"
 ...               b"ioctl   3 samples [regs]\n")
@@ -50,7 +51,7 @@ _UNITS = {b"usec": b"usecs", b"sec": b"secs", b"regs": b"reqs", b"req": b"reqs",
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One counter in numbers; minimum, maximum and sum are 0 where the kernel printed none."""
+    """The numbers of one counter; minimum, maximum and sum are 0 if the kernel does not print them."""
 
     samples: int
     unit: bytes
@@ -61,7 +62,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The file in columns, digits as the kernel printed them, empty where it printed none."""
+    """The file in columns. Numbers are digits as printed, or empty if the kernel prints no number."""
 
     start_time: bytes
     names: tuple[bytes, ...]
@@ -105,10 +106,10 @@ _CLIPPED = b"9223372036854775807"
 
 
 def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
-    """The outline of a text every line of which is a counter.
+    """Make the outline of a text in which every line is a counter.
 
-    ``wanted`` are those of its values that are taken out, in this order: places among the samples of all counters,
-    followed by the sums of all. None when a sum has wrapped, since it then is no sum.
+    ``wanted`` lists the values to extract, in this order. Each is an index into the samples of all counters followed by
+    the sums of all counters. Returns None if a sum has wrapped, because its value is then meaningless.
     """
     head = header.split(data)
     places: list[Place] = list(outline.times(data))

@@ -1,7 +1,7 @@
-r"""Pages that a client keeps after it sent them, until they are on disk: ``llite.*.unstable_stats``.
+r"""Pages that a client has sent and keeps until they are on disk: ``llite.*.unstable_stats``.
 
-The object servers have them in memory and not on disk yet; should one restart, the client sends them again. The same
-from 2.12 to 2.17; ``unstable_check`` is a setting, whether such pages count as used where room in the cache is short::
+The object servers hold these pages in memory, not on disk yet. If a server restarts, the client sends them again.
+Unchanged from 2.12 to 2.17. ``unstable_check`` is a setting: whether such pages count as used when the cache is full::
 
     unstable_check:            1
     unstable_pages:        12288
@@ -24,7 +24,7 @@ class UnstableStats:
 
     pages: int | None
     size_bytes: int | None
-    """Whole MiB, as the kernel rounds them down."""
+    """Size in bytes, rounded down to whole MiB by the kernel."""
     skipped: int
 
 

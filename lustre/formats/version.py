@@ -1,4 +1,4 @@
-r"""The running Lustre release: ``version``. 2.10 puts ``lustre:`` before it.
+r"""The running Lustre release: ``version``. 2.10 prints ``lustre:`` before it.
 
 >>> parse(b"2.17.57_62_gc881f8e_dirty\n").release, parse(b"lustre: 2.10.8\n").release, parse(b"2.1")
 (b'2.17.57_62_gc881f8e_dirty', b'2.10.8', Version(release=None, skipped=1))

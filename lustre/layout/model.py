@@ -25,7 +25,7 @@ ALIGNMENT_BYTES = 65536
 
 @dataclass(frozen=True, slots=True)
 class StripeObject:
-    """One object of a component: which OST holds it, and the object's own FID there."""
+    """One object of a component: the index of its OST, and its own FID."""
 
     ost_index: int
     fid: Fid
@@ -61,30 +61,30 @@ class Component:
     mirror_id: int = 0
     objects: tuple[StripeObject, ...] = ()
     extension_size: int = 0
-    """Bytes by which an ``extension`` component gives room to the one before it; 0 for every other component."""
+    """Bytes by which an ``extension`` component extends the component before it; 0 for all other components."""
     mdt_index: int = -1
-    """MDT of a ``mdt`` component as ``lfs getstripe`` prints it; the extended attribute does not hold it."""
+    """MDT of an ``mdt`` component, as ``lfs getstripe`` prints it. The extended attribute does not contain it."""
     timestamp: int = 0
     """Epoch seconds at which a ``nosync`` mirror was taken."""
     mirror_link_id: int = 0
     data_stripes: int = 0
     parity_stripes: int = 0
-    """Stripes per set of a ``parity`` component (erasure coding), and how many of data these protect."""
+    """Parity stripes per set of a ``parity`` component (erasure coding). They protect ``data_stripes`` data stripes."""
     foreign: Foreign | None = None
 
     @property
     def released(self) -> bool:
-        """Whether the bytes are in an archive (HSM); reading them brings them back."""
+        """Whether the data is only in an archive (HSM); reading it restores it."""
         return "released" in self.pattern.split(",")
 
     @property
     def on_mdt(self) -> bool:
-        """Whether the bytes lie on the MDT (DoM)."""
+        """Whether the data is on the MDT (DoM)."""
         return self.pattern.split(",")[0] == "mdt"
 
     @property
     def overstriped(self) -> bool:
-        """Whether an OST may hold several objects of it."""
+        """Whether an OST may hold several objects of the component."""
         return "overstriped" in self.pattern.split(",")
 
 
@@ -101,7 +101,7 @@ class Layout:
 
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
-    """Components of each mirror in file order; an extension component is merged into the one it gives room to."""
+    """Components of each mirror in file order. An extension component is merged into the component that it extends."""
     groups: dict[int, list[Component]] = {}
     for component in layout.components:
         group = groups.setdefault(component.mirror_id, [])
@@ -116,19 +116,20 @@ def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
 def pools_of(layout: Layout) -> tuple[str, ...]:
     """Names of the pools of a layout, in file order, without the empty name.
 
-    Lustre may put the name of a directory's pool on a component of data on the MDT (2.17 does, for a file whose layout
-    names none there). Nothing is allocated for it (``lod_qos_prep_create`` in lustre/lod/lod_qos.c): it means nothing.
+    A pool on a component of data on the MDT is ignored, because Lustre allocates nothing from it
+    (``lod_qos_prep_create`` in lustre/lod/lod_qos.c). 2.17 copies the pool of the directory there if the layout of a
+    file has no pool in that component.
     """
     return tuple(dict.fromkeys(c.pool for c in layout.components if c.pool and not c.on_mdt))
 
 
 def component_at(layout: Layout, offset: int) -> Component | None:
-    """First component that covers a byte; None where the layout ends before it."""
+    """First component that covers a byte offset; None if the layout ends before it."""
     return next((c for c in layout.components if c.extent_start <= offset and _before(offset, c.extent_end)), None)
 
 
 def pools_within(layout: Layout, size_bytes: int) -> tuple[str, ...]:
-    """Pools that hold the bytes of a file of that size ("" for none named); an empty file asks about its first byte."""
+    """Pools that hold the data of a file of a size ("" for no pool); for an empty file, the pool of its first byte."""
     last = max(size_bytes, 1)
     return tuple(dict.fromkeys(c.pool for c in layout.components if not c.on_mdt and c.extent_start < last))
 
@@ -138,12 +139,12 @@ def _before(offset: int, end: int | None) -> bool:
 
 
 def same_shape(a: Layout, b: Layout) -> bool:
-    """Whether a file of layout ``a`` would gain nothing from being rewritten with ``b``, or the other way round.
+    """Whether two layouts place data in the same way, so that rewriting a file from one to the other changes nothing.
 
-    Compares extents, pools, patterns and counts of all mirrors, not objects, ids or flags. A stripe size or count left
-    to the file system's default fits whatever the other has; -1 (every target) fits a component that has its objects,
-    because their number was chosen when it was created. Pools, counts and sizes of data on the MDT mean nothing. A
-    released file has the shape it will have when restored.
+    Compares extents, pools, patterns and counts of all mirrors, not objects, ids or flags. A default stripe size or
+    count matches any value. A count of -1 (all targets) matches a component with objects, because their number was
+    chosen at its creation. Pools, counts and sizes of data on the MDT are ignored. A released file has the shape that
+    it will have after a restore.
     """
     ours, theirs = mirrors(a), mirrors(b)
     return [len(mirror) for mirror in ours] == [len(mirror) for mirror in theirs] and all(

@@ -1,8 +1,8 @@
 """Options of ``lfs setstripe`` and ``lfs migrate`` for a layout.
 
-Within one command a component takes the count, stripe size and pool it does not name from the component before it. So
-what one component names, the later ones name too. A component that would have to go back to the file system's default
-is refused, because it would silently inherit.
+Within one command, a component inherits the count, stripe size and pool that it does not name from the component before
+it. If a component names one of these, all later components must name it too. A component that would have to return to
+the file system's default is refused, because ``lfs`` would silently inherit.
 
 >>> from lustre.layout.model import EOF
 >>> small_files = Layout((Component(0, 2 << 20, pool="flash"), Component(2 << 20, EOF, pool="hdd")))
@@ -18,16 +18,16 @@ from lustre.layout.model import ALIGNMENT_BYTES, Component, Layout, mirrors
 from lustre.layout.size import size_text
 
 NO_POOL = "ignore"
-"""Pool name with which ``lfs`` uses no pool instead of the pool of the component before."""
+"""Pool name that stops ``lfs`` from inheriting the pool of the component before."""
 
 _PATTERNS = ({"raid0"}, {"mdt"}, {"raid0", "overstriped"})
 
 
 def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
-    """Options that give a new file this layout; raises ValueError where ``lfs`` has none for it.
+    """Return the options that give a new file this layout. Raises ValueError if ``lfs`` cannot express it.
 
-    The OST of the first stripe is named only for a component without objects: where objects are, it may merely say
-    where Lustre happened to put them, and naming it would tie every later file to that OST.
+    The OST of the first stripe is named only for a component without objects. For a component with objects, Lustre may
+    have chosen that OST, and naming it would bind every later file to it.
 
     >>> setstripe_arguments(Layout((Component(pool="flash", stripe_size=1 << 20),), composite=False))
     ('-c', '1', '-S', '1M', '-p', 'flash')
@@ -54,9 +54,7 @@ def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
 
 
 def _contiguous(group: tuple[Component, ...]) -> Iterator[Component]:
-    """The components of a mirror; each begins where the one before ended, because the options of ``lfs`` name ends
-    only.
-    """
+    """Yield the components of a mirror. Raises ValueError for a gap, because ``lfs`` options name only extent ends."""
     end: int | None = 0
     for component in group:
         if component.extent_start != end:

@@ -1,12 +1,12 @@
 """A layout in the binary form of the extended attributes ``lustre.lov`` (client) and ``trusted.lov`` (MDT).
 
-The form is little-endian, and one of: v1 and v3 (which names a pool), a composite of such blobs with extents and flags,
-or a foreign value. Read through a client, the attribute of a plain file hides the generation. Data on MDT never says
-on which MDT it is.
+The value is little-endian and has one of these forms: v1, v3 (which names a pool), a composite of such blobs with
+extents and flags, or a foreign value. A client hides the generation in the attribute of a plain file. The attribute
+does not contain the MDT of data on MDT.
 
-A default layout is written with a place for the pool in each component (v3), where an empty name means no pool.
-liblustreapi writes a component without a pool in the older form (v1), which has no place for one. When that is given to
-a directory whose present default names a pool, Lustre keeps the pool of the first component that has one
+This module encodes each component of a default layout in the form with a pool name (v3); an empty name means no pool.
+liblustreapi writes a component without a pool in the older form (v1), which has no pool name. If a directory whose
+present default names a pool receives such a layout, Lustre keeps the pool of the first component that has one
 (``lod_xattr_set_default_lov_on_dir`` in lustre/lod/lod_object.c, from 2.12 to 2.17).
 
 >>> default = "d00bd30b01000000" + "00" * 16 + "0000000000 00ffff" + b"flash".ljust(16, bytes(1)).hex()
@@ -41,12 +41,12 @@ _FOREIGN_HEADER = struct.Struct("<IIII")
 
 _EOF = (1 << 64) - 1
 _EVERY_TARGET = 0xFFE0
-"""Stripe counts from here up are negative: 0xffff is one stripe on every target, 0xfffe two, …"""
+"""Lower bound of the negative stripe counts: 0xffff is one stripe on every target, 0xfffe two, …"""
 _UNSET = 0xFFFF
 _EXTENSION_UNIT_BYTES = 1024
-"""An extension component keeps its size where others keep the stripe size, and in KiB."""
+"""Unit of the size of an extension component, which is stored in the field of the stripe size, in KiB."""
 _GROUP_0 = 0x100000000
-"""FID sequences into which objects of the oldest numbering are mapped (IDIF)."""
+"""FID sequences for objects of the oldest numbering (IDIF)."""
 
 _PATTERNS = {
     0x1: "raid0", 0x2: "raid1", 0x4: "parity", 0x100: "mdt", 0x200: "overstriped", 0x400: "foreign", 0x800: "compress",
@@ -60,7 +60,7 @@ _STATES = {1: "ro", 2: "wp", 3: "sp", 8: "pccro"}
 
 
 def from_xattr(data: bytes) -> Layout:
-    """Read a layout. Raises ValueError that names what is wrong and at which byte."""
+    """Decode a layout. Raises ValueError that names the problem and the byte offset."""
     magic = _unpack(_MAGIC, data, 0, "magic number")[0]
     if magic in (_COMPOSITE, _SEL):
         return _composite(data)
@@ -69,7 +69,7 @@ def from_xattr(data: bytes) -> Layout:
 
 
 def understood(data: bytes) -> Layout:
-    """The same of what a file system said. Raises UnknownLayout, an OSError as all else that may become of a file."""
+    """Decode a layout that a file system returned. Raises UnknownLayout, which is an OSError like other file errors."""
     try:
         return from_xattr(data)
     except ValueError as error:
@@ -79,14 +79,14 @@ def understood(data: bytes) -> Layout:
 def _unpack(form: struct.Struct, data: bytes, at: int, what: str, end: int | None = None) -> tuple[int, ...]:
     end = len(data) if end is None else end
     if at + form.size > end:
-        raise ValueError(f"layout: {what} at byte {at} needs {form.size} bytes, {max(end - at, 0)} are there")
+        raise ValueError(f"layout: {what} at byte {at} needs {form.size} bytes, found {max(end - at, 0)}")
     return form.unpack_from(data, at)
 
 
 def _composite(data: bytes) -> Layout:
     _, size, generation, flags, entries, mirrors, _ = _unpack(_HEADER, data, 0, "composite header")
     if size > len(data):
-        raise ValueError(f"layout: composite says at byte 4 that it is {size} bytes, {len(data)} are there")
+        raise ValueError(f"layout: the size at byte 4 of the composite is {size} bytes, found {len(data)}")
     components = tuple(_component(data, _HEADER.size + n * _ENTRY.size, size) for n in range(entries))
     if not components:
         raise ValueError("layout: composite without components at byte 14")
@@ -97,7 +97,7 @@ def _composite(data: bytes) -> Layout:
 
 
 def _told_apart(components: tuple[Component, ...]) -> tuple[Component, ...]:
-    """Components of a directory's default have no numbers yet: each that begins a file begins a mirror."""
+    """Number the mirrors of a directory's default, whose components have no ids: a mirror begins at offset 0."""
     begun = accumulate(component.extent_start == 0 for component in components)
     return tuple(replace(one, mirror_id=number) for one, number in zip(components, begun, strict=True))
 
@@ -106,9 +106,9 @@ def _component(data: bytes, at: int, size: int) -> Component:
     entry = _unpack(_ENTRY, data, at, "component", size)
     number, flags, start, end, blob_at, blob_bytes, _, time_and_link, data_stripes, parity_stripes = entry
     if start > end:
-        raise ValueError(f"layout: component at byte {at} begins at {start}, behind its end {end}")
+        raise ValueError(f"layout: component at byte {at} begins at {start}, after its end {end}")
     if blob_at + blob_bytes > size:
-        raise ValueError(f"layout: component at byte {at} points behind byte {size}, the last one")
+        raise ValueError(f"layout: component at byte {at} points beyond the end, byte {size}")
     described = Component(
         extent_start=start,
         extent_end=EOF if end == _EOF else end,
@@ -153,7 +153,7 @@ def _blob(data: bytes, at: int, end: int, described: Component) -> tuple[Compone
         pattern=",".join(patterns),
         objects=objects,
     )
-    # The number is the generation once there are objects, before that the first OST that is wanted.
+    # The number is the generation if the component has objects, else the index of the wanted first OST.
     return component, max(number, 0) if objects else 0
 
 
@@ -167,7 +167,7 @@ def _pool(data: bytes, at: int, end: int) -> str:
 
 
 def _objects(data: bytes, at: int, end: int, count: int) -> tuple[StripeObject, ...]:
-    """Objects of a component; none at all behind a default, a released file and a component not yet written to."""
+    """Decode the objects of a component. A default, a released file and an unwritten component have no objects."""
     if at >= end or count <= 0:
         return ()
     rows = (_unpack(_OBJECT, data, at + n * _OBJECT.size, "object", end) for n in range(count))
@@ -175,7 +175,7 @@ def _objects(data: bytes, at: int, end: int, count: int) -> tuple[StripeObject, 
 
 
 def _object_fid(low: int, high: int, ost_index: int) -> Fid:
-    """An object is stored as a FID, or, with nothing in the second half, as a number within its OST (group 0)."""
+    """Decode the id of an object: a FID or, if the second half is zero, a number within its OST (group 0)."""
     if high:
         return Fid(low, high & 0xFFFFFFFF, high >> 32)
     return Fid(_GROUP_0 | (ost_index & 0xFFFF) << 16 | low >> 32 & 0xFFFF, low & 0xFFFFFFFF)
@@ -185,7 +185,7 @@ def _foreign(data: bytes, at: int, end: int, described: Component) -> Component:
     _, length, kind, flags = _unpack(_FOREIGN_HEADER, data, at, "foreign header", end)
     start = at + _FOREIGN_HEADER.size
     if start + length > end:
-        raise ValueError(f"layout: foreign value at byte {start} needs {length} bytes, {end - start} are there")
+        raise ValueError(f"layout: foreign value at byte {start} needs {length} bytes, found {end - start}")
     value = Foreign(data[start : start + length], kind, flags)
     return replace(described, stripe_count=0, pattern="foreign", foreign=value)
 
@@ -222,7 +222,7 @@ def to_bytes(layout: Layout) -> bytes:
 
 
 def without_rest(data: bytes) -> bytes:
-    """Cut an attribute out of a larger buffer."""
+    """Return the attribute at the start of a larger buffer."""
     magic, length = struct.unpack_from("<II", data)
     if magic in (_COMPOSITE, _SEL):
         return data[:length]
@@ -233,9 +233,9 @@ def without_rest(data: bytes) -> bytes:
 def _default_blob(component: Component) -> bytes:
     pattern = _DEFAULT_PATTERNS.get(tuple(component.pattern.split(",")))
     if pattern is None or component.foreign is not None:
-        raise ValueError(f"no default can have the pattern {component.pattern!r}")
+        raise ValueError(f"a default layout cannot have the pattern {component.pattern!r}")
     if component.objects or component.stripe_offset >= 0:
-        raise ValueError("it names OSTs")
+        raise ValueError("the layout names OSTs, which a default cannot")
     size = component.extension_size // _EXTENSION_UNIT_BYTES or component.stripe_size
     form = _V1 if component.on_mdt else _V3
     blob = _STRIPED.pack(form, pattern, size, component.stripe_count & 0xFFFF, 0xFFFF)
@@ -245,5 +245,5 @@ def _default_blob(component: Component) -> bytes:
 def _default_flags(component: Component) -> int:
     unknown = set(component.flags) - set(_DEFAULT_FLAGS)
     if unknown:
-        raise ValueError(f"no default can have the flags {', '.join(sorted(unknown))}")
+        raise ValueError(f"a default layout cannot have the flags {', '.join(sorted(unknown))}")
     return sum(_DEFAULT_FLAGS[flag] for flag in component.flags)

@@ -1,8 +1,8 @@
 """A layout as ``lfs getstripe -y`` prints it and ``lfs setstripe --yaml`` reads it.
 
-The YAML is so simple that no YAML library is needed: every line is a key and a value, and a component or an object
-begins with its first key. Keys of a file begin with ``lmm_``, those of a directory's default do not. The text does not
-say in what state the mirrors of a file are, nor of what type a foreign layout is.
+The YAML is simple and needs no YAML library: every line is a key and a value, and a component or an object begins with
+its first key. Keys of a file begin with ``lmm_``; keys of a directory's default do not. The text contains neither the
+state of the mirrors of a file nor the type of a foreign layout.
 
 >>> text = '''lmm_stripe_count:  1
 ... lmm_stripe_size:   4194304
@@ -53,17 +53,17 @@ _NUMBERS = {
     "stripe_offset": "stripe_offset",
     "mdt_index": "mdt_index",
 }
-"""Keys with a number, without their ``lmm_``, and the field each fills."""
+"""Keys with a number, without ``lmm_``, and the field for each."""
 _HEADER = ("lcm_layout_gen", "lcm_mirror_count", "lcm_entry_count")
 _IDLE = (
     *("components", "sub_layout", "objects", "composite_header", "lcm_magic", "lcm_size", "lcm_flags"),
     *("lcme_offset", "lcme_size", "magic", "seq", "object_id", "fid"),
 )
-"""Keys that carry nothing a layout needs; -v adds most of them."""
+"""Keys that a layout does not need; ``-v`` adds most of them."""
 
 
 def from_yaml(text: str) -> Layout:
-    """Read a layout. Raises ValueError that names what is wrong and in which line."""
+    """Parse a layout. Raises ValueError that names the problem and the line."""
     foreign = _FOREIGN.fullmatch(text)
     if foreign is not None:
         value = foreign[1].encode(errors="surrogateescape")
@@ -135,7 +135,7 @@ class _Reader:
     @staticmethod
     def _once(fields: dict[str, Any], key: str, value: object) -> None:
         if key in fields:
-            raise ValueError(f"{key} is said twice")
+            raise ValueError(f"{key} appears twice")
         fields[key] = value
 
     def layout(self) -> Layout:
@@ -145,7 +145,7 @@ class _Reader:
             raise ValueError("layout: no components")
         expected = self._header.get("lcm_entry_count", len(components))
         if expected != len(components):
-            raise ValueError(f"layout: {len(components)} components where lcm_entry_count says {expected}")
+            raise ValueError(f"layout: {len(components)} components, but lcm_entry_count is {expected}")
         composite = any("component_id" in fields for fields in self._components)
         return Layout(
             components,

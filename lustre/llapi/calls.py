@@ -1,7 +1,8 @@
-"""liblustreapi, called from Python: Lustre's own library for what plain system calls cannot say.
+"""liblustreapi, called from Python: Lustre's library for requests beyond plain system calls.
 
-Nothing is loaded on import. Functions that came with a later release are probed; using one that is not there says
-which it is and since when it exists. The library's own printing is silenced, its errors become typed OSErrors.
+Importing this module does not load the library. Loading it probes functions that later releases introduced. Using a
+missing function raises an error with its name and the release that introduced it. The library's own messages are
+silenced; its errors become typed OSErrors.
 
 >>> Library.load("liblustreapi-of-no-release.so.1")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
@@ -28,14 +29,14 @@ PACKAGE = "the Lustre client utilities (package lustre-client, or lustre-client-
 _SILENT = 0
 _READ_LEASE = 1
 _FLUSH_READERS = 1
-"""LL_DV_RD_FLUSH: other clients write back what they have not yet written, before the version is taken."""
+"""LL_DV_RD_FLUSH: other clients write back their dirty pages before Lustre reads the version."""
 _SWAP_AND_CLOSE = 0x10
 _GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
 _LIMITS_AND_USE = 0x1 | 0x2
-"""QIF_BLIMITS and QIF_SPACE: without them ``lfs quota`` puts the figures in brackets, as inaccurate."""
+"""QIF_BLIMITS and QIF_SPACE. Without them, ``lfs quota`` prints the numbers in brackets, as inaccurate."""
 _PATH_BYTES = 4096
 _FNV_1A_64 = 2
-"""How names are spread over the stripes of a directory; known to all releases (``lmv_hash_type``)."""
+"""Hash of names over the stripes of a directory, which all releases know (``lmv_hash_type``)."""
 
 
 class Library:
@@ -99,7 +100,7 @@ class Library:
         return _fid(found)
 
     def path_of(self, mount: str, fid: Fid) -> str:
-        """One path of a FID, relative to the mount point, with a slash in front."""
+        """Return a path of a FID, relative to the mount point, with a leading slash."""
         buffer = ctypes.create_string_buffer(_PATH_BYTES)
         record, link = ctypes.c_longlong(-1), ctypes.c_int(0)
         name = os.fsencode(mount), str(fid).encode("ascii")
@@ -107,10 +108,10 @@ class Library:
         return "/" + os.fsdecode(buffer.value).lstrip("/")
 
     def open_fid(self, mount: str, fid: Fid, flags: int) -> int:
-        """Open by identity; needs root, and the role ``byfid_ops`` where a nodemap restricts roles.
+        """Open a file by its FID. Needs root, and the role ``byfid_ops`` if a nodemap restricts roles.
 
-        In 2.12 and 2.13 this function alone answers -1 and sets ``errno``: taken for the negative number of an error, a
-        file that is gone would be one we may not open.
+        Unlike other functions, it returns -1 and sets ``errno`` in 2.12 and 2.13. As a negative errno, -1 would be
+        EPERM, so a file that no longer exists would appear as a file without permission.
         """
         ctypes.set_errno(0)
         descriptor = int(self.function("llapi_open_by_fid")(os.fsencode(mount), byref(struct_of(fid)), flags))
@@ -132,7 +133,7 @@ class Library:
         return index.value
 
     def make_directory(self, path: str, mdt_index: int) -> None:
-        """Make a directory of one stripe, for its owner only, on an MDT, as ``lfs mkdir -i`` does."""
+        """Make a directory with one stripe on an MDT, accessible only to its owner, like ``lfs mkdir -i``."""
         self.ask("llapi_dir_create_pool", os.fsencode(path), 0o700, mdt_index, 1, _FNV_1A_64, None, path=path)
 
     def lease(self, descriptor: int) -> None:
@@ -150,7 +151,7 @@ class Library:
         return version.value
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """Exchange two layouts and close the source in one transaction, if its lease is unbroken."""
+        """Swap two layouts and close the source in one transaction if the lease of the source is unbroken."""
         self.ask("llapi_fswap_layouts", source, volatile, source_version, volatile_version, _SWAP_AND_CLOSE)
 
     def hsm(self, descriptor: int) -> Hsm:
@@ -167,7 +168,7 @@ class Library:
         self.ask("llapi_changelog_clear", mdt.encode("ascii"), user.encode("ascii"), index, path=mdt)
 
     def quota(self, mount: str, kind: int, owner: int, pool: str = "") -> Quota:
-        """Block quota of a user (0), group (1) or project (2), in the file system or in one pool of OSTs."""
+        """Read the block quota of a user (0), group (1) or project (2), for the file system or one pool of OSTs."""
         asked = QuotaStruct(command=_GET_POOL_QUOTA if pool else _GET_QUOTA, type=kind, id=owner,
                             pool=pool.encode("ascii"))  # fmt: skip
         self.ask("llapi_quotactl", os.fsencode(mount), byref(asked), path=mount)

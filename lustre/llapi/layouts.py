@@ -1,16 +1,16 @@
-"""Layouts given to new files and directories, and the default layout of a directory.
+"""Sets the layouts of new files, and reads and sets the default layout of a directory.
 
-A layout is built with liblustreapi's own functions. The library checks it (alignment, order of extents, mirrors) before
-anything is changed. An OST is not named where a component merely has its objects there.
+liblustreapi's own functions build a layout, so the library checks it (alignment, order of extents, mirrors) before any
+change. If a component has objects, their OSTs are not named in the new layout.
 
-``lustre.lov`` does not say whether a directory has a default layout of its own. For a directory without one, a client
-returns the default of the root of the file system, if that has one, under the name ``trusted.lov`` too
-(``ll_getxattr_lov`` in lustre/llite/xattr.c). If tierd took it for the directory's own, an undo would write it into the
-directory, where it would stay when the root's is changed. Only the list of attributes comes from the MDT unchanged
-(``ll_listxattr``): it has ``trusted.lov`` if the directory has a default of its own.
+``lustre.lov`` does not show whether a directory has its own default layout. For a directory without one, a client
+returns the default layout of the file system's root, if the root has one, also under the name ``trusted.lov``
+(``ll_getxattr_lov`` in lustre/llite/xattr.c). If tierd mistook it for the directory's own layout, an undo would write
+it into the directory, and later changes at the root would no longer reach the directory. Only the list of attributes
+comes unchanged from the MDT (``ll_listxattr``): it has ``trusted.lov`` if the directory has its own default layout.
 
-Since 2.17 the attribute does not say on which OST the first stripe is wanted (``ll_sanitize_xattr``). The ioctl that
-``lfs getstripe -d`` uses returns the whole default.
+Since 2.17 the attribute omits the wanted OST of the first stripe (``ll_sanitize_xattr``). The ioctl that
+``lfs getstripe -d`` uses returns the whole default layout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lustre.llapi.calls import Library
 
 _EOF = (1 << 64) - 1
 _DEFAULT = 0x1000000000000002
-"""LLAPI_LAYOUT_DEFAULT; the values behind it mean one stripe on every target, two, …"""
+"""LLAPI_LAYOUT_DEFAULT; the next values mean one stripe on every target, two stripes, …"""
 _PATTERNS = {("raid0",): None, ("mdt",): 2, ("raid0", "overstriped"): 4}
 _FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "extension": 0x40}
 _MAKER_OF_MIRROR, _MAKER_OF_COMPONENT = "llapi_layout_add_first_comp", "llapi_layout_comp_add"
@@ -41,7 +41,7 @@ NO_LAYOUT = Layout((), composite=False)
 
 
 def open_with_layout(library: Library, path: str, flags: int, mode: int, layout: Layout) -> int:
-    """Open, creating it where the flags say so, and give it the layout. Raises ValueError for one that cannot be."""
+    """Open or create a file, as the flags require, with a layout. Raises ValueError for an invalid layout."""
     with _built(library, layout) as handle:
         ctypes.set_errno(0)
         descriptor = int(library.function("llapi_layout_file_open")(os.fsencode(path), flags, mode, handle))
@@ -76,7 +76,7 @@ def _fill(library: Library, handle: int, component: Component, composite: bool) 
     """Set the last component of the layout under construction."""
     kinds = tuple(word for word in component.pattern.split(",") if word != "released")
     if kinds not in _PATTERNS or component.foreign is not None:
-        raise ValueError(f"no file can be given the pattern {component.pattern!r}")
+        raise ValueError(f"a new file cannot have the pattern {component.pattern!r}")
     flags = sum(_FLAGS[flag] for flag in component.flags if flag in _FLAGS)
     if flags:
         _set(library, "llapi_layout_comp_flags_set", handle, flags)
@@ -111,23 +111,23 @@ def _set(library: Library, name: str, handle: int, *values: Any) -> None:
 
 
 Attribute = Callable[[str, str], bytes | None]
-"""An extended attribute at a path, by name; None where there is none."""
+"""Reads an extended attribute of a path by name; None if the path has no such attribute."""
 Names = Callable[[str], Sequence[str]]
-"""Names of the extended attributes at a path, as listed: those that begin with ``trusted.`` for root alone."""
+"""Lists the names of the extended attributes of a path. Only root sees names that begin with ``trusted.``."""
 Whole = Callable[[str], bytes | None]
-"""Reads the complete default layout of a directory; None where there is none."""
+"""Reads the complete default layout of a directory; None if the directory has no default layout."""
 SetAttribute = Callable[[int, str, bytes], None]
 BY_CLIENT, BY_MDT = "lustre.lov", "trusted.lov"
-"""The attribute as a client computes it, and as the MDT keeps it."""
+"""Names of the attribute that a client computes and of the attribute that the MDT stores."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GET_STRIPE = 0x4008669B
-"""LL_IOC_LOV_GETSTRIPE. Lustre writes the whole layout behind the pointer, however long: it must have room."""
+"""LL_IOC_LOV_GETSTRIPE. Lustre writes the whole layout to the pointer without a limit, so the buffer must be large."""
 _ROOM_BYTES = 1 << 17
 """Twice the longest extended attribute of Linux."""
 
 
 def own_layout(place: str, mount_point: str, attribute: Attribute, names: Names, whole: Whole) -> Layout | None:
-    """Layout of a file, or a directory's own default; None where there is none. Raises OSError."""
+    """Read the layout of a file, or a directory's own default layout; None if there is no layout. Raises OSError."""
     shown = attribute(place, BY_CLIENT)
     if shown is None or not stat.S_ISDIR(os.lstat(place).st_mode):
         return None if shown is None else understood(shown)
@@ -138,7 +138,7 @@ def own_layout(place: str, mount_point: str, attribute: Attribute, names: Names,
 
 
 def whole_default(place: str) -> bytes | None:
-    """Default layout of a directory as the ioctl returns it, complete; None where there is none. Raises OSError."""
+    """Read the complete default layout of a directory with the ioctl; None if it has no default. Raises OSError."""
     room = bytearray(_ROOM_BYTES)
     with typed("get default layout", place), _opened(place) as directory:
         try:
@@ -151,9 +151,10 @@ def whole_default(place: str) -> bytes | None:
 
 
 def set_default(library: Library, place: str, layout: Layout | None, set_attribute: SetAttribute = os.setxattr) -> None:
-    """Give a directory a default, or (None) take it away. Raises OSError, and ValueError for what cannot be one.
+    """Set the default layout of a directory, or (None) remove it. Raises OSError, or ValueError for an invalid layout.
 
-    The library checks what it is given; but where no pool is named, Lustre would keep the present one.
+    The library sets a layout that names a pool. This package encodes all others (:mod:`lustre.layout.xattr`), because
+    with the library's encoding, Lustre would keep the pool of the present default layout.
     """
     if layout is None or pools_of(layout):
         os.close(open_with_layout(library, place, _DIRECTORY, 0, NO_LAYOUT if layout is None else layout))
@@ -165,7 +166,7 @@ def set_default(library: Library, place: str, layout: Layout | None, set_attribu
 
 def _inherits(place: str, shown: bytes, mount_point: str, attribute: Attribute, names: Names) -> bool:
     listed = names(place)
-    if any(name.startswith("trusted.") for name in listed):  # for root, because every directory has trusted.lma
+    if any(name.startswith("trusted.") for name in listed):  # the process is root: every directory has trusted.lma
         return BY_MDT not in listed
     return attribute(mount_point, BY_CLIENT) == shown and not os.path.samefile(place, mount_point)
 

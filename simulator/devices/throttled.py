@@ -61,9 +61,11 @@ class Throttled:
                 self._engine.after(wait, self._dispatch)
                 return
             io = self._waiting.popleft()
+            before = self._full_seconds()
             self._byte_level += io.size_bytes
             self._io_level += 1
             self._under_way += 1
+            io.served(self._full_seconds() - before)
             self._engine.after(self._settings.latency_seconds * self.slowdown, self._finish, io)
 
     def _wait_seconds(self) -> float:
@@ -75,6 +77,12 @@ class Throttled:
         self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
         self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
         return max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
+
+    def _full_seconds(self) -> float:
+        """Until both buckets are empty. What an I/O adds to it is its service: so much longer do all others wait."""
+        settings = self._settings
+        return self.slowdown * max(self._byte_level / settings.bytes_per_second,
+                                   self._io_level / settings.ios_per_second)
 
     def _finish(self, io: Io) -> None:
         self._under_way -= 1

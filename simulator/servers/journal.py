@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
-from simulator.devices.device import Device, Io
+from simulator.devices.device import Device, DeviceTimeAccount, Io
 from simulator.engine import Completion, Engine
 
 BLOCK_BYTES = 4096
@@ -33,11 +34,13 @@ class Journal:
     """Group commit on one device."""
 
     def __init__(
-        self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int, home: Device | None = None
+        self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int,
+        home: Device | None = None, account: DeviceTimeAccount | None = None,
     ) -> None:  # fmt: skip
         self.commits = 0
         self._engine = engine
         self._device = device
+        self._account = account or DeviceTimeAccount()
         self._home_device = home or device
         """Device of the metadata: the target's own disks, even with an external journal."""
         self._settings = settings
@@ -46,6 +49,9 @@ class Journal:
         self._blocks: set[Hashable] = set()
         self._home: set[Hashable] = set()
         self._redo: list[object] = []
+        self._changed_by: dict[str, int] = {}
+        self._home_changed_by: dict[str, int] = {}
+        """Changes by job: of the running transaction, and of those whose blocks are not home yet."""
         self._committing: list[object] = []
         self._joined: list[Completion] = []
         self._running = False
@@ -54,12 +60,14 @@ class Journal:
         self._started_at = 0.0
         self._commit_seconds = 0.0
 
-    def change(self, *blocks: Hashable, redo: object = None) -> None:
+    def change(self, *blocks: Hashable, redo: object = None, job: str = "") -> None:
         """These metadata blocks changed: they go to the journal once per transaction, and home once per checkpoint.
 
         ``redo`` is the request that changed them: its client keeps it until the commit, and sends it again if need be.
+        The job pays its part of the transaction in device time.
         """
         self._blocks.update(blocks)
+        self._changed_by[job] = self._changed_by.get(job, 0) + 1
         if redo is not None:
             self._redo.append(redo)
         if not self._timer:
@@ -98,13 +106,18 @@ class Journal:
         waiting, self._joined = self._joined, []
         blocks, self._blocks = self._blocks, set()
         self._home |= blocks
+        changed_by, self._changed_by = self._changed_by or {"": 1}, {}
+        for job, changes in changed_by.items():
+            self._home_changed_by[job] = self._home_changed_by.get(job, 0) + changes
         self._committing, self._redo = self._redo, []
-        self._write(BLOCK_BYTES * (1 + len(blocks)), lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting)))
+        serve = partial(self._account.book, changed_by) if self._device is self._home_device else None
+        self._write(BLOCK_BYTES * (1 + len(blocks)),
+                    lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting), serve), serve)
 
-    def _write(self, size_bytes: int, then: Callable[[], None]) -> None:
+    def _write(self, size_bytes: int, then: Callable[[], None], serve: Callable[[float], None] | None) -> None:
         position = self._position_bytes + self._head_bytes
         self._head_bytes = (self._head_bytes + size_bytes) % (64 << 20)
-        self._device.submit(Io(True, position, size_bytes, then))
+        self._device.submit(Io(True, position, size_bytes, then, serve))
 
     def _done(self, waiting: list[Completion]) -> None:
         self.commits += 1
@@ -120,9 +133,11 @@ class Journal:
         per_io = self._settings.blocks_per_checkpoint_io
         ios = min(-(-len(self._home) // per_io), self._settings.checkpoint_ios_max)
         self._home.clear()
+        changed_by, self._home_changed_by = self._home_changed_by, {}
+        serve = partial(self._account.book, changed_by) if changed_by else None
         for number in range(ios):
             place = self._position_bytes // 2 + number * (1 << 20)
-            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing))
+            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing, serve))
 
 
 def _nothing() -> None:

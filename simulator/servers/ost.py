@@ -11,6 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from lustre.fid import Fid
 from simulator import counters
 from simulator.counters import BrwStats, JobStats, Stats, microseconds
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import DelayedDevice, Io
+from simulator.devices.device import DelayedDevice, DeviceTimeAccount, Io
 from simulator.devices.flash import AcceleratorSettings, FlashSettings, with_accelerator
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.network import Fragment, Rpc
@@ -198,7 +199,7 @@ class BulkService:
         blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
         if store.grow(rpc.stored, first[0], last[0] + last[1]):
             blocks += ("extents", number), ("bitmap", rpc.stored.position_bytes // BITMAP_BYTES)
-        self._ost.journal.change(*blocks, redo=rpc)
+        self._ost.journal.change(*blocks, redo=rpc, job=rpc.job_id)
 
     def _count(self, rpc: Rpc, prepared_seconds: float) -> None:
         operation, unit = ("write", "write_bytes") if rpc.write else ("read", "read_bytes")
@@ -227,8 +228,9 @@ class BulkService:
                 self.brw.end(rpc.write, self._engine.now - began)
                 done.succeed()
 
+        serve = partial(self._ost.device_time.book, {rpc.job_id: 1})
         for place, size in runs:
-            self._ost.device.submit(Io(rpc.write, place, size, one_done))
+            self._ost.device.submit(Io(rpc.write, place, size, one_done, serve))
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
@@ -253,7 +255,10 @@ class Ost:
             self.device = DelayedDevice(engine, self.device, queue_wait_seconds)
         self.store = ObjectStore(index, settings.capacity)
         log = build(engine, settings.journal_device) if settings.journal_device else self.device
-        self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device)
+        self.device_time = DeviceTimeAccount()
+        """What each job took of the device, journal and checkpoints included; not of a journal device of its own."""
+        self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device,
+                               self.device_time)
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False

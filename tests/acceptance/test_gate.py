@@ -127,7 +127,7 @@ def test_copies_in_directories_made_meanwhile_are_taken_back_too(tierd: Tierd, s
         assert found is not None
         assert same_shape(found, wanted)
     (entry,) = tierd.journal.entries("done")
-    assert tierd.undo(entry, "acceptance") == ("undone", "acceptance; and in 2 directories made below it meanwhile")
+    assert tierd.undo(entry, "acceptance") == ("undone", "acceptance; also restored 2 directories created below")
     for one in (place, *made):
         after = site.filesystem.layout(site.name(one))
         assert (after is None) == (before is None)

@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from simulator.devices import DeviceSettings, build
-from simulator.devices.device import Device, Io
+from simulator.devices.device import Device, DeviceTimeAccount, Io
 from simulator.devices.flash import FlashSettings
 from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import RaidSettings
 from simulator.devices.throttled import ThrottledSettings
 from simulator.engine import Engine
 
@@ -123,3 +124,38 @@ def test_a_slow_device_takes_that_many_times_as_long() -> None:
         load.engine.run_until(10)
         rates.append(load.bytes)
     assert rates[0] == pytest.approx(3 * rates[1], rel=0.05)
+
+
+@pytest.mark.parametrize("settings", [HDD, FlashSettings(), RaidSettings(), ThrottledSettings(16 << 20, 40)],
+                         ids=["disk", "flash", "raid", "throttled"])
+def test_io_is_booked_for_no_more_time_than_a_busy_device_has(settings: DeviceSettings) -> None:
+    load, account = Load(settings), DeviceTimeAccount()
+
+    def stream(at: int) -> None:
+        load.device.submit(Io(True, at, 4 * MIB, lambda: stream(at + 4 * MIB), lambda s: account.book({"ior.1": 1}, s)))
+
+    for queue in range(4):
+        stream(queue << 32)
+    load.engine.run_until(10)
+    assert account.seconds["ior.1"] == pytest.approx(10, rel=0.1)
+
+
+def test_scattered_io_is_booked_for_its_seeks_and_a_stream_for_its_bytes() -> None:
+    load, account = Load(HDD), DeviceTimeAccount()
+    rng = Random(1)
+    ios = 0
+
+    def scatter() -> None:
+        nonlocal ios
+        ios += 1
+        place = rng.randrange(1 << 30) * 4096
+        load.device.submit(Io(True, place, 4096, scatter, lambda s: account.book({"fio.1": 1}, s)))
+
+    def stream(at: int) -> None:
+        load.device.submit(Io(True, at, MIB, lambda: stream(at + MIB), lambda s: account.book({"ior.1": 1}, s)))
+
+    scatter()
+    stream(0)
+    load.engine.run_until(10)
+    assert account.seconds["ior.1"] + account.seconds["fio.1"] == pytest.approx(10, rel=0.01)
+    assert 0.005 < account.seconds["fio.1"] / ios < 0.02

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from simulator.devices import build
-from simulator.devices.device import Io
+from simulator.devices.device import DeviceTimeAccount, Io
 from simulator.devices.hdd import HddSettings
 from simulator.engine import Engine
 from simulator.servers.journal import Journal, JournalSettings
@@ -59,3 +61,16 @@ def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:
     assert first.done
     assert second.done
     assert log.commits == 2
+
+
+def test_jobs_pay_for_their_part_of_a_transaction() -> None:
+    engine, account = Engine(), DeviceTimeAccount()
+    device = build(engine, HddSettings())
+    log = Journal(engine, device, JournalSettings(), 1 << 30, account=account)
+    for number in range(3):
+        log.change(("inode", number), job="mdtest.1")
+    log.change(("inode", 9), job="ior.1")
+    log.commit()
+    engine.run_until(1.0)
+    assert account.seconds["mdtest.1"] == pytest.approx(3 * account.seconds["ior.1"])
+    assert sum(account.seconds.values()) > 0

@@ -198,3 +198,29 @@ def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Calla
         (outgrown,) = report.advice
         assert outgrown.directories == ("/proj/ingest_pfl128k",)
         assert outgrown.evidence.numbers()["component_bytes"] == 128 << 10
+
+
+def begun_after_the_onset(name: str, seconds: float) -> Report:
+    """The recording as a tierd sees it that is started so long after the neighbour."""
+    tape = tape_of(name)
+    phase = next(p for p in truth(name)["phases"] if p["name"] == "contended")
+    kept = [n for n, time in enumerate(tape.times) if phase["start"] + seconds <= time <= phase["end"]]
+    return replay(replace(tape, times=tuple(tape.times[n] for n in kept), trees=tuple(tape.trees[n] for n in kept),
+                          records=tuple(r for r in tape.records if r.time >= tape.times[kept[0]])), Settings())
+
+
+@pytest.mark.parametrize("seconds", [1.0, 15.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_finds_by_its_signature_a_neighbour_that_was_there_before(name: str, seconds: float) -> None:
+    expect = truth(name)["expect"]
+    cut = begun_after_the_onset(name, seconds)
+    found = [f for f in cut.findings if f.kind == "noisy-neighbour"]
+    assert {f.aggressor for f in found} == set(expect["aggressors"])
+    assert {f.victim for f in found} == set(expect["victims"])
+    assert {t for f in found for t in f.targets} == set(expect["targets"])
+    assert all(f.time <= cut.tape.times[0] + 61 for f in found)
+    if expect.get("min_flash_component_bytes"):  # a large file was opened before anybody listened
+        assert {d for f in found for d in f.directories} == set(expect["directories"])
+        assert {a.directory for a in cut.plan} == set(expect["directories"])
+    else:
+        assert cut.plan == ()

@@ -1,12 +1,12 @@
 """One mover per file system: a claim in a folder on it, with a generation that only grows (a fencing token).
 
-The claim is an entry named after its generation. Who wants the claim makes the next entry, which the file system lets
-only one process do. No clock of another node counts: a claim is dead when its stamp has not changed for the expiry time
-by the clock of the node that watches. A daemon that was taken over finds a higher generation before its next act, and
-stops. No flock is needed: Lustre mounts have it only with ``-o flock``.
+The claim is an entry named after its generation. A daemon takes the claim by creating the next entry; the file system
+lets only one process create it. Clocks of other nodes do not matter: a claim has expired when its timestamp has not
+changed for the expiry time by the clock of the node that watches it. A daemon that lost its claim finds a higher
+generation before its next act, and stops. The claim needs no flock: Lustre mounts have it only with ``-o flock``.
 
-On a mounted file system an entry is a symbolic link that leads nowhere. The MDT makes it with its content in one step,
-without an object on any OST, so a claim can be taken and renewed while an OST hangs, and ``ls -l`` shows the holder.
+On a mounted file system an entry is a dangling symbolic link. The MDT creates it with its content in one step, without
+an object on any OST. So a daemon can take and renew a claim while an OST hangs, and ``ls -l`` shows the holder.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from tierd.refusal import Reason, Refusal
 
 
 class FilesystemClaim(Protocol):
-    """What the daemon needs of a claim."""
+    """A claim, as the daemon uses it."""
 
     def hold(self) -> Refusal | None:
-        """Take the claim, or renew it; or refuse."""
+        """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
 
     def renew(self) -> None:
-        """A sign of life, from whatever thread."""
+        """Renew the claim. Any thread may call it."""
 
     def refusal(self) -> Refusal | None:
         """Refuses acts unless this daemon holds the claim. Called before each act."""
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the claim."""
 
     @property
     def generation(self) -> int:
-        """The fencing token; 0 while nothing is held."""
+        """The fencing token; 0 without a claim."""
 
 
 class NoClaim:
-    """For a file system that nobody else can reach."""
+    """Implements :class:`FilesystemClaim` for a file system that only this process can reach."""
 
     generation = 0
 
@@ -55,46 +55,46 @@ class NoClaim:
         return None
 
     def renew(self) -> None:
-        """Nothing to renew."""
+        """See the protocol."""
 
     def refusal(self) -> Refusal | None:
         """See the protocol."""
         return None
 
     def release(self) -> None:
-        """Nothing to give back."""
+        """See the protocol."""
 
 
 _ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
 
 
 class ClaimFolder(Protocol):
-    """Entries that are made with their content in one step, by one of all who try. Every method may raise OSError."""
+    """Entries that one process creates, with their content, in one step. Every method may raise OSError."""
 
     def names(self) -> list[str]:
-        """What is there; nothing where the folder has not been made."""
+        """Names of all entries; empty if the folder does not exist."""
 
     def make(self, name: str, content: str) -> None:
-        """Make an entry. Raises FileExistsError where somebody was first."""
+        """Create an entry. Raises FileExistsError if another process created it first."""
 
     def content(self, name: str) -> str:
-        """What it was made with."""
+        """Content of the entry."""
 
     def stamp(self, name: str) -> int:
-        """A number that :meth:`touch` changes."""
+        """Timestamp of the entry; :meth:`touch` changes it."""
 
     def touch(self, name: str) -> None:
-        """A sign of life. Raises FileNotFoundError where it has been taken away."""
+        """Change the timestamp. Raises FileNotFoundError if the entry was removed."""
 
     def free(self, name: str) -> None:
-        """Give it another name, with ``.free`` at its end."""
+        """Rename the entry: append ``.free``."""
 
     def remove(self, name: str) -> None:
-        """Take it away."""
+        """Remove the entry."""
 
 
 class Claim:
-    """The claim of one daemon. ``monotonic`` is its own clock, ``dead`` tells of a holder that it is surely gone."""
+    """The claim of one daemon. ``monotonic`` is its own clock; ``dead`` returns True if a holder has surely exited."""
 
     def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float], settings: ClaimSettings,
                  dead: Callable[[str], bool] = lambda _: False) -> None:
@@ -107,15 +107,15 @@ class Claim:
         self._mine = ""
         self._alive_at = 0.0
         self._watched: tuple[str, int, float] = ("", 0, 0.0)
-        """Of somebody else's claim: its name, its stamp, and since when that has been the same."""
+        """Claim of another daemon: name, timestamp, and monotonic time since which the timestamp has not changed."""
 
     @property
     def generation(self) -> int:
-        """The fencing token; 0 while nothing is held."""
+        """The fencing token; 0 without a claim."""
         return int(self._mine) if self._mine else 0
 
     def hold(self) -> Refusal | None:
-        """Take the claim, or renew it; or refuse."""
+        """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         with self._lock:
             try:
                 if self._mine and not self._lost():
@@ -123,7 +123,7 @@ class Claim:
                     return None
                 return self._take()
             except OSError as error:
-                return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of this file system cannot be had: {error}")
+                return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot take the claim of this file system: {error}")
 
     def _take(self) -> Refusal | None:
         name, free = self._highest()
@@ -131,8 +131,8 @@ class Claim:
             holder = self._folder.content(name)
             if self._unchanged_for(name) < self._expiry and not self._dead(holder):
                 return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
-                               f"{describe_holder(holder)}. This tierd takes over once the other has been silent for "
-                               f"{self._expiry:.0f} s")
+                               f"{describe_holder(holder)}. This tierd takes over when the other has not renewed its "
+                               f"claim for {self._expiry:.0f} s")
         wanted = f"{int(name or 0) + 1:018d}"
         begun = self._monotonic()
         try:
@@ -147,7 +147,7 @@ class Claim:
         return None
 
     def renew(self) -> None:
-        """A sign of life, from whatever thread. When it cannot be given, :meth:`refusal` will say so."""
+        """Renew the claim. Any thread may call it. If renewal fails for long, :meth:`refusal` refuses acts."""
         with self._lock:
             if self._mine:
                 try:
@@ -159,20 +159,20 @@ class Claim:
         """Refuses acts unless this daemon holds the claim. Called before each act."""
         with self._lock:
             if not self._mine:
-                return Refusal(Reason.CLAIM_LOST, "the claim of this file system is not held")
+                return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
             silent = self._monotonic() - self._alive_at
             if silent > self._expiry / 2:
                 return Refusal(Reason.CLAIM_LOST,
-                               f"the claim of this file system could not be renewed for {silent:.0f} s")
+                               f"tierd could not renew the claim of this file system for {silent:.0f} s")
             try:
                 if self._lost():
-                    return Refusal(Reason.CLAIM_LOST, "another tierd has taken this file system over")
+                    return Refusal(Reason.CLAIM_LOST, "another tierd took over this file system")
             except OSError as error:
-                return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of this file system cannot be read: {error}")
+                return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot read the claim of this file system: {error}")
             return None
 
     def release(self) -> None:
-        """Give it back, so that the next one need not wait. What cannot be given back dies by itself."""
+        """Release the claim, so that the next daemon need not wait. A claim that cannot be released expires."""
         with self._lock:
             try:
                 if self._mine and not self._lost():
@@ -195,7 +195,7 @@ class Claim:
         return True
 
     def _highest(self) -> tuple[str, bool]:
-        """The present claim, and whether it was given back; "" where there never was one."""
+        """Newest claim, and whether it was released; "" if there is no claim."""
         known = [match for name in self._folder.names() if (match := _ENTRY_NAME.fullmatch(name))]
         if not known:
             return "", True
@@ -210,7 +210,7 @@ class Claim:
 
 
 def describe_holder(holder: str) -> str:
-    """A holder for people.
+    """The holder in words, for messages.
 
     >>> describe_holder("host=mgmt02 pid=812 since=2026-11-21T04:50:00Z boot=5f namespace=1 nonce=9")
     'host mgmt02, pid 812, since 2026-11-21T04:50:00Z'
@@ -228,7 +228,7 @@ class MountedClaimFolder:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Path of the folder."""
         return self._path
 
     def names(self) -> list[str]:
@@ -253,7 +253,7 @@ class MountedClaimFolder:
         return os.lstat(self._path / name).st_mtime_ns
 
     def touch(self, name: str) -> None:
-        """See the protocol. Lustre keeps whole seconds: the next one is another number for certain."""
+        """See the protocol. Adds a whole second, because Lustre stores whole seconds."""
         place = self._path / name
         seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
         os.utime(place, (seconds, seconds), follow_symlinks=False)
@@ -269,7 +269,7 @@ class MountedClaimFolder:
 
 
 def describe_this_process(now: float, proc: Path) -> str:
-    """Who we are: words that name no other process. ``proc`` is /proc."""
+    """Host, pid, start time and a nonce: they identify this process. ``proc`` is /proc."""
     since = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     host = "".join(os.uname().nodename.split()) or "unknown"
     return (f"host={host} pid={os.getpid()} since={since} boot={_boot(proc)} namespace={_namespace(proc)} "
@@ -277,7 +277,7 @@ def describe_this_process(now: float, proc: Path) -> str:
 
 
 def holder_has_exited(words: str, proc: Path) -> bool:
-    """Whether that holder was a process of this machine, since its start, that has ended. In doubt it lives."""
+    """Whether the holder was a process of this node since its boot, and has exited. In doubt: False."""
     fields = dict(part.partition("=")[::2] for part in words.split())
     boot, namespace = _boot(proc), _namespace(proc)
     if not boot or not namespace or (fields.get("boot"), fields.get("namespace")) != (boot, namespace):
@@ -299,7 +299,7 @@ def _boot(proc: Path) -> str:
 
 
 def _namespace(proc: Path) -> str:
-    """Process numbers of another container mean nothing here."""
+    """PID namespace: pids of another container are meaningless here. Empty if unknown."""
     try:
         return os.readlink(proc / "self/ns/pid").replace(" ", "")
     except OSError:

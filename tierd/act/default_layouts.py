@@ -1,8 +1,8 @@
-"""Setting default layouts of directories, several at a time; each directory is read just before and just after.
+"""Sets default layouts of directories, several at a time; each directory is read just before and just after.
 
-tierd does not begin an act that it could not undo. Lustre may accept a default layout and then change it: where the
-limit of the MDT on data in it (``lod.*.dom_stripesize``) is below the size asked for, Lustre makes the first component
-smaller, or leaves it out, and reports nothing.
+tierd begins no act that it could not undo. Lustre may accept a default layout and then change it: if the MDT's limit
+for Data-on-MDT (``lod.*.dom_stripesize``) is below the requested size, Lustre makes the first component smaller, or
+omits it, without an error.
 """
 
 from __future__ import annotations
@@ -38,20 +38,23 @@ def replacement_refusal(own: Layout | None, of_the_root: Layout | None) -> Refus
     """
     holds = own or of_the_root
     if holds is not None and holds.mirror_count > 1:
-        return Refusal(Reason.MIRRORS, f"the default there gives new files {holds.mirror_count} mirrors, which they "
-                       "would no longer have")
+        return Refusal(Reason.MIRRORS, f"the present default gives new files {holds.mirror_count} mirrors, which "
+                       "they would lose")
     for component in own.components if own is not None else ():
         if component.objects or component.stripe_offset >= 0:
-            return Refusal(Reason.CANNOT_BE_UNDONE, "the default there names OSTs, which cannot be put back")
+            return Refusal(Reason.CANNOT_BE_UNDONE, "the present default names OSTs, which tierd cannot restore")
         unknown = set(component.pattern.split(",")) - _PATTERNS | set(component.flags) - _FLAGS
         if unknown or component.foreign is not None:
-            return Refusal(Reason.CANNOT_BE_UNDONE, f"the default there has "
-                           f"{', '.join(sorted(unknown)) or 'foreign parts'}, which cannot be put back")
+            return Refusal(Reason.CANNOT_BE_UNDONE, f"the present default has "
+                           f"{', '.join(sorted(unknown)) or 'foreign parts'}, which tierd cannot restore")
     return None
 
 
 def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, before: Layout | None) -> str:
-    """Set it, and look; "", or what it has now instead. Raises OSError, and ValueError for what no default can be."""
+    """Set a default layout and read it back. Returns "", or what the directory has instead.
+
+    Raises OSError, and ValueError for a layout that cannot be a default.
+    """
     failure: OSError | None = None
     try:
         filesystem.set_default_layout(directory, wanted)
@@ -62,25 +65,26 @@ def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, befor
     except OSError:
         if failure is not None:
             raise failure from None
-        return ""  # it was set without an error; whoever takes it back looks again
+        return ""  # it was set without an error, and undo reads it again
     if failure is not None and not same_default(found, wanted):
         raise failure
     if same_default(found, wanted):
         return ""
     if _mdt_part_reduced(found, wanted):
         filesystem.set_default_layout(directory, before)
-        return "the MDT takes less data into itself than was asked for (lod.*.dom_stripesize); taken back at once"
+        return ("the MDT stores less data than the layout asks for (lod.*.dom_stripesize); "
+                "tierd reverted the change at once")
     now = "none" if found is None else explain(found)
-    return f"its default is another one now, and is left so: {now}"
+    return f"the directory has another default now, which tierd leaves in place: {now}"
 
 
 def same_default(one: Layout | None, other: Layout | None) -> bool:
-    """Whether two defaults, either of which may be none, give new files the same."""
+    """Whether two defaults give new files the same layout. None is no default."""
     return one is other if one is None or other is None else same_shape(one, other)
 
 
 def _mdt_part_reduced(found: Layout | None, wanted: Layout) -> bool:
-    """Whether all that differs is the part on the MDT: it is smaller, or not there."""
+    """Whether the layouts differ only in the component on the MDT, which is smaller or missing."""
     if found is None or not wanted.components[0].on_mdt or len(wanted.components) < 2:
         return False
     rest = [component for component in found.components if not component.on_mdt]
@@ -90,12 +94,12 @@ def _mdt_part_reduced(found: Layout | None, wanted: Layout) -> bool:
 
 
 DEFAULT_LAYOUTS_AT_ONCE = 8
-"""Directories that are looked at, and then given their layout, at the same time: each takes some requests to an MDT."""
+"""Directories examined and changed at the same time. Each takes some requests to an MDT."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedDefaultLayout:
-    """A default layout to be set, and what a look at its directory came to."""
+    """A default layout to be set, and the result of the examination of its directory."""
 
     action: Action
     finding: int
@@ -103,16 +107,16 @@ class QueuedDefaultLayout:
     fid: Fid | None = None
     refusal: Refusal | None = None
     failure: str = ""
-    given_at: float = 0.0
-    """Just before it was set."""
+    set_at: float = 0.0
+    """Time just before it was set; epoch seconds."""
     entry: int = 0
     """Number of the act in the journal; 0 before the intent is entered."""
 
 
 class DefaultLayoutQueue:
-    """Those of directories: they wait in the order they came; each gets an intent, the act, and its outcome.
+    """Default layouts in order of arrival. Each gets an intent in the journal, the act, and its outcome.
 
-    Any thread may add and drop; one thread at a time sets. Nothing is locked while the file system is asked.
+    Any thread may add and drop; one thread at a time sets. No thread holds the lock during a call of the file system.
     """
 
     def __init__(
@@ -127,7 +131,7 @@ class DefaultLayoutQueue:
         bucket: TokenBucket,
         executor: Executor | None = None,
     ) -> None:
-        """``executor`` sets several at the same time; without one they are set one after the other."""
+        """``executor`` sets several layouts at the same time; without it they are set one after the other."""
         self._filesystem = filesystem
         self._journal = journal
         self._completed_acts = completed_acts
@@ -145,29 +149,29 @@ class DefaultLayoutQueue:
         return len(self._waiting)
 
     def add(self, actions: Sequence[Action], finding: int) -> None:
-        """Let these wait, in this order: the most active directory first."""
+        """Queue default layouts in this order: the most active directory first."""
         with self._lock:
             self._waiting.extend(QueuedDefaultLayout(action, finding) for action in actions)
 
     def has(self, directory: str) -> bool:
-        """Whether the default of a directory waits to be set, or is being set, for whatever finding."""
+        """Whether a default layout of the directory is queued or being set, for any finding."""
         with self._lock:
             return any(each.action.directory == directory for each in (*self._under_way, *self._waiting))
 
     def of(self, finding_key: tuple[str, str, str]) -> int:
-        """How many of one finding wait, or are being set."""
+        """Number of default layouts of one finding that are queued or being set."""
         with self._lock:
             return sum(each.action.finding == finding_key for each in (*self._under_way, *self._waiting))
 
     def drop(self, finding_key: tuple[str, str, str]) -> list[Action]:
-        """Forget those of one finding that were not begun; which they were."""
+        """Drop the default layouts of one finding that were not begun. Returns the dropped actions."""
         with self._lock:
             dropped = [each.action for each in self._waiting if each.action.finding == finding_key]
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
         return dropped
 
     def set_next(self) -> list[CompletedAct]:
-        """Set the next few, as many as the budget allows now; how each went. Empty when none can go."""
+        """Set the next few, as many as the budget allows. Returns their outcomes; empty if the budget allows none."""
         group = self._next()
         try:
             return self._set(group) if group else []
@@ -175,12 +179,12 @@ class DefaultLayoutQueue:
             self._under_way = []
 
     def _set(self, group: Sequence[QueuedDefaultLayout]) -> list[CompletedAct]:
-        looked = self._each(self._looked_at, group)
+        examined = self._each(self._examined, group)
         now = self._clock.now()
         with self._journal.transaction():
             intended = [replace(each, entry=self._journal.intend(each.action, each.finding, each.before, now,
-                                                                 self._dry_run, each.fid)) for each in looked]
-        done = self._each(self._given, intended)
+                                                                 self._dry_run, each.fid)) for each in examined]
+        done = self._each(self._set_one, intended)
         return [self._ended(each) for each in done]
 
     def _next(self) -> list[QueuedDefaultLayout]:
@@ -199,8 +203,8 @@ class DefaultLayoutQueue:
             return [call(each) for each in group]
         return [future.result() for future in [self._executor.submit(call, each) for each in group]]
 
-    def _looked_at(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
-        """The directory now: refused where somebody put another there, wants it left alone, or nothing may be done."""
+    def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
+        """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
         action = waiting.action
         try:
             before = self._filesystem.layout(action.directory)
@@ -210,22 +214,22 @@ class DefaultLayoutQueue:
         except OSError as error:
             return replace(waiting, failure=error.strerror or str(error))
         refusal: Refusal | None = None
-        if real != action.directory:  # somebody's link where a directory was leads anywhere
+        if real != action.directory:  # a symbolic link may have replaced the directory
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
         elif before is not None and same_shape(before, action.layout):
-            refusal = Refusal(Reason.HAS_LAYOUT, "it has this layout already")
+            refusal = Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
         refusal = refusal or replacement_refusal(before, of_the_root) or self._halt() or self._guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
-    def _given(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
+    def _set_one(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         if waiting.failure or waiting.refusal or self._dry_run:
             return waiting
-        if why := self._halt():  # asked again: a pause must hold between the directories of a group
+        if why := self._halt():  # checked again: a pause must take effect between the directories of a group
             return replace(waiting, refusal=why)
         try:
-            waiting = replace(waiting, given_at=self._clock.now())
+            waiting = replace(waiting, set_at=self._clock.now())
             failure = set_and_verify(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
-        except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
+        except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
         return replace(waiting, failure=failure)
 
@@ -234,4 +238,4 @@ class DefaultLayoutQueue:
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
         detail = each.failure or sentence_of(each.refusal)
-        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.given_at)
+        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at)

@@ -1,8 +1,8 @@
-"""The gate: nothing else in tierd changes a file system.
+"""The gate: the only part of tierd that changes a file system.
 
-A dry run passes it too, and spends the same budget. Before each act the gate reads again what it is about to change:
-if somebody changed it since the plan was made, the gate refuses the act. The intent of an act is in the journal before
-the act begins; its outcome follows.
+A dry run passes the gate too, and spends the same budget. Before each act the gate reads the file or directory again,
+and refuses the act if somebody changed it since the plan was made. The gate enters the intent of an act in the journal
+before the act begins, and the outcome when it ends.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
 StoreMoves = Callable[[Sequence[Action], int], None]
-"""Enters moves of a finding that wait into the journal."""
+"""Stores queued moves of a finding in the journal."""
 _NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
-"""How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
+"""Results of moves that read no byte of the file: they use no byte budget."""
 
 
 class MoveBatches:
-    """A few moves at a time, as the engine takes them."""
+    """Passes batches of moves to the engine and enters their outcomes."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class MoveBatches:
         self._completed_acts = completed_acts
         self._operating_state = operating_state
         self._halt = halt
-        """Why no further act may be begun, or ""."""
+        """Refuses further acts."""
         self._clock = clock
         self._on_begin = on_begin
         self.under_way = 0
-        """Moves the engine was given and has not said of how they went."""
+        """Moves passed to the engine whose outcome is not known yet."""
 
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
-        """The same look as before a move, and no more."""
+        """Examine files as before a move, without moving them: a dry run."""
         found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
         for each, entry in self._intend(batch, dry_run=True):
             outcome = found[each.action.path]
@@ -77,7 +77,7 @@ class MoveBatches:
             yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
-        """Move them. One that was halted waits for its turn again, and is kept in the journal as before."""
+        """Move files. A halted move is queued again and stored in the journal again."""
         entries: dict[str, tuple[QueuedMove, int]] = {}
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
@@ -98,7 +98,7 @@ class MoveBatches:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is MoveResult.DONE:
                 self._completed_acts.moved_bytes += each.action.size_bytes
-            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
+            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
                 keep([each.action], each.finding)
             ended = outcome_of_move(moved)
             if tripped := self._breaker.note(ended, each.action.path):
@@ -106,12 +106,12 @@ class MoveBatches:
             yield self._completed_acts.ended(
                 each.action, ended, moved.detail, entry, each.before, each.move.fid
             )
-        for each, entry in entries.values():  # the engine said nothing of them
+        for each, entry in entries.values():  # the engine reported no outcome for these
             yield self._completed_acts.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
                                       each.before)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
-        """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
+        """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
         now = self._clock.now()
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
@@ -120,22 +120,23 @@ class MoveBatches:
 
 
 BATCH_LOOKUP_SECONDS = 1.0
-"""So long are files looked at until those that were are moved."""
+"""Time after which a batch is moved with the files examined so far."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
-"""Default layouts of so long may be set at once."""
+"""Burst of default layouts, in seconds of their rate."""
 
 
 class Gate:
-    """Default layouts and moves wait, each in a queue of its own, and go as the budget allows.
+    """Queues default layouts and moves, and carries them out as the budget allows.
 
-    Any thread may submit, drop and look. One thread sets default layouts, one moves files; neither waits for the other.
+    Any thread may submit, drop and read. One thread sets default layouts, another moves files; neither waits for the
+    other.
     """
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: ActGuard | None = None,
                  maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
                  default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES) -> None:
-        """``executor`` sets several default layouts at the same time; ``batch`` moves go to the engine at a time."""
+        """``executor`` sets several default layouts at the same time; ``batch`` is the maximum of moves in a batch."""
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
@@ -160,86 +161,86 @@ class Gate:
         self._waiting_since = clock.now()
         self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
-        """Moves that waited before a restart and do not any more, by reason."""
+        """Moves of an earlier run that were not queued again, by reason."""
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is really done."""
+        """Whether acts are only planned and examined."""
         return self._dry_run
 
     @property
     def waiting(self) -> int:
-        """Moves in the queue, with those from before a restart."""
+        """Queued moves, including moves of an earlier run."""
         return len(self._queue) + len(self._requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the files in the queue."""
+        """Total size of the files of queued moves."""
         return self._queue.size_bytes + self._requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
-        """Moves the engine is at work on, or has in hand."""
+        """Moves passed to the engine whose outcome is not known yet."""
         return self._batches.under_way
 
     @property
     def waits_for(self) -> str:
-        """Which limit the first of them has reached; "" for none."""
+        """The limit that delays the first queued move; "" for none."""
         return self._queue.waits_for if len(self._queue) else ""
 
     @property
     def to_requeue(self) -> int:
-        """Those from before a restart that were not looked at yet."""
+        """Moves of an earlier run that were not examined yet."""
         return len(self._requeue_list)
 
     @property
     def not_persisted(self) -> int:
-        """Moves that a restart would lose: there are more than the journal keeps."""
+        """Queued moves that a restart would lose, because the journal stores a limited number."""
         return max(0, self.waiting - len(self._journal.queue))
 
     @property
     def budget_left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved at once."""
+        """Files and bytes that may be moved now."""
         return self._queue.budget_left
 
     @property
     def waiting_since(self) -> float:
-        """When the queue was last empty, or moves were last queued into an empty one; 0 for a queue that never was."""
+        """Time when moves were last added to an empty queue, or of the start; epoch seconds."""
         return self._waiting_since
 
     @property
     def last_move_at(self) -> float:
-        """When a move last came to an end, whatever end; 0 before the first."""
+        """Time when a move last ended, with any outcome; 0 before the first."""
         last = tuple(self.completed_acts.last.items())
         return max((at for (kind, _), at in last if kind == ActKind.MIGRATE), default=0.0)
 
     def stop(self) -> None:
-        """Begin no further act: the process ends. What waits stands in the journal."""
+        """Begin no further act, because the process ends. The journal stores queued moves."""
         self._stopping = Refusal(Reason.STOPPING, "tierd is stopping")
 
     @property
     def waiting_defaults(self) -> int:
-        """Default layouts that wait to be set."""
+        """Queued default layouts."""
         return len(self._default_layouts)
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
-        """Moves of one finding in the queue."""
+        """Queued moves of one finding, including moves of an earlier run."""
         return self._queue.of(finding_key) + self._requeue_list.of(finding_key)
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
-        """Moves in the queue, with those from before a restart, by finding: the queue is gone over once."""
+        """Queued moves by finding, including moves of an earlier run. Reads the queue once."""
         return self._queue.by_finding() + self._requeue_list.by_finding()
 
     def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
-        """Default layouts of one finding that wait to be set."""
+        """Queued default layouts of one finding."""
         return self._default_layouts.of(finding_key)
 
     def default_waits(self, directory: str) -> bool:
-        """Whether the default layout of a directory is about to be set, for whatever finding."""
+        """Whether a default layout of the directory is queued or being set, for any finding."""
         return self._default_layouts.has(directory)
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
-        """Let default layouts and moves wait for their turn. Advice passes by: it is for people."""
+        """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)
         self._default_layouts.add([action for action in every if action.kind == ActKind.SET_DEFAULT_LAYOUT], finding)
         was_empty = not self.waiting
@@ -248,14 +249,14 @@ class Gate:
         if moves and was_empty:
             self._waiting_since = self._clock.now()
         if moves:
-            with self._journal.transaction():  # before their turn can come, which takes them out of the journal
+            with self._journal.transaction():  # first: the start of a move removes it from the journal
                 self._keep(tuple(moves.values()), finding)
             for action in moves.values():
                 self._queue.add(action, finding)
         self.on_queued()
 
     def set_defaults(self) -> list[CompletedAct]:
-        """Set the next few default layouts that wait, as the budget allows; how each went."""
+        """Set the next few queued default layouts, as the budget allows. Returns their outcomes."""
         return self._default_layouts.set_next()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
@@ -263,12 +264,13 @@ class Gate:
         self._journal.queue.add(moves, finding, stamp)
 
     def first_to_requeue(self, most: int) -> list[StoredMove]:
-        """Moves from before a restart, the oldest, for somebody to look at."""
+        """The oldest moves of an earlier run, to be examined again."""
         return self._requeue_list.first(most)
 
     def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
-        """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
-        still = self._requeue_list.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
+        """Queue the examined moves ``again`` and drop those in ``left``. The journal still stores the queued ones."""
+        examined = {*(action.path for action, _ in again), *(move.path for move, _ in left)}
+        still = self._requeue_list.remove_examined(examined)
         for action, finding in again:
             if action.path in still:  # not dropped since
                 self._queue.add(action, finding)
@@ -282,14 +284,14 @@ class Gate:
         return self._guard.opt_out_refusal(directory)
 
     def refusal(self, action: Action) -> Refusal | None:
-        """Refuses one act by the opt-out of its owner and the mode of its scope, before its turn comes."""
+        """Refuses one act by the opt-out of its owner and the mode of its scope, before it is queued."""
         return self._guard.refusal(action)
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
-        """Forget the moves of one finding, or only those in one directory; what was forgotten.
+        """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
 
-        Moves from before a restart that were not looked at yet are dropped with the whole finding. A move the engine
-        has begun comes to its end.
+        Moves of an earlier run that were not examined yet are dropped only with the whole finding. A move that the
+        engine has begun is completed.
         """
         dropped = self._queue.drop(finding_key, directory)
         if directory:
@@ -300,17 +302,17 @@ class Gate:
         return dropped + self._requeue_list.drop(finding_key)
 
     def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
-        """Forget default layouts of one finding that wait to be set; which they were."""
+        """Drop the queued default layouts of one finding. Returns the dropped actions."""
         return self._default_layouts.drop(finding_key)
 
     def hold_moves(self, finding_keys: Collection[tuple[str, str, str]]) -> None:
-        """Let the moves of these findings wait while their acts are measured; those of all others go on."""
+        """Delay the moves of exactly these findings while the effect of their acts is measured."""
         self._queue.hold(finding_keys)
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
-        """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
+        """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
 
-        ``requests_only``: those that a person asked for by name, while tierd does nothing by itself.
+        ``requests_only`` takes only moves that an administrator requested.
         """
         outcomes: list[CompletedAct] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():

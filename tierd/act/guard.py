@@ -36,7 +36,7 @@ class ActGuard(Protocol):
         """Take a move from the budget of its scope."""
 
     def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Return the bytes of a move that was refused before any was read."""
+        """Return the byte tokens of a move that was refused before any byte was read."""
 
 
 class NoGuard:
@@ -84,7 +84,7 @@ class SiteGuard:
         """See the protocol."""
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] != REQUEST and not mode_allows(mode, action.kind):
-            return Refusal(Reason.MODE, f"mode {mode} holds there")
+            return Refusal(Reason.MODE, f"mode {mode} applies there")
         return self._opt_out.of_file(action.path) if action.path else self._opt_out.of_directory(action.directory)
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:

@@ -1,8 +1,8 @@
-"""How much may be moved, and how fast: the cost of a move, rate limits, and the circuit breaker.
+"""Limits of moves: the cost of a move, rate limits, and the circuit breaker.
 
-Token buckets for files and bytes are filled by the clock that the caller passes in: one pair for everything, one for
-each pool and one for each target. A target may be busy while there is budget for others. The circuit breaker stops all
-moves when too many fail, or when one file is in doubt, until an administrator resumes them.
+Token buckets limit files and bytes: one pair for all moves, one for each pool and one for each target. A target may
+have no budget left while others have. The circuit breaker stops all moves when too many fail, or when one file is not
+as expected after its move, until an administrator resumes them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tierd.refusal import Reason, Refusal
 
 @dataclass(frozen=True, slots=True)
 class MoveCost:
-    """One file. What is on MDTs costs nothing here: no mover puts anything there."""
+    """The cost of moving one file. Data on an MDT costs nothing: no mover writes there."""
 
     size_bytes: int
     pools: Mapping[str, int] = field(default_factory=dict)
-    """Bytes read from or written to each pool; a pool that is only named is there, with 0."""
+    """Bytes read from or written to each pool; 0 for a pool that the layout only names."""
     targets: Mapping[str, int] = field(default_factory=dict)
-    """Bytes read from each target. Where they will be written nobody knows before: that counts for the pool."""
+    """Bytes read from each target. The targets to be written are not known before; writes count for the pool."""
 
 
 def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname: str) -> MoveCost:
@@ -51,7 +51,7 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
 
 
 def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
-    """The components on OSTs, and how many of the file's bytes each holds."""
+    """The components on OSTs, each with the bytes of the file in it."""
     for component in layout.components if layout is not None else ():
         if not component.on_mdt:
             end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
@@ -59,19 +59,19 @@ def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tupl
 
 
 _SLACK = 1e-9
-"""A bucket holds a sum of many small numbers: what is missing less than this is not missing."""
+"""Tolerance for rounding: a bucket holds a sum of many small numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """A move has to wait. ``everything`` is set when every other move has to wait too."""
+    """The limit that delays a move. ``everything``: it delays all other moves too."""
 
     refusal: Refusal
     everything: bool
 
 
 class TokenBucket:
-    """Tokens left. A file takes one file token and its size in byte tokens; a large file may overdraw a full bucket."""
+    """A token bucket. A file takes one file token, and its size in byte tokens. A large file may overdraw."""
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
         self._rate = rate
@@ -90,28 +90,28 @@ class TokenBucket:
         self._files = min(self._files + passed * rate.files_per_second, most_files)
         self._bytes = min(self._bytes + passed * rate.bytes_per_second, most_bytes)
         if self._files < 1 - _SLACK:
-            return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files a second is reached")
+            return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files/s is reached")
         if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
             return Refusal(Reason.LIMIT, f"the limit of {rate.bytes_per_second / 1e6:g} MB/s is reached")
         return None
 
     @property
     def left(self) -> tuple[float, float]:
-        """Tokens for files and for bytes, as of the last look."""
+        """File tokens and byte tokens, as of the last call of :meth:`refusal`."""
         return self._files, self._bytes
 
     def spend(self, size_bytes: int) -> None:
-        """Take the tokens."""
+        """Take the tokens of one file."""
         self._files -= 1
         self._bytes -= size_bytes
 
     def give_back(self, size_bytes: int) -> None:
-        """Byte tokens of a file that was not moved; looking at it has cost its file token."""
+        """Return the byte tokens of a file that was not moved. Its examination has used the file token."""
         self._bytes = min(self._bytes + size_bytes, self._rate.bytes_per_second * self._burst_seconds)
 
 
 class Budget:
-    """All buckets. Those of pools and targets are made when they are first needed."""
+    """All token buckets. Buckets of pools and targets are created on first use."""
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
@@ -120,7 +120,7 @@ class Budget:
         self._targets: dict[str, TokenBucket] = {}
 
     def take(self, cost: MoveCost, now: float) -> LimitReached | None:
-        """Take the tokens for a move from every bucket it concerns; or say why not yet, with nothing taken."""
+        """Take the tokens of a move from all its buckets. Returns the limit, and takes none, if one is reached."""
         wait = self.why_not(cost, now)
         if wait is None:
             self._all.spend(cost.size_bytes)
@@ -129,18 +129,18 @@ class Budget:
         return wait
 
     def give_back(self, cost: MoveCost, now: float) -> None:
-        """The bytes of a move that was refused before any of them was read."""
+        """Return the byte tokens of a move that was refused before any byte was read."""
         self._all.give_back(cost.size_bytes)
         for _, _, size_bytes, bucket in self._concerned(cost, now):
             bucket.give_back(size_bytes)
 
     @property
     def left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved at once, as of the last look."""
+        """Files and bytes that may be moved now, as of the last check."""
         return self._all.left
 
     def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
-        """Which rate a move would pass, if any."""
+        """The limit that delays a move; None if there is none."""
         reached = self._all.refusal(cost.size_bytes, now)
         if reached:
             return LimitReached(reached, everything=True)
@@ -151,7 +151,7 @@ class Budget:
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> list[tuple[str, str, int, TokenBucket]]:
-        """Buckets of the pools and targets of a move, and what it takes from each."""
+        """Buckets of the pools and targets of a move, with the bytes that it takes from each."""
         found = [("pool", name, size_bytes, self._pool(name, now)) for name, size_bytes in cost.pools.items()]
         return found + [("target", name, size_bytes, self._target(name, now))
                         for name, size_bytes in cost.targets.items()]
@@ -169,7 +169,7 @@ class Budget:
 
 
 class CircuitBreaker:
-    """Counts the last moves. Only what Lustre could not do counts: a refusal or a busy file is no failure."""
+    """Counts failures among the last moves. A refusal or a busy file is no failure."""
 
     def __init__(self, settings: BreakerSettings) -> None:
         self._settings = settings
@@ -178,7 +178,7 @@ class CircuitBreaker:
     def note(self, result: Outcome, path: str) -> Refusal | None:
         """Count one outcome. Refuses all further moves if it trips the breaker."""
         if result == Outcome.DOUBTFUL:
-            return Refusal(Reason.PAUSED, f"a file is not as it should be after its move: {path}")
+            return Refusal(Reason.PAUSED, f"a file is not as expected after its move: {path}")
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= self._settings.failures and failures >= self._settings.share * len(self._failed):

@@ -1,7 +1,7 @@
 """Whether tierd may change anything now: pause, drain, circuit breaker, pause file, maintenance windows.
 
-A pause and a drain outlive a restart: the journal keeps them. The pause file stops undo too. The gate asks before every
-act.
+A pause and a drain survive a restart: the journal stores them. The pause file stops undo too. The gate checks before
+every act.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Opt-out of users: ``user.tierd`` on a file or on a directory above it, and files pinned to a pool.
 
-``setfattr -n user.tierd -v off DIR`` takes a directory out, with everything below it; ``on`` takes a part of it in
+``setfattr -n user.tierd -v off DIR`` opts a directory out, with everything below it; ``on`` opts a part of it in
 again: the nearest attribute decides. ``lustre.pin`` is Lustre's own attribute (2.18): the file stays in the pool that
 it names.
 """
@@ -19,7 +19,7 @@ PIN = "lustre.pin"
 
 
 class OptOut:
-    """Asks the file system; what it said of a directory holds for a while, as each question is a request to an MDT."""
+    """Reads the attributes. Caches those of directories for some seconds, because each read is a request to an MDT."""
 
     def __init__(self, filesystem: Filesystem, clock: Clock, remember_seconds: float = 10.0) -> None:
         self._filesystem = filesystem
@@ -28,21 +28,21 @@ class OptOut:
         self._known: dict[str, tuple[float, bytes]] = {}
 
     def of_file(self, path: str) -> Refusal | None:
-        """Refuses a file that its owner has taken out, that is pinned, or whose attributes cannot be read."""
+        """Refuses a file whose owner opted out, that is pinned, or whose attributes cannot be read."""
         try:
             pin = self._filesystem.xattr(path, PIN)
             own = self._filesystem.xattr(path, OPT_OUT)
         except FileNotFoundError:
-            return None  # the mover finds out
+            return None  # the mover reports it
         except OSError as error:
             return Refusal(Reason.OPT_OUT_UNREADABLE,
-                           f"whether its owner wants it moved could not be read: {error.strerror or error}")
+                           f"tierd cannot read the opt-out of the file: {error.strerror or error}")
         if pin:
-            return Refusal(Reason.PINNED, f"it is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}")
+            return Refusal(Reason.PINNED, f"the file is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}")
         return self._meaning(own, path) if own else self.of_directory(path.rpartition("/")[0] or "/")
 
     def of_directory(self, path: str) -> Refusal | None:
-        """Refuses a directory that its owner has taken out, or whose attributes cannot be read."""
+        """Refuses a directory whose owner opted out, or whose attributes cannot be read."""
         for directory in with_parents(path):
             try:
                 value = self._of(directory)
@@ -51,7 +51,7 @@ class OptOut:
             except OSError as error:
                 why = error.strerror or error
                 return Refusal(Reason.OPT_OUT_UNREADABLE,
-                               f"whether its owner wants it changed could not be read at {quoted(directory)}: {why}")
+                               f"tierd cannot read the opt-out of {quoted(directory)}: {why}")
             if value:
                 return self._meaning(value, directory)
         return None
@@ -61,9 +61,9 @@ class OptOut:
         if word == "on":
             return None
         if word == "off":
-            return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: its owner wants it left alone")
+            return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: the owner opted out")
         return Refusal(Reason.OPTED_OUT,
-                       f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so it is left alone")
+                       f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so tierd changes nothing there")
 
     def _of(self, directory: str) -> bytes:
         now = self._clock.now()

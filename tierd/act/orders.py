@@ -1,8 +1,8 @@
-"""Orders: files that an administrator or a program (robinhood) asks by name to promote or demote.
+"""Orders: requests of an administrator or a program (robinhood) to promote or demote files by name.
 
-Any thread may hand in an order without waiting. Orders wait in the journal's file until the next cycle, so neither a
-restart nor a kill loses them. Then they become actions, with the layouts that the policy of each scope gives, and pass
-the gate like all others.
+Any thread may submit an order without waiting. The journal's file stores orders until the next cycle, so neither a
+restart nor a kill loses them. In that cycle they become actions, with the layouts that the policy of each scope gives,
+and pass the gate like all other actions.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tierd.sense.paths import join
 from tierd.text import quoted
 
 SUBMISSION = "submission"
-"""The kind of what a program hands over: modes hold for it, as for what tierd finds itself."""
+"""Kind of an order by a program. Modes apply to it, as to findings."""
 _MAX_STRIPE_COUNT = 4
-"""Stripes of a file that goes to a pool as a whole, at the most."""
+"""Maximum stripe count of a file that is moved to a pool as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order."""
+    """One order: a file or a directory, and the direction."""
 
     direction: str
     """``promote`` (to flash) or ``demote`` (to disks)."""
@@ -49,35 +49,35 @@ class Order:
     most_files: int = 1000
     most_bytes: int = 1 << 40
     fid: Fid | None = None
-    """What had that name when it was ordered; None where nobody looked."""
+    """The file that had this path when the order was given; None if unknown."""
 
     @property
     def what(self) -> str:
-        """In words."""
+        """The order in words, for logs."""
         return f"{self.by} asked to {self.direction} {quoted(self.path)}"
 
 
 @dataclass(slots=True)
 class OrderPlan:
-    """An order made into actions, and what was left out of it, by reason."""
+    """The actions of an order, and the numbers of files left out, by reason."""
 
     actions: list[Action] = field(default_factory=list)
     left_out: Counter[Refusal] = field(default_factory=Counter)
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """Total size of the files to move."""
         return sum(action.size_bytes for action in self.actions)
 
     def add(self, other: OrderPlan) -> None:
-        """Take another one in."""
+        """Add the actions and refusals of another plan."""
         self.actions += other.actions
         self.left_out += other.left_out
 
 
 def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Callable[[], float],
            until: float = float("inf")) -> OrderPlan:
-    """What an order comes to. Raises OSError where its path cannot be looked at."""
+    """The actions of an order. Raises OSError if its path cannot be read."""
     found = OrderPlan()
     if order.fid is not None and filesystem.status(order.path).fid != order.fid:
         found.left_out[Refusal(Reason.CHANGED, "another file has this name now")] += 1
@@ -87,7 +87,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out):
         if order.kind == SUBMISSION and path != order.path:
-            found.left_out[Refusal(Reason.IS_DIRECTORY, "it is a directory: submit files one by one")] += 1
+            found.left_out[Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")] += 1
             break
         if len(found.actions) >= order.most_files:
             found.left_out[Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
@@ -98,7 +98,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
                                    f"{order.most_bytes / 1e9:g} GB is reached (--max-bytes)")] += 1
             break
         if now() > until:
-            found.left_out[Refusal(Reason.OUT_OF_TIME, "the time for one order is over; order it in parts")] += 1
+            found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
             break
         try:
             why = add_move(found, order, path, status, filesystem.layout(path), room, left, settings)
@@ -119,30 +119,30 @@ def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, pres
     if not room.pools.get(pool):
         return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if present is None or not present.components:
-        return Refusal(Reason.NO_LAYOUT, "it has no layout to change (no regular file, or it is empty)")
+        return Refusal(Reason.NO_LAYOUT, "the file has no layout to change (not a regular file, or empty)")
     if order.direction == "promote":
         size = boundary(max(status.size_bytes, 1))
         if covers(present, status.size_bytes, pool):
-            return Refusal(Reason.HAS_LAYOUT, f"it is in pool {pool!r} already")
+            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
         whole = size > policy.sizing.largest_component_bytes
         layout = layout_on_pool(pool, room, present) if whole else flash_first(size, present, policy)
         if left[pool] - status.size_bytes < reserved(room, policy):
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for it above its reserve")
+            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file above its reserve")
     else:
         if all(component.pool == pool and not component.on_mdt for component in present.components):
-            return Refusal(Reason.HAS_LAYOUT, f"it is in pool {pool!r} already")
+            return Refusal(Reason.HAS_LAYOUT, f"the file is in pool {pool!r} already")
         layout = layout_on_pool(pool, room, present)
         if left[pool] < status.size_bytes:
-            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for it")
+            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for the file")
     left[pool] -= status.size_bytes
-    why = f"{order.by} asked for it" + (f": {order.reason}" if order.reason else "")
+    why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
     found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
                                 path.rpartition("/")[0] or "/", path, status.size_bytes, status.fid))
     return None
 
 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
-    """The whole file on one pool, as wide as its last component is now."""
+    """A layout with the whole file on one pool, with the stripe count of the present last component."""
     last = present.components[-1]
     count = last.stripe_count if last.stripe_count > 0 else len(room.pools[pool])
     return Layout(
@@ -152,7 +152,7 @@ def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
 
 
 def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal]) -> Iterator[tuple[str, FileStatus]]:
-    """A file, or all files below a directory, by name. What cannot be looked at below it is counted."""
+    """The file at the path, or all files below a directory, by name. Counts unreadable entries in ``left_out``."""
     status = filesystem.status(path)
     if not status.is_directory:
         yield path, status
@@ -181,25 +181,25 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal]) -
 
 
 JOURNAL_BUSY_TIMEOUT_SECONDS = 3.0
-"""So long whoever hands over waits for the journal to be written by others."""
+"""Time for which a submitter waits while others write the journal."""
 _ORDER_COLUMNS = "direction, path, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since"
 PendingOrder = tuple[Order, OrderPlan | None]
-"""An order, and what it comes to where somebody has looked."""
+"""An order, with its plan if it is known already."""
 
 
 class TryAgainError(ValueError):
-    """What was asked for cannot be taken in at present; the same may be asked for later."""
+    """The order cannot be accepted at present. The submitter may try again later."""
 
 
 class OrderInbox:
-    """Filled by any thread without waiting for a cycle. A full one refuses: whoever hands over tries again later."""
+    """Accepts orders from any thread without waiting for a cycle. Refuses orders when full."""
 
     def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
-        """``path`` is the journal's; ``stamp`` tells the circumstances of the moment."""
+        """``path`` is the journal's; ``stamp`` returns the present file system, dry-run setting and time."""
         self._db = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=JOURNAL_BUSY_TIMEOUT_SECONDS
         )
-        self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last ones: a wish, not an act
+        self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last orders, but no act
         self._stamp = stamp
         self._most = most
         self._lock = threading.Lock()
@@ -207,21 +207,21 @@ class OrderInbox:
         self._taken: list[int] = []
 
     def put(self, orders: Sequence[PendingOrder]) -> None:
-        """Take all in. Raises TryAgainError, having taken in none, where there is no room or the journal takes none."""
+        """Accept all orders, or none. Raises TryAgainError if the inbox is full or the journal cannot be written."""
         stamp = self._stamp()
         rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
                  None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]
         with self._lock:
             if len(self._waiting) + len(orders) > self._most:
-                raise TryAgainError(f"{len(self._waiting)} orders wait, of {self._most} at the most; try again later")
+                raise TryAgainError(f"{len(self._waiting)} of at most {self._most} orders wait; try again later")
             try:
-                numbers = self._kept(rows)
+                numbers = self._store(rows)
             except sqlite3.Error as error:
-                raise TryAgainError(f"the journal does not take it ({error}); try again later") from error
+                raise TryAgainError(f"the journal cannot be written ({error}); try again later") from error
             self._waiting.extend(zip(numbers, orders, strict=True))
 
-    def _kept(self, rows: Sequence[tuple[object, ...]]) -> list[int]:
-        """All of them or none, in one go; their numbers."""
+    def _store(self, rows: Sequence[tuple[object, ...]]) -> list[int]:
+        """Store all rows in one transaction. Returns their numbers."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             numbers = []
@@ -238,14 +238,14 @@ class OrderInbox:
         return numbers
 
     def take(self, most: int) -> list[PendingOrder]:
-        """The oldest; they are kept until :meth:`done`."""
+        """Take the oldest orders. The journal stores them until :meth:`done`."""
         with self._lock:
             taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
             self._taken += [number for number, _ in taken]
             return [each for _, each in taken]
 
     def done(self) -> None:
-        """What was taken has become moves that wait, or nothing."""
+        """Delete the taken orders: their moves are queued."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("DELETE FROM waiting_orders WHERE id = ?", [(number,) for number in self._taken])
@@ -253,7 +253,7 @@ class OrderInbox:
             self._taken.clear()
 
     def reload(self, out_of_date: Callable[[Stamp], Refusal | None]) -> list[tuple[Order, Refusal]]:
-        """At the start: orders that waited when tierd ended wait again; those that do not, and why."""
+        """Load the orders of an earlier run. Returns those that are out of date, with the reason."""
         dropped = []
         with self._lock:
             rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608
@@ -272,6 +272,6 @@ class OrderInbox:
         return len(self._waiting)
 
     def close(self) -> None:
-        """Nobody hands over any more."""
+        """Close the file. No order may follow."""
         with self._lock:
             self._db.close()

@@ -24,35 +24,35 @@ class CompletedAct:
     result: Outcome
     detail: str
     entry: int
-    """Its number in the journal; 0 for a file that was gone before."""
+    """Number of the act in the journal; 0 if the file was gone before the act."""
     before: Layout | None = None
     fid: Fid | None = None
-    """Of the file, when a move was tried."""
+    """FID of the file, if a move was attempted."""
     begun_at: float = 0.0
-    """Of a default layout: files made from about then on have it."""
+    """Time when a default layout was set; epoch seconds."""
 
 
 class CompletedActs:
-    """What became of every act since the start."""
+    """Outcomes of all acts since the start, counted."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
         self._lock = Lock()
         self.counts: Counter[tuple[ActKind, Outcome]] = Counter()
-        """By kind of act and result."""
+        """Number of acts by kind and outcome."""
         self.last: dict[tuple[ActKind, Outcome], float] = {}
-        """When each kind of act last had each result."""
+        """Time of the last act by kind and outcome; epoch seconds."""
         self.moved_bytes = 0
 
     def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
               fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
-        """Enter the end of an act whose intent stands in the journal."""
+        """Enter the outcome of an act in the journal, and count it."""
         self._journal.end(entry, result, detail, self._clock.now())
         return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at))
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
-        """The outcome, counted."""
+        """Count an outcome, and return it."""
         with self._lock:
             self.counts[outcome.action.kind, outcome.result] += 1
             self.last[outcome.action.kind, outcome.result] = self._clock.now()
@@ -60,7 +60,7 @@ class CompletedActs:
 
 
 def outcome_of_move(moved: Moved) -> Outcome:
-    """The outcome of an act, from the result of the engine."""
+    """The outcome of a move, from the result of the engine."""
     if moved.reason == "gone":
         return Outcome.GONE
     return Outcome.DRY_RUN if moved.result is MoveResult.MOVABLE else Outcome(moved.result)

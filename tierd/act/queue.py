@@ -1,7 +1,7 @@
-"""Moves that wait for their turn.
+"""The queue of moves.
 
-The queue reads a file again when its turn comes. It passes over moves whose targets, pools or scope have no budget
-left, so one busy target does not hold up the others.
+The queue examines each file again before it passes the move to the engine. It skips moves whose targets, pools or scope
+have no budget left, so one busy target does not delay the others.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tierd.model import Action
 from tierd.refusal import Reason, Refusal, of_error
 
 BATCH_MOVES = 16
-"""Moves handed to the engine at a time: it may do them in one process."""
+"""Moves in a batch. The engine may run a batch in one process."""
 BATCH_MOVES_PER_THREAD = 4
-"""The same for each thread of an engine that has several: with fewer they wait for each other at the end."""
+"""Moves in a batch for each thread of a parallel engine. With fewer, threads idle at the end of a batch."""
 FindingKey = tuple[str, str, str]
 MAX_SKIPPED = 256
-"""Moves that are looked past for others whose targets have budget left."""
+"""Moves that one batch may skip, in search of moves whose targets have budget left."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedMove:
-    """A move, the finding it belongs to, and what was seen of the file last."""
+    """A move, the number of its finding, and the file as last examined."""
 
     action: Action
     finding: int
@@ -41,43 +41,43 @@ class QueuedMove:
     refusal: Refusal | None = None
     fid: Fid | None = None
     cost: MoveCost | None = None
-    """None until it has been looked at."""
+    """None until the file has been examined."""
 
     @property
     def move(self) -> Move:
-        """What the engine is asked for."""
+        """The move in the form that engines take."""
         action = self.action
         targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
         return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
 
 
 class MoveQueue:
-    """First come, first served, as far as the budget of each pool and target goes.
+    """Moves in order of arrival, as far as the budgets of pools and targets allow.
 
-    Any thread may add, drop and count; one thread at a time takes batches out. The lock is never held while the file
-    system is asked about a file.
+    Any thread may add, drop and count; one thread at a time takes batches. No thread holds the lock during a call of
+    the file system.
     """
 
     def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES) -> None:
-        """``batch``: moves handed to the engine at a time."""
+        """``batch`` is the maximum number of moves in a batch."""
         self._batch = batch
         self._guard = guard
         self._filesystem = filesystem
         self._budget = budget
         self._lock = RLock()
         self._waiting: deque[QueuedMove] = deque()
-        self._in_hand: list[QueuedMove] = []
-        """Taken out of the queue to be looked at; still counted as waiting."""
+        self._examining: list[QueuedMove] = []
+        """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
         self.waits_for = ""
-        """What the first of those that could not go waited for, when it was last asked."""
+        """The limit that the first skipped move of the last batch had reached; "" for none."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._in_hand)
+        return len(self._waiting) + len(self._examining)
 
     def add(self, action: Action, finding: int) -> bool:
-        """Let it wait, unless a move of that path does already: then False."""
+        """Queue a move. False if a move of the same path is already queued."""
         with self._lock:
             if action.path in self._paths:
                 return False
@@ -86,39 +86,39 @@ class MoveQueue:
             return True
 
     def has(self, path: str) -> bool:
-        """Whether a move of that path waits."""
+        """Whether a move of this path is queued."""
         return path in self._paths
 
     @property
     def size_bytes(self) -> int:
-        """Of the files that wait."""
+        """Total size of the queued files."""
         return sum(each.action.size_bytes for each in self._all())
 
     @property
     def budget_left(self) -> tuple[float, float]:
-        """Files and bytes that may be moved at once, whatever their targets."""
+        """Files and bytes that may be moved now, by the limit for all targets."""
         return self._budget.left
 
     def of(self, finding_key: FindingKey) -> int:
-        """How many moves of one finding wait."""
+        """Number of queued moves of one finding."""
         return sum(each.action.finding == finding_key for each in self._all())
 
     def by_finding(self) -> Counter[FindingKey]:
-        """How many moves of each finding wait."""
+        """Number of queued moves by finding."""
         return Counter(each.action.finding for each in self._all())
 
     def _all(self) -> list[QueuedMove]:
         with self._lock:
-            return [*self._in_hand, *self._waiting]
+            return [*self._examining, *self._waiting]
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
-        """Pass over the moves of these findings, and of no others, until it is called again."""
+        """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
-        """Forget the moves of one finding, or only those in one directory; what was forgotten.
+        """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
 
-        A move that is being looked at is among them. One that the engine has begun comes to its end.
+        This includes moves whose files are being examined. A move that the engine has begun is completed.
         """
         def wanted(each: QueuedMove) -> bool:
             return each.action.finding == finding_key and directory in {"", each.action.directory}
@@ -126,16 +126,16 @@ class MoveQueue:
         with self._lock:
             dropped = [each.action for each in self._all() if wanted(each)]
             self._waiting = deque(each for each in self._waiting if not wanted(each))
-            self._in_hand = [each for each in self._in_hand if not wanted(each)]
+            self._examining = [each for each in self._examining if not wanted(each)]
             self._paths -= {action.path for action in dropped}
         return dropped
 
     def next_batch(self, now: float, *, requests_only: bool = False,
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
-        """Moves the budget allows now; and those that need not be made, with GONE or ALREADY as their outcome.
+        """The moves that the budget allows now, and the needless ones with their outcome: GONE or ALREADY.
 
-        ``requests_only``: only what a person asked for.
-        Once ``enough`` says so, what was looked at until then has to do.
+        ``requests_only`` takes only moves that an administrator requested. When ``enough`` returns True, the batch ends
+        with the moves examined so far.
         """
         batch: list[QueuedMove] = []
         needless: list[tuple[Action, Outcome]] = []
@@ -151,7 +151,7 @@ class MoveQueue:
                 try:
                     wait = self._wait(each.cost, each.action, now)
                     if wait is None:
-                        each = self._looked_at(each)
+                        each = self._examined(each)
                         wait = self._wait(each.cost, each.action, now)
                 except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
                     needless.append((each.action, Outcome.GONE))
@@ -167,39 +167,39 @@ class MoveQueue:
                     continue
                 self._spend(each, now)
                 batch.append(each)
-        finally:  # what was dropped meanwhile stays dropped; what a failure left unseen waits again
+        finally:  # a move dropped meanwhile stays dropped; after an error, unexamined moves wait again
             with self._lock:
-                there = {id(each.action) for each in self._in_hand}
+                there = {id(each.action) for each in self._examining}
                 done = {id(each.action) for each in batch} | {id(action) for action, _ in needless}
                 for each in [each for each in batch if id(each.action) not in there]:
                     self.give_back(each, now)
                 batch = [each for each in batch if id(each.action) in there]
                 needless = [(action, why) for action, why in needless if id(action) in there]
                 seen = {id(each.action): each for each in passed}
-                self._waiting.extendleft(reversed([seen.get(id(each.action), each) for each in self._in_hand
+                self._waiting.extendleft(reversed([seen.get(id(each.action), each) for each in self._examining
                                                    if id(each.action) not in done]))
-                self._in_hand = []
+                self._examining = []
                 self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
                 self.waits_for = waits_for
         return batch, needless
 
     def _take(self) -> QueuedMove | None:
-        """The first that waits, which is in hand from now on; None where none does."""
+        """Take the first queued move for examination; None if the queue is empty."""
         with self._lock:
             if not self._waiting:
                 return None
             each = self._waiting.popleft()
-            self._in_hand.append(each)
+            self._examining.append(each)
             return each
 
     def give_back(self, waiting: QueuedMove, now: float) -> None:
-        """Return the bytes of a move that was refused: one large file that stays where it is holds up no others."""
+        """Return the byte tokens of a refused move, so that a large refused file does not delay other moves."""
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         self._guard.give_back(waiting.action, cost, now)
         self._budget.give_back(cost, now)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
-        """Why it has to wait, as far as can be told without looking at it again."""
+        """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
         if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
             return LimitReached(refusal, everything=False)
@@ -210,8 +210,8 @@ class MoveQueue:
         self._guard.spend(waiting.action, cost, now)
         self._budget.take(cost, now)
 
-    def _looked_at(self, waiting: QueuedMove) -> QueuedMove:
-        """The file now: its layout, its cost, why it should not be moved. Raises FileNotFoundError when it is gone."""
+    def _examined(self, waiting: QueuedMove) -> QueuedMove:
+        """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
         action = waiting.action
         try:
             status = self._filesystem.status(action.path)
@@ -223,10 +223,10 @@ class MoveQueue:
         refusal: Refusal | None = None
         end = action.layout.components[0].extent_end
         if status.is_directory:
-            refusal = Refusal(Reason.IS_DIRECTORY, "it is a directory now")
+            refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
         elif end is not None and status.size_bytes > end:
-            refusal = Refusal(Reason.GROWN, f"it has grown to {status.size_bytes} bytes and no longer fits the flash "
-                              "component")
+            refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
+                              "the flash component")
         refusal = refusal or self._guard.refusal(action)
         cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
         return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)

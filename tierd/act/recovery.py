@@ -1,12 +1,11 @@
-"""What a restart finds: acts that were under way, and moves that were waiting.
+"""Recovery after a restart: closes acts that were under way, and requeues moves that were waiting.
 
-An act that was under way is closed by reading what it was done to. A file is whole at any instruction, with the layout
-it had or the one it was to get; the journal only has to learn which.
+Recovery closes an act that was under way by reading its file or directory. A file is whole at any time and has either
+the earlier layout or the new one; the journal gets to know which.
 
-A move that was waiting is examined again, a few in every cycle, before it is queued: the file, the settings and the
-free space may have changed, and the finding may be over. An order by name is planned as if it were given now. A move of
-tierd's own is queued again only with its remediation that still waits for a verdict; other findings are detected again
-if they still hold.
+Recovery examines waiting moves again, a few in every cycle, before it queues them: the file, the settings and the free
+space may have changed, and the finding may be over. An order by name is planned as if it were given now. Another move
+is queued again only if its remediation still waits for a verdict; other findings are detected again if they hold.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tierd.text import count_of, quoted
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
-    """Close every one; each with its outcome and a sentence."""
+    """Close every act that was under way. Yields each with its outcome and the detail."""
     for entry in journal.unfinished():
         outcome, detail = _outcome_found(entry, filesystem)
         journal.end(entry.id, outcome, detail, now)
@@ -50,36 +49,36 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         present = filesystem.layout(entry.place)
         fid = filesystem.status(entry.place).fid
     except FileNotFoundError:
-        return Outcome.GONE, "tierd ended while it was under way, and nothing has this name now"
+        return Outcome.GONE, "tierd ended during the act, and the file or directory no longer exists"
     except OSError as error:
-        return Outcome.INTERRUPTED, f"tierd ended while it was under way, and it cannot be looked at: {error}"
+        return Outcome.INTERRUPTED, f"tierd ended during the act, and cannot examine the result: {error}"
     if entry.fid is not None and fid != entry.fid:
-        return Outcome.GONE, "tierd ended while it was under way, and something else has this name now"
+        return Outcome.GONE, "tierd ended during the act, and another file or directory has this name now"
     changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
     if entry.kind == ActKind.SET_DEFAULT_LAYOUT and not changed and not same_default(present, entry.layout_before):
         now = "none" if present is None else explain(present)
-        return Outcome.INTERRUPTED, f"tierd ended while it was under way; its default is neither of the two now: {now}"
+        return Outcome.INTERRUPTED, f"tierd ended during the act; the default is neither the old nor the new one: {now}"
     if entry.outcome == Outcome.UNDOING:
         if changed:
-            return Outcome.DONE, "tierd ended before it was undone"
-        below = "; directories made below it meanwhile may still have it: lfs getstripe -d -r"
+            return Outcome.DONE, "tierd ended before the act was undone"
+        below = "; directories created below may still have tierd's default: lfs getstripe -d -r"
         return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
     if changed:
-        return Outcome.DONE, "tierd ended before it could say so; found done"
-    return Outcome.INTERRUPTED, "tierd ended before it was done; it has the layout it had"
+        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
 
 
 REQUEUED_PER_CYCLE = 500
-"""Looked at in one cycle: each is two requests to an MDT."""
+"""Moves examined in one cycle. Each takes two requests to an MDT."""
 MAX_WAITING_SECONDS = 7 * 86400.0
-"""So long a wish stands while tierd does not run."""
+"""Age from which moves and orders of an earlier run are dropped."""
 FindingKey = tuple[str, str, str]
 LayoutOf = Callable[[FindingKey, str], Layout | None]
-"""What files of a directory get in the case of a finding; None where there is none that is still to be judged."""
+"""Layout for files of a directory, by a finding's remediation; None unless the remediation waits for a verdict."""
 
 
 class RequeueList:
-    """Those that were not looked at yet, oldest first."""
+    """Moves of an earlier run that were not examined yet, oldest first."""
 
     def __init__(self, moves: Iterable[StoredMove] = ()) -> None:
         self._lock = RLock()
@@ -90,19 +89,19 @@ class RequeueList:
 
     @property
     def size_bytes(self) -> int:
-        """Of their files."""
+        """Total size of their files."""
         return sum(move.size_bytes for move in tuple(self._moves))
 
     def of(self, key: FindingKey) -> int:
-        """How many are of one finding."""
+        """Number of moves of one finding."""
         return sum(move.key == key for move in tuple(self._moves))
 
     def by_finding(self) -> Counter[FindingKey]:
-        """How many there are of each finding."""
+        """Number of moves by finding."""
         return Counter(move.key for move in tuple(self._moves))
 
     def drop(self, key: FindingKey) -> list[Action]:
-        """Forget those of one finding; what was forgotten, as moves to their pools."""
+        """Drop the moves of one finding. Returns them as moves to their pools."""
         with self._lock:
             dropped = [move for move in self._moves if move.key == key]
             self._moves = deque(move for move in self._moves if move.key != key)
@@ -110,12 +109,12 @@ class RequeueList:
                        path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
 
     def first(self, most: int) -> list[StoredMove]:
-        """The oldest."""
+        """The oldest moves, ``most`` at most."""
         with self._lock:
             return list(islice(self._moves, most))
 
-    def looked_at(self, paths: Collection[str]) -> frozenset[str]:
-        """Files that were looked at and wait here no more; those of them that had not been dropped meanwhile."""
+    def remove_examined(self, paths: Collection[str]) -> frozenset[str]:
+        """Remove the moves of examined files. Returns those that were not dropped meanwhile."""
         with self._lock:
             found = frozenset(move.path for move in self._moves if move.path in paths)
             self._moves = deque(move for move in self._moves if move.path not in paths)
@@ -124,34 +123,34 @@ class RequeueList:
 
 @dataclass(slots=True)
 class RequeueResult:
-    """What a look at them came to."""
+    """The result of an examination of stored moves."""
 
     again: list[tuple[Action, int]] = field(default_factory=list)
-    """To wait for their turn, with the numbers of their findings."""
+    """Moves to queue, with the numbers of their findings."""
     left: list[tuple[StoredMove, Refusal]] = field(default_factory=list)
-    """Not taken up, and why."""
+    """Moves that are not queued again, with the reason."""
 
 
 def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[int, list[str]]:
-    """What is to be said of moves from before a restart, by the number of their finding.
+    """Messages about moves of an earlier run, by the number of their finding.
 
-    ``again`` has how many wait again, ``left`` how many do not, and why.
+    ``again`` has the numbers of moves that are queued again, ``left`` of those that are not, by reason.
     """
     sentences: dict[int, list[str]] = {}
     for number, count in again.items():
         moves = f"{count_of(count, 'move')} of F{number}"
-        sentences.setdefault(number, []).append(f"taken up again after a restart: {moves}")
+        sentences.setdefault(number, []).append(f"requeued after a restart: {moves}")
     for (number, why), count in left.items():
         moves = f"{count_of(count, 'move')} of F{number}"
-        sentences.setdefault(number, []).append(f"not taken up after a restart: {moves}: {why}")
+        sentences.setdefault(number, []).append(f"not requeued after a restart: {moves}: {why}")
     return sentences
 
 
 def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
          now: float) -> RequeueResult:
-    """Look at each. Raises OSError when there is no file system.
+    """Examine stored moves. Raises OSError if the file system cannot be read.
 
-    The queue looks again when the turn of a move comes: at its size, its owner's wish, the mode and the room there.
+    The queue checks size, opt-out, mode and free space again before each move.
     """
     found = RequeueResult()
     room = space.capacity(filesystem, ())
@@ -167,15 +166,15 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
 
 def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
            room: Capacity, left: dict[str, int]) -> Action | Refusal:
-    """The move as it would be planned now."""
+    """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
     by_name = move.key[0] in {REQUEST, SUBMISSION}
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:
-        return Refusal(Reason.REMEDIATION_OVER, "its remediation is over, or too old to be judged; a finding that "
-                       "still holds is detected again")
+        return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
+                       "a finding that still holds again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
@@ -193,18 +192,18 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     except OSError as error:
         return of_error(error)
     if left[move.pool] - status.size_bytes < reserved(room, policy):
-        return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for it above its reserve")
+        return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for the file above its reserve")
     left[move.pool] -= status.size_bytes
     return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
 
 
 def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:
-    """Refuses a move or an order that was stored under other circumstances, or too long ago."""
+    """Refuses a move or an order of another file system or dry-run setting, and one that is too old."""
     if stamp.fs != fs:
-        return Refusal(Reason.OUT_OF_DATE, f"it was meant for file system {quoted(stamp.fs)}")
+        return Refusal(Reason.OUT_OF_DATE, f"queued for another file system: {quoted(stamp.fs)}")
     if stamp.dry_run != settings.act.dry_run:
         return Refusal(Reason.OUT_OF_DATE,
-                       "it was meant for a dry run" if stamp.dry_run else "tierd is in a dry run now")
+                       "queued in a dry run" if stamp.dry_run else "tierd is in a dry run now")
     if now - stamp.since > MAX_WAITING_SECONDS:
-        return Refusal(Reason.OUT_OF_DATE, f"it is older than {MAX_WAITING_SECONDS / 86400:.0f} days")
+        return Refusal(Reason.OUT_OF_DATE, f"queued more than {MAX_WAITING_SECONDS / 86400:.0f} days ago")
     return None

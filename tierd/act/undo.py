@@ -1,13 +1,13 @@
-"""Undoing acts from the journal, unless somebody changed the file or directory since.
+"""Undoes acts from the journal, unless somebody changed the file or directory since.
 
-The layout to restore comes from the journal and from the pools as they are now. A file may have had no pool: the file
-system's default put its objects anywhere. Movers place nothing without a pool, since "anywhere" may be the pool that
-the file should leave. Such a component gets the smallest pool that holds all targets of its objects, as the journal
-recorded them; where no pool does, an administrator has to decide.
+The layout to restore comes from the journal and from the present pools. A file may have had no pool: the file system's
+default put its objects on any target. Movers place nothing without a pool, since "any target" includes the pool that
+the file should leave. Such a component gets the smallest pool that has all targets of its objects, as the journal
+recorded them. If no pool has them all, an administrator has to decide.
 
 Lustre copies the default layout of a directory into each new directory in it (``lod_dir_striping_create_internal`` in
-lustre/lod/lod_object.c; only the root's is not copied). Undo therefore restores the default of the directories that
-were made below one while it had tierd's default: else they would send files to flash for good.
+lustre/lod/lod_object.c; only the root's is not copied). Undo therefore also restores directories that were created
+below a directory while it had tierd's default. Without that, their new files would go to flash for ever.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tierd.sense.paths import join
 
 
 def without_objects(layout: Layout) -> Layout:
-    """The layout as a wish: without the objects and flags of the file that had it."""
+    """The layout in a form that can be requested: without objects and component flags."""
     return replace(layout, generation=0, state="", components=tuple(
         replace(c, objects=(), flags=tuple(f for f in c.flags if f == "extension"), component_id=0, stripe_offset=-1)
         for c in layout.components))
 
 
 def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
-    """The earlier layout with a pool for every component on OSTs. Raises ValueError that says why there is none.
+    """The earlier layout with a pool for every component on OSTs. Raises ValueError if a pool is unknown.
 
     >>> from lustre.fid import Fid
     >>> from lustre.layout.model import StripeObject
@@ -58,14 +58,14 @@ def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
         if component.on_mdt:
             components.append(component)
         elif not beside:
-            raise ValueError("the layout it had names no pool and no objects: nothing says where it lay")
-        else:  # a component without objects goes where the one before it went
+            raise ValueError("the earlier layout has no pool and no objects: the earlier pool is unknown")
+        else:  # a component without objects gets the pool of the one before it
             components.append(replace(component, pool=beside))
     return replace(wanted, components=tuple(components))
 
 
 def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
-    """The smallest pool with all targets of the component's objects; "" for a component that has none."""
+    """The smallest pool with all targets of the component's objects; "" for a component without objects."""
     indices = {stripe.ost_index for stripe in component.objects}
     if not indices:
         return ""
@@ -73,33 +73,34 @@ def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
                if indices <= {int(target[-4:], 16) for target in members}]
     if not holding:
         named = ", ".join(f"OST{index:04x}" for index in sorted(indices))
-        raise ValueError(f"it had no pool and lay on {named}, and no pool holds all of these: make one "
-                         "(lctl pool_new, pool_add), or move it by hand (lfs migrate --non-block -o)")
+        raise ValueError(f"the file had no pool and was on {named}, and no pool has all of these: create one "
+                         "(lctl pool_new, pool_add), or move the file by hand (lfs migrate --non-block -o)")
     return min(holding)[1]
 
 
 MAX_SEARCH_SECONDS = 60.0
-"""So long may be looked for them: names are listed, and only directories are asked about."""
+"""Maximum time of the search for directories that inherited a default layout."""
 _CLOCKS_DIFFER_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class InheritedDefault:
-    """What was passed on: whose it was, and since when."""
+    """A default layout of tierd that new directories below inherited."""
 
     ours: Layout
     before: Layout | None
-    """What these directories get, as they would have got it then."""
+    """The earlier default, which these directories get."""
     since: float
+    """Time at which tierd set its default; epoch seconds."""
     spared: Collection[str]
-    """Directories to which tierd gave a default of their own: each is an act of its own."""
+    """Directories that have a default by an act of their own; they are left alone."""
 
 
 def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefault, stop: Halt) -> str:
-    """Put back the earlier default in all that were made below ``top`` since; what is to be said of it, or "".
+    """Restore the earlier default of directories created below ``top`` since. Returns a summary, or "".
 
-    One that has another default was given that by somebody, and so were those in it. ``stop`` says why no more may be
-    done.
+    A directory with another default got it from somebody: it and all below it are left alone. The search ends when
+    ``stop`` refuses.
     """
     changed = older = 0
     troubles: list[str] = []
@@ -131,12 +132,12 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
 
 
 def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) -> str:
-    """What became of one directory."""
+    """``changed``, ``older`` (it had this default before), or ``another`` (it is left alone)."""
     present = filesystem.layout(place)
     if present is None or not same_shape(present, passing.ours) or place in passing.spared:
         return "another"
     if filesystem.status(place).mtime < passing.since - _CLOCKS_DIFFER_SECONDS:
-        return "older"  # nothing was made in it since, and it was not made itself: it had this default before
+        return "older"  # neither it nor anything in it was created since: it had this default before
     filesystem.set_default_layout(place, passing.before)
     return "changed"
 
@@ -144,23 +145,23 @@ def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) 
 def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
     words = []
     if changed:
-        words.append(f"and in {changed} directories made below it meanwhile")
+        words.append(f"also restored {changed} directories created below")
     if older:
-        words.append(f"{older} below it had the same default before, and keep it")
+        words.append(f"left {older} older directories below with this default")
     if troubles:
-        words.append(f"directories made below it meanwhile may still have it ({troubles[0]}): lfs getstripe -d -r")
+        words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
     return "; ".join(words)
 
 
 class UndoResult(NamedTuple):
-    """UNDONE, or the outcome of an undo that did not succeed, and the reason."""
+    """UNDONE, or the outcome of an undo that did not succeed, with the reason."""
 
     outcome: Outcome
     detail: str
 
 
 class Undo:
-    """Part of the gate: restores the layout before an act, with the same mover."""
+    """Restores the layout that a file or directory had before an act. Uses the gate's mover."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
                  blocked_by: Halt = never_halt) -> None:
@@ -172,9 +173,9 @@ class Undo:
         self._clock = clock
         self._lock = Lock()
         self._busy: set[int] = set()
-        """Acts that a thread takes back at this moment."""
+        """Acts that a thread is undoing now."""
         self.undone = 0
-        """Acts taken back since the start."""
+        """Acts undone since the start."""
         self.undone_at = 0.0
 
     def held(self) -> Refusal | None:
@@ -182,18 +183,18 @@ class Undo:
         return self._blocked_by()
 
     def __call__(self, entry: Entry, reason: str) -> UndoResult:
-        """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
+        """Undo one act. Returns the outcome and the reason. Maintenance windows do not prevent an undo."""
         with self._lock:
             if entry.id in self._busy:
-                return UndoResult(Outcome.REFUSED, "its undo is under way")
+                return UndoResult(Outcome.REFUSED, "the undo of this act is under way")
             self._busy.add(entry.id)
         try:
-            return self._taken_back(self._journal.entry(entry.id) or entry, reason)
+            return self._undo_and_record(self._journal.entry(entry.id) or entry, reason)
         finally:
             with self._lock:
                 self._busy.discard(entry.id)
 
-    def _taken_back(self, entry: Entry, reason: str) -> UndoResult:
+    def _undo_and_record(self, entry: Entry, reason: str) -> UndoResult:
         result = self._attempted(entry, reason)
         if result.outcome == Outcome.UNDONE:
             with self._lock:
@@ -205,7 +206,7 @@ class Undo:
         if entry.outcome == Outcome.DRY_RUN:
             return UndoResult(Outcome.UNDONE, reason)
         if entry.outcome != Outcome.DONE:
-            return UndoResult(Outcome.REFUSED, f"it is {entry.outcome}, so there is nothing to undo")
+            return UndoResult(Outcome.REFUSED, f"the act is {entry.outcome}, so there is nothing to undo")
         try:
             if refusal := self._blocked_by():
                 return UndoResult(Outcome.REFUSED, refusal.sentence)
@@ -220,13 +221,14 @@ class Undo:
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT and same_default(present, entry.layout_before):
-            return UndoResult(Outcome.UNDONE, self._with_inherited("it has the default again that it had", entry))
+            reason = "the directory already has its earlier default"
+            return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
-            return UndoResult(Outcome.REFUSED, "somebody changed its layout since")
+            return UndoResult(Outcome.REFUSED, "somebody changed the layout since")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
-            return self._default_put_back(entry, reason)
+            return self._default_restored(entry, reason)
         if entry.layout_before is None:
-            return UndoResult(Outcome.REFUSED, "the layout it had is not known")
+            return UndoResult(Outcome.REFUSED, "the earlier layout is unknown")
         move = Move(entry.place, undo_layout(entry.layout_before, self._filesystem.pools()), entry.fid)
         self._journal.begin_undo(entry.id, self._clock.now())
         result = self._moved_back(move)
@@ -235,26 +237,26 @@ class Undo:
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
         return result
 
-    def _default_put_back(self, entry: Entry, reason: str) -> UndoResult:
+    def _default_restored(self, entry: Entry, reason: str) -> UndoResult:
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same_default(self._filesystem.layout(entry.place), entry.layout_before):
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
-            detail = "Lustre made another default of the one it had"
-        except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
+            detail = "Lustre changed the default while restoring it"
+        except (OSError, ValueError) as error:  # if it was set after all, the next undo finds it
             detail = getattr(error, "strerror", None) or str(error)
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
         return UndoResult(Outcome.FAILED, detail)
 
     def _with_inherited(self, reason: str, entry: Entry) -> str:
-        """The reason, and what became of directories that were made below meanwhile."""
+        """The reason, with a summary of the directories that inherited the default."""
         if entry.layout_after is None:
             return reason
         until = self._clock.now() + MAX_SEARCH_SECONDS
         spared = self._journal.default_layout_directories() - {entry.place}
         passing = InheritedDefault(entry.layout_after, entry.layout_before, entry.intended_at, spared)
-        late = Refusal(Reason.OUT_OF_TIME, "there was no time to look further")
+        late = Refusal(Reason.OUT_OF_TIME, "the time for the search is over")
         more = restore_inherited(self._filesystem, entry.place, passing,
                          lambda: self._blocked_by() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))

@@ -19,13 +19,14 @@ from tierd.daemon.answers import (
     RemediationAnswer,
     StateAnswer,
     StatusAnswer,
+    TargetTimeRow,
     UndoAnswer,
     UndoFindingAnswer,
     from_json,
     undo_from_json,
 )
 from tierd.daemon.states import result_text
-from tierd.text import bytes_text, count_of, first_names, quoted, table
+from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
 """A step of an activity that lasts longer is shown."""
@@ -126,17 +127,20 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     if answer.windows < 2 * answer.least_windows:
         lines.append(f"learning what streams usually get, {answer.windows} looks so far: a neighbour is found "
                      f"against {answer.least_windows} looks without it")
-    elif answer.looking_since and answer.time - answer.looking_since < answer.history_seconds:
+    elif (not answer.device_time and answer.looking_since
+          and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"looking since {utc_time(answer.looking_since)}: a neighbour that was at work within the first "
-            f"{answer.least_seconds:.0f} s of that is found only after it has paused"
+            f"learning: looking since {utc_time(answer.looking_since)}, and no stream has shown yet what operations "
+            f"cost the targets; a neighbour that was at work within the first {answer.least_seconds:.0f} s is found "
+            "once one has, or after it has paused"
         )
+    lines += device_time_lines(answer.device_time)
     acted_on = {case.finding for case in answer.remediations}
     for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
     if not answer.findings:
-        lines.append("no findings")
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     for case in answer.remediations:
@@ -148,6 +152,37 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
+
+
+BAR_CHARACTERS = 20
+MARKS = "#=+-"
+"""One for each job of a bar, the one that takes most first; what others take is ``.``, and idle time is blank."""
+
+
+def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
+    """For each of the busiest targets a bar of its time by job.
+
+    >>> from tierd.daemon.answers import JobTimeRow
+    >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
+    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    ...     print(line)
+    device time of the busiest targets, by job:
+      lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
+    """
+    if not rows:
+        return []
+    lines = ["device time of the busiest targets, by job:"]
+    width = max(len(row.target) for row in rows)
+    for row in rows:
+        busy = min(row.utilisation, 1.0)
+        bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
+                      for mark, job in zip(MARKS, row.jobs, strict=False))
+        bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
+        jobs = ", ".join(f"{mark} {printable(job.job)} {percent(job.share)}"
+                         for mark, job in zip(MARKS, row.jobs, strict=False))
+        error = max((job.error for job in row.jobs), default=0.0)
+        lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
+    return lines
 
 
 def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:

@@ -124,6 +124,7 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--json", action="store_true", help="figures for programs")
     evaluate.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
                           help="how many run at a time (default: one per processor)")
+    evaluate.add_argument("--cold", action="store_true", help="start tierd when all jobs are at work")
     evaluate.set_defaults(run=run_evaluate)
 
 
@@ -160,6 +161,6 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
             done += 1
             progress(done)
 
-        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more)
+        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more, chosen.cold)
     print(summary_json(verdicts) if chosen.json else summary_text(verdicts))
     return 0

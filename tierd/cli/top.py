@@ -141,6 +141,8 @@ def quiet_text(answer: TopAnswer) -> str:
     """What is said where nothing is found."""
     if not answer.seconds:
         return "no reading yet"
+    if answer.learning:
+        return "learning: too little is known yet to say whether a stream is slowed"
     return f"{'no interference found' if answer.jobs else 'no active jobs'}"
 
 

@@ -232,6 +232,25 @@ class ScopeAnswer:
     mode: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobTimeRow:
+    """Part of a target's service time that a job takes, and its standard error."""
+
+    job: str
+    share: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTimeRow:
+    """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
+
+    target: str
+    utilisation: float
+    utilisation_error: float
+    jobs: tuple[JobTimeRow, ...]
+
+
 # Answers
 
 
@@ -275,6 +294,10 @@ class StateAnswer(OperatingStateAnswer):
     looking_since: float | None
     history_seconds: float
     least_seconds: float
+    learning: bool = False
+    """Whether too little is known to say that nobody is slowed."""
+    device_time: tuple[TargetTimeRow, ...] = ()
+    """The busiest targets."""
     cycles: int
     cycle_seconds: float
     waiting_orders: int

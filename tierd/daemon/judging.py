@@ -1,4 +1,4 @@
-"""Verdicts on remediations: acts are kept, or undone if they did not help, harmed other jobs, or flash runs full."""
+"""Verdicts on remediations. Acts are undone if they did not help, harmed other jobs, or fill the flash pool."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge
 
 MAX_MEASURING_TIMES = 1.25
-"""Measuring times after which an act that helps is judged though files of its case still move."""
+"""After so many measuring times, an act that helps is judged although files of its remediation still move."""
 
 
 class Judge:
-    """Looks at the open cases after the act. The file system is asked, and acts are taken back, without the lock."""
+    """Judges open remediations. It does not hold the lock while it asks the file system or undoes acts."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Judge:
         tally: LoopCounters,
         executor: Executor | None = None,
     ) -> None:
-        """``windows`` gives the history; ``executor`` undoes several acts at the same time."""
+        """``windows`` returns the history. ``executor`` undoes several acts at the same time."""
         self._executor = executor
         self._store = store
         self._lock = store.lock
@@ -61,12 +61,12 @@ class Judge:
         in_cases = {outcome.entry for case in store for outcome in case.defaults}
         self._standing = [] if settings.act.dry_run else [
             entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
-        """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
+        """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
         self._said: dict[int, UndoResult] = {}
-        """What was said last of taking an act back, as long as that has not come about."""
+        """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
     def judge(self, now: float) -> None:
-        """Compare with before, where there was time enough; take back what did not help, and what is still to be."""
+        """Judge remediations that were measured long enough, and undo those that did not help. Retry failed undos."""
         judged = self._store.open()
         flash = space.capacity(self._filesystem, ()).pools if judged else {}
         windows = self._windows()
@@ -81,18 +81,18 @@ class Judge:
             self._undo(case, case.undo_reason)
 
     def _judged(self, case: Remediation, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
-        """The verdict on one case, if there is one by now.
+        """Give the verdict on one remediation, if there is one by now.
 
-        Moves load the disks themselves, so what is measured after the last of them counts, if that is soon. Else what
-        is measured while they go on may speak for the act; before it speaks against it the moves that are left wait,
-        and it is measured again without them.
+        Moves load the disks themselves, so throughput measured after the last move counts, if that move ends soon.
+        Otherwise throughput measured during the moves may count for the act. Before it counts against the act, the
+        remaining moves wait, and the effect is measured again without them.
         """
         settings = self._settings.verify
         if self._gate.defaults_waiting_for(case.finding.key):
             return
         if (not case.defaults and self._gate.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):
-            return  # moving files is all that is done for it
+            return  # there is no act but moves, and they have time left
         case.to(State.JUDGING)
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
@@ -109,7 +109,7 @@ class Judge:
             self._settle(case, judgement)
 
     def _settle(self, case: Remediation, judgement: Judgement) -> None:
-        """Keep the acts of a remediation, or have them undone."""
+        """Keep the acts of a remediation, or begin to undo them."""
         self._note(case, judgement)
         if case.abandoned:
             case.begin_undo("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
@@ -117,7 +117,7 @@ class Judge:
             case.settle(State.KEPT)
 
     def watch_free_space(self) -> None:
-        """Take defaults back while there is still room for what is being written."""
+        """Undo default layouts while the flash pool still has space for files that are being written."""
         with self._lock:
             cases = [case for case in self._store if case.defaults or case.earlier]
         if not self._standing and not cases:
@@ -131,7 +131,7 @@ class Judge:
             for outcome in (*case.earlier, *case.defaults):
                 if why := self._short(outcome.action.directory, room):
                     with self._lock:
-                        if case.state is State.FORGOTTEN:  # meanwhile; see adopt
+                        if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
                             break
                         case.defaults[:0], case.earlier = case.earlier, []
                         case.begin_undo(why)
@@ -143,15 +143,15 @@ class Judge:
         return bool(why) and self._taken_back(self._journal.finding_of(entry.id), entry.id, why)
 
     def _short(self, directory: str, room: Capacity) -> str:
-        """Why no more may be written to flash from a directory, or ""."""
+        """Why no more files of a directory may go to flash; "" if they may."""
         settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:
-            return ""  # it is not there, and nothing is known of it
+            return ""  # the pool does not exist or reports no size
         short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
         return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
 
     def adopt(self, cases: Sequence[Remediation]) -> None:
-        """Watch over the default layouts of cases that are forgotten: they go on filling the flash pool."""
+        """Watch the default layouts of forgotten remediations, because they still fill the flash pool."""
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 entry = self._journal.entry(outcome.entry)
@@ -160,10 +160,10 @@ class Judge:
                         self._standing.append(entry)
 
     def taken_back(self, entry: Entry, by: str) -> None:
-        """Somebody has taken an act back by hand: the moves that rest on it are dropped.
+        """An administrator undid an act: drop the moves that depend on it.
 
-        A case without default layouts of its own is over: what would be measured from then on says nothing of what was
-        done.
+        A remediation without any default layout left is settled, because later measurements say nothing about its
+        acts.
         """
         self._log.of_number(self._journal.finding_of(entry.id),
                             [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
@@ -180,27 +180,26 @@ class Judge:
                 else:
                     dropped = self._end(case)
                 if dropped:
-                    self._log.say(f"dropped {count_of(dropped, 'waiting move')}: {by} took their default layout "
-                                      "back")
+                    self._log.say(f"dropped {count_of(dropped, 'queued move')}: {by} undid their default layout")
 
     def end(self, number: int, by: str) -> int:
-        """Somebody takes a whole case back: nothing more is done in it; how many of its moves were dropped."""
+        """End a remediation that an administrator undoes. Returns the number of queued moves that were dropped."""
         with self._lock:
             dropped = sum(self._end(case) for case in self._store if case.number == number)
             if dropped:
-                words = f"dropped {count_of(dropped, 'waiting move')}: {by} took the case back"
+                words = f"dropped {count_of(dropped, 'queued move')}: {by} undid the remediation"
                 self._log.of_number(number, [words])
         return dropped
 
     def _end(self, case: Remediation) -> int:
-        """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
+        """Stop acts and measurements of a remediation. Returns the number of queued moves that were dropped."""
         case.verdict = Verdict.UNDONE_BY_HAND
         case.settle(State.UNDONE)
         self._gate.drop_defaults(case.finding.key)
         return len(self._gate.drop(case.finding.key))
 
     def _note(self, case: Remediation, judgement: Judgement) -> None:
-        """What the acts came to: told, counted, and kept for later decisions."""
+        """Log and count a verdict, and store it in the journal for later decisions."""
         case.verdict = judgement.verdict
         self._tally.verdicts[judgement.verdict] += 1
         self._tally.gained[case.finding.victim] = judgement.won_back
@@ -212,13 +211,13 @@ class Judge:
         self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
 
     def _undo(self, case: Remediation, reason: str) -> None:
-        """Take the default layouts of a case back; its moves are dropped first."""
+        """Drop the queued moves of a remediation, then undo its default layouts."""
         with self._lock:
             self._gate.drop_defaults(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
             there = tuple(case.defaults)
         if dropped:
-            self._log.say(f"dropped {count_of(dropped, 'waiting move')}: {reason}")
+            self._log.say(f"dropped {count_of(dropped, 'queued move')}: {reason}")
         acts = [outcome.entry for outcome in there]
         over = space.call_each(lambda act: self._taken_back(case.number, act, reason), acts, self._executor)
         gone = {act for act, done in zip(acts, over, strict=True) if done}
@@ -228,7 +227,7 @@ class Judge:
                 case.settle(State.UNDONE)
 
     def _taken_back(self, number: int, act: int, reason: str) -> bool:
-        """Take one back; False where that failed, or may not be now, and is to be tried again."""
+        """Undo one act. False if that failed or is held back now; it is then tried again later."""
         entry = self._journal.entry(act)
         if entry is None:
             return True

@@ -27,7 +27,7 @@ NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL
 
 
 def found_sentences(finding: Finding) -> Iterator[str]:
-    """A finding that began."""
+    """The log lines of a finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
     where = first_names(finding.directories, PLACES_NAMED) or "directories not known yet"
     on = f"on {first_names(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
@@ -37,19 +37,19 @@ def found_sentences(finding: Finding) -> Iterator[str]:
 
 
 def over_sentence(finding: Finding) -> str:
-    """A finding that no longer holds."""
+    """The log line of a finding that no longer holds."""
     if finding.victim:
-        return f"over: {finding.aggressor} no longer slows {finding.victim}"
-    return f"over: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
+        return f"ended: {finding.aggressor} no longer slows {finding.victim}"
+    return f"ended: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
 
 
 def advice_sentence(advice: Advice) -> str:
-    """What a person may do, where, and what to expect of it."""
+    """The command an administrator may run, where, and its expected effect."""
     return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
 def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
-    """What is going to be done for a finding, in one sentence."""
+    """The acts that are planned for a finding, in one sentence."""
     places = first_names(action.directory for action in defaults)
     layouts = {explain(action.layout) for action in defaults}
     layout = layouts.pop() if len(layouts) == 1 else "a flash component that holds their files"
@@ -60,7 +60,7 @@ def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str
 
 
 def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
-    """Default layouts that were set, would have been, or were not; those that went the same way in one sentence."""
+    """Default layouts that were set, would be set in a dry run, or were not set. Equal results share one sentence."""
     verb = {Outcome.DONE: "SET", Outcome.DRY_RUN: "WOULD SET", Outcome.REFUSED: "REFUSED to set",
             Outcome.FAILED: "FAILED to set"}
     groups: dict[tuple[Outcome, str, str, str], list[Action]] = {}
@@ -76,13 +76,13 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
 
 
 def departed_sentence(finding: Finding, dropped: int) -> str:
-    """Moves that were dropped since nobody reads their files any more."""
+    """Moves that were dropped because no job reads their files any more."""
     return (f"dropped {count_of(dropped, 'waiting move')}: {finding.aggressor} has stopped, so moving its files "
             "would only load the disks")
 
 
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
-    """What a mode keeps from being done, by directory: the directory, the mode there, and the sentences."""
+    """Acts that a mode only recommends, by directory: the directory, its mode, and the sentences."""
     for action in actions:
         if action.kind == ActKind.SET_DEFAULT_LAYOUT:
             mode = settings.resolved_scopes.of(action.directory).mode
@@ -99,14 +99,14 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
 
 
 def queued_sentence(moves: Sequence[Action]) -> str:
-    """Moves that were queued."""
+    """The log line of moves that were queued."""
     files, size = count_of(len(moves), "file"), bytes_text(sum(a.size_bytes for a in moves))
     first = f"next: {quoted(moves[0].path)}, {bytes_text(moves[0].size_bytes)}"
     return f"QUEUED {files} for migration, {size} ({first}), to {explain(moves[0].layout)}: {moves[0].reason}"
 
 
 def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[str]:
-    """Moves of one cycle: those that went in one line, each of the others with its reason."""
+    """Moves of one cycle: one line for all that succeeded, and one line for each reason why others did not."""
     went = [o for o in outcomes if o.result in {Outcome.DONE, Outcome.DRY_RUN}]
     if went:
         verb = "MOVED" if went[0].result == Outcome.DONE else "WOULD MOVE"
@@ -128,19 +128,20 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
 
 
 def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
-    """That the moves of a case wait, since nothing was won while they went on."""
+    """Moves are held because the victim gained nothing while files were moved."""
     return (f"no gain for {finding.victim} while files are moved ({judgement.after / 1e6:.1f} MB/s, "
-            f"{judgement.contended / 1e6:.1f} before the act): the moves that are left wait while it is measured again")
+            f"{judgement.contended / 1e6:.1f} before the act): the remaining moves wait while "
+            "the effect is measured without them")
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
-    """The victim's throughput before, during and after, and what follows from it."""
+    """The victim's throughput before, during and after the noise, and the verdict."""
     numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
                f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
     if judgement.verdict == Verdict.CANNOT_TELL:
-        return f"KEPT: it cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
+        return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
     if judgement.verdict == Verdict.HARMED_OTHERS:
         who = ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
         return f"UNDOING: other jobs got slower: {who}. {numbers}"
@@ -148,7 +149,7 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
 
 
 def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
-    """An act taken back, or why not."""
+    """The result of undoing an act, with the reason."""
     what = "default layout of " if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "layout of "
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
 
@@ -160,22 +161,22 @@ class LoopCounters:
     cycles: int = 0
     last_cycle_at: float = 0.0
     cycle_seconds: float = 0.0
-    """Of the last cycle."""
+    """Duration of the last cycle."""
     records: int = 0
-    """Changelog records taken in."""
+    """Changelog records that were read."""
     found: Counter[str] = field(default_factory=Counter)
-    """By kind of finding."""
+    """Number of findings by kind."""
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
-    """By the short name of the reason."""
+    """Number of refusals by the short name of the reason."""
     found_at: dict[str, float] = field(default_factory=dict)
     """When a finding of each kind last began."""
     gained: dict[str, float] = field(default_factory=dict)
-    """Victim to the part of its loss that was won back, by the last judgement."""
+    """Part of its loss that each victim regained, by the last judgement."""
     gains: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Victim to what it had lost, and what of it was won back, in bytes per second."""
+    """Loss of each victim, and what it regained, in bytes per second."""
     changelog_lag_seconds: float = 0.0
-    """Age of the oldest record of the last cycle, when it was taken in."""
+    """Age of the oldest record of the last cycle when it was read."""
 
 
 LogFunction = Callable[[str], None]
@@ -183,7 +184,7 @@ FindingKey = tuple[str, str, str]
 
 
 class FindingLog:
-    """Logs each sentence once, and knows the number of each finding in the journal. For any thread."""
+    """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
     def __init__(
         self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, tally: LoopCounters
@@ -194,26 +195,26 @@ class FindingLog:
         self._settings = settings
         self._tally = tally
         self._numbers: dict[FindingKey, int] = {}
-        """Of findings that hold or were acted on, in the journal."""
+        """Journal numbers of the findings that hold or were acted on."""
         self._refused: set[tuple[FindingKey, str]] = set()
         self._recommended: set[tuple[FindingKey, str]] = set()
         self._faults: dict[str, str] = {}
-        """What cannot be seen at present, in words; "" for a source that is well again."""
+        """Message of each source that fails; "" for a source that has recovered."""
         self._held = ""
         self._lock = RLock()
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """What cannot be seen at present, by source."""
+        """Message of each source that fails at present."""
         return {source: words for source, words in tuple(self._faults.items()) if words}
 
     def all(self, sentences: Iterable[str]) -> None:
-        """One after the other."""
+        """Log each sentence."""
         for sentence in sentences:
             self.say(sentence)
 
     def begun(self, finding: Finding) -> None:
-        """A finding that did not hold before."""
+        """Number, count and log a finding that did not hold before."""
         with self._lock:
             self._tally.found[finding.kind] += 1
             self._tally.found_at[finding.kind] = self._clock.now()
@@ -221,7 +222,7 @@ class FindingLog:
             self.of(finding.key, found_sentences(finding))
 
     def ended(self, finding: Finding, *, acted_on: bool) -> None:
-        """A finding that holds no more; when it comes back, all is said again."""
+        """Log the end of a finding. If it returns, everything about it is logged again."""
         with self._lock:
             self.of(finding.key, [over_sentence(finding)])
             if not acted_on:
@@ -230,31 +231,31 @@ class FindingLog:
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
     def forget(self, key: FindingKey) -> None:
-        """A case that is remembered no longer."""
+        """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
             self._numbers.pop(key, None)
 
     def number(self, finding: Finding) -> int:
-        """Its number in the journal."""
+        """Number of a finding in the journal."""
         with self._lock:
             if finding.key not in self._numbers:
                 self._numbers[finding.key] = self._journal.add_finding(finding)
             return self._numbers[finding.key]
 
     def of(self, key: FindingKey, sentences: Iterable[str]) -> None:
-        """Say it, and keep it with the finding."""
+        """Log sentences, and add them to the finding in the journal."""
         told = list(sentences)
         self.all(told)
         if key in self._numbers:
             self._journal.add_messages(self._numbers[key], told, self._clock.now())
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
-        """Say it, and keep it with the finding a case, or an order, has in the journal."""
+        """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""
         self.all(sentences)
         self._journal.add_messages(number, sentences, self._clock.now())
 
     def fault(self, source: str, words: str) -> None:
-        """Say it when it begins or changes, and when it is over."""
+        """Log a fault of a source when it begins, changes or ends."""
         with self._lock:
             if words == self._faults.get(source, ""):
                 return
@@ -262,14 +263,14 @@ class FindingLog:
             self._faults[source] = words
 
     def held(self, held: str) -> None:
-        """Say it when something keeps acts from being done, and when nothing does any more."""
+        """Log when something begins to hold acts back, and when acts become possible again."""
         with self._lock:
             if bool(held) != bool(self._held):
                 self.say(f"no new acts: {held}" if held else "acts are possible again")
             self._held = held
 
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:
-        """Tell each once while the finding holds; that a figure in it has changed makes it no other refusal."""
+        """Log each refusal once while the finding holds. Refusals that differ only in figures are the same."""
         with self._lock:
             for refusal in refusals:
                 what = finding.key, without_figures(refusal.sentence)
@@ -279,7 +280,7 @@ class FindingLog:
                     self.of(finding.key, [f"not done: {refusal}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
-        """Tell once what is not done because of the mode there."""
+        """Log once each act that the mode of its directory only recommends."""
         with self._lock:
             for place, mode, sentences in recommended_sentences(actions, self._settings):
                 if mode != "observe" and (finding.key, place) not in self._recommended:

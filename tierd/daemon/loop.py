@@ -22,6 +22,7 @@ from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observati
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.decide.plans import Plan
+from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
 from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
@@ -37,6 +38,10 @@ ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
 FACTS_SECONDS = 15.0
 """So often are the facts gathered that the detectors need."""
+COSTS_SECONDS = 300.0
+"""So often are the costs of device time stored in the journal."""
+COSTS_STATE = "device_costs"
+"""Name of these costs in the journal."""
 
 
 class Daemon:
@@ -60,6 +65,9 @@ class Daemon:
         self._settings = settings
         self._claim = claim or NoClaim()
         self._engine = Engine(settings)
+        self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
+        self._journal = journal
+        self._costs_stored_at = 0.0
         echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         flash_pools = settings.resolved_scopes.flash_pools
@@ -124,6 +132,9 @@ class Daemon:
         self.tally.cycles += 1
         self.tally.last_cycle_at = self._clock.now()
         self.tally.cycle_seconds = self._clock.now() - begun
+        if self._engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
+            self._costs_stored_at = self._clock.now()
+            self._journal.set_state({COSTS_STATE: costs_to_json(self._engine.costs)})
 
     def _think(self, seen: Observation | None) -> None:
         if self._observer.blind:
@@ -275,6 +286,11 @@ class Daemon:
         """Go on from what the daemon before has seen."""
         self._engine.take_over(history)
         self._detection.windows = history.windows
+
+    @property
+    def device_time(self) -> Mapping[str, TargetTime]:
+        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
+        return self._engine.device_time
 
     @property
     def windows(self) -> Sequence[Window]:

@@ -179,6 +179,26 @@ def stream_metrics(daemon: Daemon) -> Iterator[Metric]:
     yield now
 
 
+JOBS_OF_TARGET = 5
+"""Jobs with a series of device time for each target: those that take most."""
+
+
+def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
+    """Device time of jobs, and utilisation, of targets whose costs of service are known."""
+    share = GaugeMetricFamily("lustre_target_device_time_share",
+                              "Estimated share of the target's service time that the job takes, for the"
+                              f" {JOBS_OF_TARGET} jobs that take most.", labels=("target", "jobid"))
+    busy = GaugeMetricFamily("lustre_target_utilisation_ratio",
+                             "Estimated share of the time in which the target is busy, by what targets of its pool"
+                             " have been seen to do.", labels=("target",))
+    for target, time in daemon.device_time.items():
+        busy.add_metric((target,), time.utilisation)
+        for job, part in time.top(JOBS_OF_TARGET):
+            share.add_metric((target, job), part)
+    yield share
+    yield busy
+
+
 def act_metrics(gate: Gate) -> Iterator[Metric]:
     """Moves and default layouts, by outcome."""
     moves = CounterMetricFamily("tierd_moves", "Files taken from the queue, by outcome.", labels=("outcome",))
@@ -269,6 +289,7 @@ class DaemonCollector(Collector):
         yield from restraint_metrics(daemon, gate, self._beside)
         yield from finding_metrics(daemon, settings)
         yield from stream_metrics(daemon)
+        yield from device_time_metrics(daemon)
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)

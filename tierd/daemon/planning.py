@@ -1,4 +1,4 @@
-"""From a finding to a plan: where it comes from, which directories are left alone, and what is worth doing."""
+"""Makes a plan for a finding: where its job works, which directories to leave alone, which acts are worth doing."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.text import first_names, quoted
 
 OTHER_MOVER_SECONDS = 300.0
-"""A directory whose files somebody else has moved is left alone for so long after."""
+"""Time for which tierd leaves a directory alone after another mover worked in it."""
 SIZING_SECONDS = 5.0
-"""So long are files looked at for a plan; those that were not are candidates again in the next."""
+"""Limit on the time to look up file sizes for a plan. The remaining files are candidates in the next plan."""
 MAX_OWNERS_ASKED = 1000
-"""Files whose owners' wishes are asked for a look at a plan; each is a few requests to an MDT."""
+"""Limit on files whose opt-out is checked for a plan that is only shown. Each file costs a few requests to an MDT."""
 Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
-"""Adds to activities what other sources know of their directories and files."""
+"""Adds what other sources know about the directories and files of activities."""
 
 
 def not_enriched(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
-    """Where there are no other sources."""
+    """Return the activities unchanged, for a site without other sources."""
     return activities
 
 
 class Planner:
-    """Everything a plan is made of. Changes nothing."""
+    """Makes plans. It changes nothing on the file system."""
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
                  clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None],
@@ -55,11 +55,11 @@ class Planner:
         self._executor = executor
 
     def for_finding(self, finding: Finding) -> Plan:
-        """What is to be done about it now."""
+        """The plan for a finding as of now."""
         return self._worth(finding, self.for_activities(finding, self.activities(finding)))
 
     def preview_plan(self, finding: Finding) -> Plan:
-        """The same for somebody who looks: without files whose owners want them left alone, who are asked now."""
+        """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
         plan = self.for_finding(finding)
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
@@ -70,13 +70,13 @@ class Planner:
                        refusals=(*plan.refusals, *refusals))
 
     def activities(self, finding: Finding) -> list[DirectoryActivity]:
-        """Where its job was at work, with what is known of the files there."""
+        """Directories in which the aggressor of a finding worked, with what is known about their files."""
         since = finding.time - self._settings.history_seconds
         located = list(attribution.activities_of_finding(finding, self._table.of_job(finding.aggressor, since)))
         return self._enriched(located, self._filesystem)
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
-        """What could be done in these directories, whether it is worth it or not."""
+        """All acts that are possible in these directories, whether they are worth doing or not."""
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
         whys = space.call_each(self._left_alone, places, self._executor)
@@ -93,24 +93,24 @@ class Planner:
         return replace(plan, refusals=(*plan.refusals, *refusals))
 
     def _left_alone(self, directory: str) -> Refusal | None:
-        """Why nothing is planned for a directory: its owner's wish, or somebody else who moves its files."""
+        """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
         if why := self._gate.opt_out_refusal(directory):
             return Refusal(Reason.OPTED_OUT, why.sentence)
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
-            return Refusal(Reason.OTHER_MOVER, f"{mover} moves its files; two never do, so it is left alone until that "
-                           f"has been over for {OTHER_MOVER_SECONDS / 60:.0f} minutes")
+            return Refusal(Reason.OTHER_MOVER, f"{mover} moves files there; tierd leaves the directory alone until "
+                           f"{OTHER_MOVER_SECONDS / 60:.0f} minutes after the last such move")
         return None
 
     def _worth(self, finding: Finding, plan: Plan) -> Plan:
-        """The plan without what is not worth it, by what such acts came to before, and without places that cool down.
+        """Remove acts that are not worth doing, judged by earlier acts, and acts in directories that cool down.
 
-        Advice is for people, who weigh it themselves.
+        Advice stays in the plan: an administrator decides about it.
         """
         settings, now = self._settings, self._clock.now()
         rest = settings.verify.cooldown_seconds
         cooling = {place for place in {a.directory for a in plan.actions}
                    if (undone := self._journal.undone_at(place)) and now < undone + rest}
-        refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was taken back; it is left alone for "
+        refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was undone; it is left alone for "
                             f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(cooling)]
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
@@ -123,5 +123,9 @@ class Planner:
                 actions = [a for a in actions if a.kind == ActKind.ADVISE]
             elif refused := benefit.cost_refusal(finding, finding.evidence, expected, acts, settings.benefit):
                 refusals.append(refused)
+                actions = [a for a in actions if a.kind != ActKind.MIGRATE]
+            elif finding.evidence.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
+                refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "the neighbour was there before tierd: files are "
+                                "moved once the default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))

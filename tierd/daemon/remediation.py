@@ -26,7 +26,7 @@ from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
-from tierd.model import Action, Evidence, Finding, Window
+from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
@@ -333,6 +333,11 @@ class Remediations:
     def _followed_up(self, case: Remediation) -> bool:
         """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
+        evidence = case.finding.evidence
+        if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
+            # files follow once the default layout, which can be undone at no cost, has helped; that ends the finding
+            kept = case.state in {State.KEPT, State.CLOSED}
+            return not case.departed and kept and case.verdict == Verdict.HELPED and lately
         helped = case.state is State.KEPT and case.verdict == Verdict.HELPED
         return not case.departed and (case.state in OPEN or (helped and lately and not case.over))
 

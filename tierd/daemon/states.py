@@ -30,7 +30,7 @@ class State(StrEnum):
     UNDONE = "undone"
     """Its default layouts were restored, by tierd or by hand."""
     CLOSED = "closed"
-    """The finding has ended, and nothing more is done."""
+    """The finding has ended, and nothing more is done, but for moves of a neighbour that was there before tierd."""
     FORGOTTEN = "forgotten"
     """Only the journal has it."""
 

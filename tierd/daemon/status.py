@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
@@ -27,6 +28,7 @@ from tierd.daemon.answers import (
     FindingAnswer,
     FindingsAnswer,
     JobRow,
+    JobTimeRow,
     OperatingStateAnswer,
     RefusalAnswer,
     RemediationAnswer,
@@ -35,11 +37,13 @@ from tierd.daemon.answers import (
     StateAnswer,
     StatusAnswer,
     TargetRow,
+    TargetTimeRow,
     TopAnswer,
     extend,
 )
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import State
+from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, SlowdownEvidence, Window
 from tierd.refusal import REMEDIES, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
@@ -87,6 +91,8 @@ class StatusSnapshot:
     cycle_seconds: float = 0.0
     looking_since: float = 0.0
     """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
+    device_time: Mapping[str, TargetTime] = field(default_factory=dict)
+    """Of targets whose costs of service are known."""
 
 
 class StatusPublisher:
@@ -121,7 +127,8 @@ class StatusPublisher:
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
             daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
-            looking_since=windows[0].start if windows and not windows[0].learned else 0.0)
+            looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
+            device_time=daemon.device_time)
 
 
 STALLED_SECONDS = 60.0
@@ -257,6 +264,8 @@ class StatusView:
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
             least_seconds=min_windows * settings.sense.cycle_seconds,
+            learning=not view.device_time and view.windows < 2 * min_windows,
+            device_time=device_time_rows(view.device_time),
             cycles=view.cycles,
             cycle_seconds=view.cycle_seconds,
             waiting_orders=self._waiting_orders(),
@@ -272,6 +281,19 @@ class StatusView:
             activities=tuple(activity_answer(state, now) for state in activities),
             stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
             sources=tuple(map(source_answer, self._sources())))
+
+
+TARGETS_SHOWN, JOBS_SHOWN = 8, 4
+"""Targets whose device time is shown, the busiest, and jobs of each, those that take most."""
+
+
+def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
+    """The busiest targets, and the jobs that take most of their service time."""
+    busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
+    return tuple(TargetTimeRow(
+        time.target, round(time.utilisation, 4), round(time.utilisation_error, 4),
+        tuple(JobTimeRow(job, round(share, 4), round(time.share_error([job]), 4))
+              for job, share in time.top(JOBS_SHOWN))) for time in busiest)
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import slowdowns
-from tierd.detect.profile import is_stream
 from tierd.model import Finding, SlowdownEvidence
 from tierd.text import count_of, rate_text
 
 
 def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
     """Streams that slowed down since another stream came to the same targets."""
-    streams = [p for p in view.jobs.values() if is_stream(p, settings.classes)]
-    for slow in slowdowns(view, streams, streams, DETECTOR.name, settings):
+    for slow in slowdowns(view, view.streams, view.streams, DETECTOR.name, settings):
         other = slow.other
         others = {target for window in view.recent for target, _ in window.loads} - set(slow.targets)
         mend = "other targets for one of the two jobs would help; " if others else ""

@@ -26,6 +26,8 @@ from tierd.simulation.run import Outcome, run
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
 FOUND_SOON_SECONDS = 30.0
 """Seconds from the onset within which a finding counts as early."""
+FOUND_SECONDS = 60.0
+"""Seconds within which a finding counts in a cold evaluation."""
 TAIL_SECONDS = 30.0
 """Length of the interval before the end of the noise in which recovery is measured."""
 
@@ -41,7 +43,7 @@ class Verdict:
     loss: float
     """Largest loss of a stream without tierd."""
     found_after: float | None
-    """Seconds from the onset to the first finding that names a suspect; None when there was none."""
+    """Seconds from the onset, or from a later start of tierd, to the first finding that names a suspect."""
     acted: bool
     harm: float
     """Largest loss of a job with tierd against the run without it; negative when all gain."""
@@ -49,13 +51,20 @@ class Verdict:
     """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
 
 
-def evaluate(seed: int, policy: Settings) -> Verdict:
-    """Run one scenario three times and compare."""
+COLD_SECONDS = 5.0
+"""Seconds after the onset at which tierd starts in a cold evaluation."""
+
+
+def evaluate(seed: int, policy: Settings, cold: bool = False) -> Verdict:
+    """Run one scenario three times and compare. ``cold``: all jobs are at work before tierd starts."""
     case = random_scenario(seed)
     alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
 
+    starts = case.noise_starts + COLD_SECONDS if cold else 0.0
+
     def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
-        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy)
+        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy,
+                   tierd_starts=starts)
 
     alone, without, with_tierd = run_with(alone_jobs), run_with(case.jobs), run_with(case.jobs, policy)
     loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
@@ -71,7 +80,7 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
     if truth == "aggressor":
         recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
                        for job in streams(case.jobs))
-    return Verdict(seed, case.kind, truth, loss, min(times) - case.noise_starts if times else None,
+    return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
                    harm, recovery)
 
@@ -83,10 +92,10 @@ def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> flo
 
 
 def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int,
-                 progress: Callable[[], None] = lambda: None) -> list[Verdict]:
+                 progress: Callable[[], None] = lambda: None, cold: bool = False) -> list[Verdict]:
     """Evaluate all seeds in several processes."""
     with ProcessPoolExecutor(processes) as pool:
-        return list(_reported(pool.map(evaluate, seeds, [policy] * len(seeds)), progress))
+        return list(_reported(pool.map(evaluate, seeds, [policy] * len(seeds), [cold] * len(seeds)), progress))
 
 
 def _reported(verdicts: Iterator[Verdict], progress: Callable[[], None]) -> Iterator[Verdict]:
@@ -105,6 +114,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "with_aggressor": len(guilty),
         "found": sum(v.found_after is not None for v in guilty),
         "found_within_30s": sum(v.found_after is not None and v.found_after <= FOUND_SOON_SECONDS for v in guilty),
+        "found_within_60s": sum(v.found_after is not None and v.found_after <= FOUND_SECONDS for v in guilty),
         "without_aggressor": len(innocent),
         "acted_wrongly": sum(v.acted for v in innocent),
         "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),

@@ -48,8 +48,11 @@ class Outcome:
 
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
-        policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None) -> Outcome:
-    """Run a new cluster with these jobs. With a policy, tierd runs on it and executes its plans."""
+        policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
+        tierd_starts: float = 0.0) -> Outcome:
+    """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on and executes its
+    plans.
+    """
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
     used: dict[str, list[float]] = {}
@@ -59,9 +62,11 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     with (VirtualScheduler(cluster) as scheduler,
           world(cluster, policy or Settings(), lambda words: log.append((cluster.now, words)),
                 executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as simulated):
-        if policy is not None:
-            simulated.start(scheduler, CYCLE_SECONDS)
+        started = False
         while cluster.now < seconds:
+            if policy is not None and not started and cluster.now >= tierd_starts:
+                started = True
+                simulated.start(scheduler, CYCLE_SECONDS)
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)

@@ -93,7 +93,7 @@ def test_a_directory_without_default_shows_that_of_the_file_system() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("dir-mdt1", "line 5: stripe_count is said twice"),
+        ("dir-mdt1", "line 5: stripe_count appears twice"),
         ("fifo", "line 1: not a key and a value: 'fifo has no stripe info'"),
         ("symlink", "line 1: not a key and a value: 'symlink has no stripe info'"),
     ],

@@ -61,7 +61,7 @@ def test_the_second_is_told_who_is_at_work(folder: ClaimFolder) -> None:
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     assert first.hold() is None
     assert "another tierd moves files of this file system: host mgmt01, pid 7, since 2026" in str(second.hold())
-    assert str(second.refusal()) == "the claim of this file system is not held"
+    assert str(second.refusal()) == "this tierd does not hold the claim of this file system"
     assert first.refusal() is None
     assert (first.generation, second.generation) == (1, 0)
 
@@ -95,10 +95,10 @@ def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(fol
     first.hold()
     assert second.hold()
     mine.now += 59
-    assert "takes over once the other has been silent for 60 s" in str(second.hold())
+    assert "takes over when the other has not renewed its claim for 60 s" in str(second.hold())
     mine.now += 1
     assert second.hold() is None
-    assert str(first.refusal()) == "another tierd has taken this file system over"
+    assert str(first.refusal()) == "another tierd took over this file system"
     assert "host mgmt02" in str(first.hold())
     assert second.refusal() is None
 
@@ -108,7 +108,7 @@ def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: ClaimF
     first = claim(folder, "mgmt01", time)
     first.hold()
     time.now += 31
-    assert "could not be renewed for 31 s" in str(first.refusal())
+    assert "could not renew the claim of this file system for 31 s" in str(first.refusal())
     assert first.hold() is None
     assert first.refusal() is None
 
@@ -162,7 +162,7 @@ def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str
     first = claim(folder, "mgmt01", time)
     first.hold()
     folder.broken = True
-    assert "cannot be had" in str(first.hold())
+    assert "cannot take the claim" in str(first.hold())
     first.renew()
     time.now += 31
     assert first.refusal()
@@ -213,7 +213,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     assert [e.outcome for e in sites["a"].journal.entries()] == ["done"]
     assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
     assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
-    assert "claim: well again" in said["b"]
+    assert "claim: recovered" in said["b"]
 
 
 def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     faults.start_second_mover(at.cluster, noise.directory, "flash", 60)
     at.run(until=80)
     told = "\n".join(at.said)
-    assert "not done: /proj/ingest: lfs.1500 moves its files; two never do" in told
+    assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in told
     assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
     places = [e.place for e in at.journal.entries("done")]
     assert len(places) == len(set(places))

@@ -48,9 +48,9 @@ def one(**fields: Any) -> Layout:
     (TWICE, "gives new files 2 mirrors"),
     (one(stripe_offset=3), "names OSTs"),
     (one(objects=(StripeObject(3, Fid(0, 0)),)), "names OSTs"),
-    (one(pattern="raid0,compress"), "has compress, which cannot be put back"),
-    (one(flags=("parity",)), "has parity, which cannot be put back"),
-    (one(pattern="foreign", foreign=Foreign(b"x")), "has foreign, which cannot be put back"),
+    (one(pattern="raid0,compress"), "has compress, which tierd cannot restore"),
+    (one(flags=("parity",)), "has parity, which tierd cannot restore"),
+    (one(pattern="foreign", foreign=Foreign(b"x")), "has foreign, which tierd cannot restore"),
 ])
 def test_a_default_that_could_not_be_put_back_is_left(world: World, present: Layout, problem: str) -> None:
     world.port.defaults["/d"] = present
@@ -95,7 +95,7 @@ def test_what_somebody_else_sets_in_this_moment_stays(world: World) -> None:
 
     world.port.set_default_layout = both  # type: ignore[method-assign]
     outcome = given(world, ON_MDT)
-    assert (outcome.result, "left so: whole file on hdd (7 stripes)" in outcome.detail) == ("failed", True)
+    assert (outcome.result, "leaves in place: whole file on hdd (7 stripes)" in outcome.detail) == ("failed", True)
     assert world.port.defaults["/d"] == theirs
 
 
@@ -132,14 +132,14 @@ def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World)
         change(directory, replace(layout, components=(replace(layout.components[0], pool="flash"),)))
 
     world.port.set_default_layout = keeping  # type: ignore[method-assign]
-    assert world.undo(done(world), "") == ("failed", "Lustre made another default of the one it had")
-    assert done(world).detail == "not undone: Lustre made another default of the one it had"
+    assert world.undo(done(world), "") == ("failed", "Lustre changed the default while restoring it")
+    assert done(world).detail == "not undone: Lustre changed the default while restoring it"
     assert list(close_unfinished(world.journal, world.port, 2.0)) == []
 
 
 @pytest.mark.parametrize("undoing", [False, True])
 def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World, undoing: bool) -> None:
-    """As Lustre leaves it where the MDT cut it, and tierd was killed before it could take it back."""
+    """As Lustre leaves it where the MDT cut it, and tierd was killed before it could revert it."""
     world.port.most_data_on_mdt = 32768
     entry = world.journal.intend(Action("set-default-layout", ON_MDT, "", FINDING.key, "/d"), world.finding, HDD, 1.0,
                                  dry_run=False, fid=world.port.status("/d").fid)
@@ -147,4 +147,7 @@ def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World,
     if undoing:
         world.journal.begin_undo(entry, 2.0)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
-    assert (outcome, detail.partition("now: ")[2]) == ("interrupted", "first 32K on the MDT, rest on hdd (1 stripe)")
+    assert (outcome, detail.partition("new one: ")[2]) == (
+        "interrupted",
+        "first 32K on the MDT, rest on hdd (1 stripe)",
+    )

@@ -38,7 +38,7 @@ def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None
     world.submit(*names, "/elsewhere")  # the six lie on OST0002, the last on OST0005
     assert world.pump() == {"done": 2}
     assert (world.pool("/0"), world.pool("/elsewhere"), world.pool("/1")) == ("flash", "flash", "hdd")
-    assert world.gate.waits_for == "target lustre-OST0002: the limit of 1 files a second is reached"
+    assert world.gate.waits_for == "target lustre-OST0002: the limit of 1 files/s is reached"
     world.clock.time += 1.0
     assert world.pump() == {"done": 1}
     assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)
@@ -117,7 +117,7 @@ def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path
     assert world.pump() == {"dry-run": 2, "refused": 1, "gone": 1}
     assert {world.pool(name) for name in names} == {"hdd"}
     assert "swap_and_close" not in world.calls.made
-    assert "it is pinned" in next(world.journal.entries("refused")).detail
+    assert "the file is pinned" in next(world.journal.entries("refused")).detail
     assert world.default().result == "dry-run"
     assert world.port.defaults["/d"] == HDD
 

@@ -62,7 +62,7 @@ def test_copies_are_taken_back_with_the_one_they_were_made_from(world: World) ->
     make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
     world.port.defaults |= {"/d/theirs": OTHER, "/d/none": None}
     make(world, "/d/theirs/below")
-    assert world.undo(done(world), "because") == ("undone", "because; and in 3 directories made below it meanwhile")
+    assert world.undo(done(world), "because") == ("undone", "because; also restored 3 directories created below")
     assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD, "/d/new/deeper/still": HDD,
                                    "/d/theirs": OTHER, "/d/theirs/below": OTHER, "/d/none": None}
 
@@ -79,7 +79,7 @@ def test_what_had_that_default_before_keeps_it(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
     given(world, FLASH)
-    assert world.undo(done(world), "because")[1] == "because; 1 below it had the same default before, and keep it"
+    assert world.undo(done(world), "because")[1] == "because; left 1 older directories below with this default"
     assert world.port.defaults["/d/old"] == world.port.defaults["/d/old/below"] == FLASH
 
 
@@ -102,8 +102,8 @@ def test_what_cannot_be_reached_is_told(world: World) -> None:
     world.port.closed = frozenset({"/d/b"})  # type: ignore[attr-defined]
     result, detail = world.undo(done(world), "because")
     assert (result, world.port.defaults["/d/b"], world.port.defaults["/d/b/c"]) == ("undone", HDD, FLASH)
-    assert detail == ("because; and in 2 directories made below it meanwhile; directories made below it meanwhile may "
-                      "still have it (list: Input/output error): lfs getstripe -d -r")
+    assert detail == ("because; also restored 2 directories created below; directories created below may "
+                      "still have tierd's default (list: Input/output error): lfs getstripe -d -r")
 
 
 def test_it_takes_no_longer_than_it_may(world: World) -> None:
@@ -116,13 +116,13 @@ def test_it_takes_no_longer_than_it_may(world: World) -> None:
         world.clock.time += MAX_SEARCH_SECONDS - 1
 
     world.port.set_default_layout = slow  # type: ignore[method-assign]
-    assert "there was no time to look further" in world.undo(done(world), "")[1]
+    assert "the time for the search is over" in world.undo(done(world), "")[1]
 
 
 def test_a_claim_that_is_lost_meanwhile_ends_it(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/a")
-    said = iter((None, Refusal(Reason.CLAIM_LOST, "another tierd has taken this file system over")))
+    said = iter((None, Refusal(Reason.CLAIM_LOST, "another tierd took over this file system")))
     undo = Undo(world.port, world.engine, world.journal, world.clock, lambda: next(said))
     assert "another tierd" in undo(done(world), "")[1]
     assert world.port.defaults == {"/d": HDD, "/d/a": FLASH}
@@ -135,4 +135,4 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     world.journal.begin_undo(entry.id, 2.0)
     world.port.set_default_layout("/d", HDD)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
-    assert (outcome, "made below it meanwhile may still have it" in detail) == ("undone", True)
+    assert (outcome, "created below may still have tierd's default" in detail) == ("undone", True)

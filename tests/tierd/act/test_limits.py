@@ -65,7 +65,7 @@ def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
     assert goes(budget, 10, 0.0)
     wait = budget.take(MoveCost(10), 0.1)
     assert wait is not None
-    assert (wait.refusal.sentence, wait.everything) == ("the limit of 1 files a second is reached", True)
+    assert (wait.refusal.sentence, wait.everything) == ("the limit of 1 files/s is reached", True)
     assert goes(budget, 10, 1.1)
 
 
@@ -74,7 +74,7 @@ def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() 
     assert budget.take(MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
     wait = budget.take(MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
     assert wait is not None
-    assert (wait.refusal.sentence, wait.everything) == ("target t0: the limit of 1 files a second is reached", False)
+    assert (wait.refusal.sentence, wait.everything) == ("target t0: the limit of 1 files/s is reached", False)
     assert budget.take(MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
 
 
@@ -84,7 +84,7 @@ def test_a_pool_may_have_a_rate_of_its_own() -> None:
     assert budget.take(MoveCost(10, {"hdd": 10}), 0.0) is None
     wait = budget.take(MoveCost(10, {"flash": 0}), 0.0)
     assert wait is not None
-    assert wait.refusal.sentence == "pool flash: the limit of 1 files a second is reached"
+    assert wait.refusal.sentence == "pool flash: the limit of 1 files/s is reached"
 
 
 def test_a_file_larger_than_the_bucket_goes_when_the_bucket_is_full_and_is_paid_for_later() -> None:

@@ -41,7 +41,7 @@ def test_without_a_word_everything_may_be_moved(filesystem: SimulatedFilesystem)
 @pytest.mark.parametrize("value", [b"off", b"OFF\n", b" off\0"])
 def test_off_holds_for_all_below(filesystem: SimulatedFilesystem, value: bytes) -> None:
     filesystem.set_xattr("/proj", "user.tierd", value)
-    said = "user.tierd is off at /proj: its owner wants it left alone"
+    said = "user.tierd is off at /proj: the owner opted out"
     assert str(consent(filesystem).of_file("/proj/a/b/file")) == said
     assert str(consent(filesystem).of_directory("/proj/a/b")) == said
     assert consent(filesystem).of_directory("/") is None
@@ -58,13 +58,13 @@ def test_the_nearest_word_counts(filesystem: SimulatedFilesystem) -> None:
 def test_what_is_not_understood_counts_as_off(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj/a", "user.tierd", b"\x1b[2Jmaybe\xff")
     said = str(consent(filesystem).of_file("/proj/a/b/file"))
-    assert "neither on nor off, so it is left alone" in said
+    assert "neither on nor off, so tierd changes nothing there" in said
     assert said.isprintable()
 
 
 def test_a_pin_is_quoted(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: nvme\n")
-    assert str(consent(filesystem).of_file("/proj/a/b/file")) == "it is pinned: - pool: nvme"
+    assert str(consent(filesystem).of_file("/proj/a/b/file")) == "the file is pinned: - pool: nvme"
 
 
 def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> None:
@@ -73,8 +73,8 @@ def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> N
             raise OSError(errno.EIO, "Input/output error")
 
     asked = consent(Hung(filesystem._cluster))
-    assert "could not be read: Input/output error" in str(asked.of_file("/proj/a/b/file"))
-    assert "could not be read at /proj: Input/output error" in str(asked.of_directory("/proj"))
+    assert "the file: Input/output error" in str(asked.of_file("/proj/a/b/file"))
+    assert "cannot read the opt-out of /proj: Input/output error" in str(asked.of_directory("/proj"))
 
 
 def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
     (default,) = submitted(at.gate, [Action("set-default-layout", COVERING, "because", FINDING, "/proj/in")], number)
     for outcome in (moved, default):
         assert (outcome.result, outcome.detail) == (
-            "refused", "user.tierd is off at /proj/in: its owner wants it left alone")
+            "refused", "user.tierd is off at /proj/in: the owner opted out")
     assert [e.outcome for e in at.journal.entries()] == ["refused", "refused"]
 
 
@@ -160,5 +160,5 @@ def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -
     assert third in shown
     assert not {first, second} & shown
     assert {str(refusal) for refusal in plan.refusals} >= {
-        f"{first}: it is pinned: - pool: hdd",
-        f"{second}: user.tierd is off at {second}: its owner wants it left alone"}
+        f"{first}: the file is pinned: - pool: hdd",
+        f"{second}: user.tierd is off at {second}: the owner opted out"}

@@ -48,7 +48,7 @@ def test_what_cannot_be_looked_at_is_closed_as_interrupted(world: World) -> None
     world.port.calls.before = fails
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
     assert outcome == "interrupted"
-    assert "cannot be looked at" in detail
+    assert "cannot examine the result" in detail
 
 
 def test_a_journal_of_an_earlier_release_is_taken_over(tmp_path: Path) -> None:

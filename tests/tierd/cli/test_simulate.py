@@ -116,7 +116,8 @@ def test_figures_are_counted_as_said() -> None:
         Verdict(5, "b", "slight", 0.1, None, False, 0.0, None),
     ]
     assert summary(verdicts) == {
-        "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "without_aggressor": 1,
+        "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
+        "without_aggressor": 1,
         "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94}
     assert "look at seed 3: a, aggressor, loss 30%, not found" in summary_text(verdicts)
     assert json.loads(summary_json(verdicts)) == summary(verdicts) | {

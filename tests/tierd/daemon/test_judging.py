@@ -45,7 +45,7 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
     run_until_said(at, "SET default layout", before=70)
     at.cluster.slow_down(2, 3.0)  # a disk gets slow: the stream stays slow whatever the layout
-    run_until_said(at, "the moves that are left wait while it is measured again", before=140)
+    run_until_said(at, "the remaining moves wait while the effect is measured", before=140)
     at.run(until=at.cluster.now + 5)  # what the engine had in hand
     held, moved = at.gate.waiting, len(list(at.journal.entries("done")))
     assert held > 50
@@ -54,7 +54,7 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     assert not said(at, "UNDOING")
     run_until_said(at, "UNDOING: it did not help", before=220)
     at.run(until=at.cluster.now + 5)
-    assert said(at, f"dropped {held} waiting moves: it did not help")
+    assert said(at, f"dropped {held} queued moves: it did not help")
     assert at.gate.waiting == 0
 
 

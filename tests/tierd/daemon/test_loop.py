@@ -134,7 +134,7 @@ class TestGate:
 
     def test_a_file_that_has_grown_too_large(self, at: World) -> None:
         assert self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/big")) == (
-            "refused", "it has grown to 5242880 bytes and no longer fits the flash component")
+            "refused", "the file has grown to 5242880 bytes and no longer fits the flash component")
 
     def test_a_file_that_is_gone(self, at: World) -> None:
         action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/x", size_bytes=1 << 40)
@@ -174,7 +174,7 @@ class TestGate:
         (entry,) = at.journal.entries()
         theirs = Layout((COVERING.components[0],))
         at.filesystem.set_default_layout("/proj/ingest", theirs)
-        assert at.undo(entry, "…") == ("refused", "somebody changed its layout since")
+        assert at.undo(entry, "…") == ("refused", "somebody changed the layout since")
         assert at.filesystem.layout("/proj/ingest") == theirs
 
     def test_another_file_of_that_name_is_not_moved(self, at: World) -> None:

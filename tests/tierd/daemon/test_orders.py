@@ -82,7 +82,7 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     for inode in (small, large):
         assert inode.layout is not None
         assert inode.layout.components[0].pool == "flash"
-    assert "left out: 2: it is in pool 'flash' already" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert "left out: 2: the file is in pool 'flash' already" in shown(capsys, "promote", "/proj/keep", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     site.run(until=40)
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
@@ -141,10 +141,10 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=10)
-    assert "its owner wants it left alone" in shown(capsys, "history", "--outcome", "refused", site=site)
+    assert "the owner opted out" in shown(capsys, "history", "--outcome", "refused", site=site)
     for target in site.filesystem.pools()["flash"]:
         faults.fill(site.cluster, target, 5.0)
-    assert "has no room for it above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert "has no room for the file above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
     assert failed(capsys, "promote", "/etc/passwd", site=site) == (
         "/etc/passwd: there is no such file or directory on the file system at /mnt/lustre\n")
     assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
@@ -172,14 +172,14 @@ def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: p
         "accepted: 5\n")
     site.run(until=10)
     history = shown(capsys, "history", "--long", site=site)
-    assert "mode recommend holds there" in history
-    assert "(submit) asked for it: old rule" in history
+    assert "mode recommend applies there" in history
+    assert "(submit): old rule" in history
     pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
     assert pools == ["flash", "", "flash"]
     assert "\x1b" not in history
     told = "\n".join(site.said)
     assert "left out: 1 (No such file or directory)" in told
-    assert "left out: 1 (it is a directory: submit files one by one)" in told
+    assert "left out: 1 (the path is a directory: submit files one by one)" in told
 
 
 def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp
     Journal(tmp_path / "j").close()
     inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0), most=2)
     inbox.put([(Order("promote", "/a", "x"), None)])
-    with pytest.raises(ValueError, match="1 orders wait, of 2 at the most; try again later"):
+    with pytest.raises(ValueError, match="1 of at most 2 orders wait; try again later"):
         inbox.put([(Order("promote", "/a", "x"), None)] * 2)
     assert len(inbox.take(9)) == 1
 

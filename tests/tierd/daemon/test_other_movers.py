@@ -12,7 +12,7 @@ from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
 from tierd.sense.own_moves import MIN_BYTES
 
-MOVES = "moves its files; two never do"
+MOVES = "moves files there; tierd leaves the directory alone"
 
 
 def test_root_who_moves_files_is_a_second_mover(tmp_path: Path) -> None:

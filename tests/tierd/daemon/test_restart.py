@@ -72,9 +72,9 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     assert "3 moves queued, 2.1 MB" in status
     assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 10)
-    assert "taken up again after a restart: 3 moves of F1" in told_of(site)
+    assert "requeued after a restart: 3 moves of F1" in told_of(site)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert "taken up again after a restart" in shown(capsys, "explain", "F1", site=site)
+    assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
     restarted(site)
     assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
 
@@ -95,7 +95,7 @@ def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: py
     shown(capsys, "resume", site=site)
     site.run(until=site.cluster.now + 10)
     assert {pool(site, path) for path in paths} == {"flash"}
-    assert r"(submit) asked for it: hot \udcff" in shown(capsys, "history", "--long", site=site)
+    assert r"(submit): hot \udcff" in shown(capsys, "history", "--long", site=site)
     restarted(site)
     assert ask(site.socket, {"request": "status"})["waiting_orders"] == 0
 
@@ -135,9 +135,9 @@ def late(site: Site) -> None:
 
 @pytest.mark.parametrize(("change", "why"), [
     (other_file, "another file has this name now"), (no_file, "No such file or directory"),
-    (full, "pool 'flash' has no room for it above its reserve"),
-    (of_another_file_system, "it was meant for file system other"), (dry, "tierd is in a dry run now"),
-    (other_pools, "pool 'flash' is no longer the configured one"), (late, "it is older than 7 days")])
+    (full, "pool 'flash' has no room for the file above its reserve"),
+    (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
+    (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
 def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
                                                       change: Callable[[Site], None], why: str) -> None:
     waiting(site, capsys, "/proj/keep/a")
@@ -145,7 +145,7 @@ def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest
     change(site)
     site.start()
     site.run(until=site.cluster.now + 20)
-    assert f"not taken up after a restart: 1 move of F1: {why}" in told_of(site)
+    assert f"not requeued after a restart: 1 move of F1: {why}" in told_of(site)
     status = shown(capsys, "status", site=site)
     assert f"not requeued after the restart: 1: {why}" in status
     assert "no moves queued" in status
@@ -164,8 +164,8 @@ def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
     site.settings = replace(site.settings, act=act)
     restarted(site)
     site.run(until=site.cluster.now + 20)
-    assert "not taken up after a restart: 1 move of F1: it was meant for a dry run" in told_of(site)
-    assert "(submit) asked to promote /proj/keep/a: it was meant for a dry run" in told_of(site)
+    assert "not requeued after a restart: 1 move of F1: queued in a dry run" in told_of(site)
+    assert "(submit) asked to promote /proj/keep/a: queued in a dry run" in told_of(site)
     assert pool(site, "/proj/keep/a") != "flash"
 
 
@@ -203,7 +203,7 @@ def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, 
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
     restarted(site)
     site.run(until=site.cluster.now + 30)
-    assert [words for words in site.said if "taken up" in words] == ["taken up again after a restart: 3 moves of F1"]
+    assert [words for words in site.said if "requeued" in words] == ["requeued after a restart: 3 moves of F1"]
 
 
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
@@ -213,7 +213,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert reading.service._gate.waiting == before
     reading.run(until=reading.cluster.now + 20)
     assert "moves of F1" in told_of(reading)
-    assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files a second is reached"
+    assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
 
@@ -222,7 +222,7 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     reading.service._journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
-    assert ("its remediation is over, or too old to be judged; a finding that still holds is detected again"
+    assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"
             in told_of(reading))
     assert reading.service._gate.waiting == 0
 
@@ -257,7 +257,7 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
     inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0))
     with closing(sqlite3.connect(tmp_path / "j")) as db:
         db.execute("DROP TABLE waiting_orders")
-    with pytest.raises(ValueError, match=r"the journal does not take it .*; try again later"):
+    with pytest.raises(ValueError, match=r"the journal cannot be written .*; try again later"):
         inbox.put([(Order("promote", "/a", "x"), None)])
     assert len(inbox) == 0
     inbox.close()

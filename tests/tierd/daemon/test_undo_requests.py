@@ -25,7 +25,7 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
     assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
     assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
-    assert any(sentence.startswith(f"dropped {waited} waiting moves: ") for sentence in reading.said)
+    assert any(sentence.startswith(f"dropped {waited} queued moves: ") for sentence in reading.said)
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
@@ -129,7 +129,9 @@ def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.Capture
     for form in ([], ["--json"]):
         assert main(["undo", "1", *form, "--socket", site.socket]) == 1
     printed = capsys.readouterr()
-    assert printed.err == "refused: set-default-layout of /proj/ingest: it is undone, so there is nothing to undo\n"
+    assert (
+        printed.err == "refused: set-default-layout of /proj/ingest: the act is undone, so there is nothing to undo\n"
+    )
     assert '"result": "refused"' in printed.out
     assert site.said[told:] == []
 

@@ -1,6 +1,6 @@
-"""Files that a mover leaves alone, each with a reason, and the facts of a file that these reasons rest on.
+"""Checks before a move: the facts of a file, and the reasons for which a mover refuses it.
 
-All facts are read through one descriptor. What cannot be read counts as a reason to leave the file alone.
+All facts are read through one descriptor. A mover refuses a file whose facts cannot be read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tierd.refusal import Reason, Refusal
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """One file at one moment."""
+    """Status, layout, flags, archive state and attributes of a file, read at one time."""
 
     fid: Fid
     status: Status
@@ -35,11 +35,11 @@ class FileFacts:
 
     @property
     def pin(self) -> bytes:
-        """What pins it to a pool; b"" when nothing does."""
+        """Value of ``lustre.pin``; b"" if the file is not pinned."""
         return self.belongings.pin
 
     def changed_since(self, earlier: FileFacts) -> str:
-        """What is not as it was, in words; "" when all that matters is. Names, modes and attributes may change."""
+        """The change that stops a move, in words; "" if there is none. Names, modes and attributes may change."""
         now, then = self.status, earlier.status
         if self.fid != earlier.fid:
             return f"the name now belongs to {self.fid}, not to {earlier.fid}"
@@ -48,7 +48,7 @@ class FileFacts:
         if now.mtime_ns != then.mtime_ns:
             return "it was modified"
         if (now.uid, now.gid, self.project) != (then.uid, then.gid, earlier.project):
-            return "it was given to another owner"
+            return "its owner was changed"
         if layout_objects(self.layout) != layout_objects(earlier.layout):
             return "its layout was changed"
         if (self.flags, self.hsm, self.pin) != (earlier.flags, earlier.hsm, earlier.pin):
@@ -57,7 +57,7 @@ class FileFacts:
 
 
 def read_facts(calls: Calls, path: str) -> FileFacts:
-    """The file at a path."""
+    """Facts of the file at a path."""
     descriptor = calls.open_for_reading(path)
     try:
         return read_open_facts(calls, descriptor)
@@ -66,9 +66,9 @@ def read_facts(calls: Calls, path: str) -> FileFacts:
 
 
 def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> FileFacts:
-    """An open file. Of what is no regular file only the status and the identity are asked for.
+    """Facts of an open file; only status and FID if it is not a regular file.
 
-    ``hsm`` is its archive state where that has just been asked: it is a request to the MDT each time.
+    ``hsm`` is its archive state, if it was read just before: each read is a request to the MDT.
     """
     status = calls.status(descriptor)
     fid = calls.fid(descriptor)
@@ -79,19 +79,19 @@ def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> Fi
 
 
 def layout_objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...]:
-    """The objects that hold the data, component by component: they say whether two layouts are the very same one."""
+    """Objects of each component. Two layouts with the same objects are the same layout."""
     return () if layout is None else tuple(component.objects for component in layout.components)
 
 
 _KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
 _KNOWN_FLAGS = {"init", "stale", "prefer", "prefrd", "prefwr", "nosync", "extension"}
-"""Of components: what says how far they are, and what only mirrors have a use for. Compression is none of these."""
+"""Component flags for state and for mirrors. Compression is not among them: a move would drop it."""
 _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.NO_ARCHIVE
-"""What an archive may say of a file that can be moved: its copy there is up to date."""
+"""HSM states of a file that can be moved: the copy in the archive is current."""
 
 
 def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
-    """Why this file is not moved; None when nothing speaks against it."""
+    """Refuses a file that must not be moved."""
     for check in _CHECKS:
         refusal = check(move, facts)
         if refusal is not None:
@@ -100,10 +100,10 @@ def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
 
 
 def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
-    """Whether nothing that can be seen without opening a file speaks against opening it for writing for a moment.
+    """Whether a mover may open the file for writing, as far as this shows without opening it.
 
-    While a mover has an executable open for writing, starting it fails. Opening a file for writing that an archive, a
-    cache or another storage system holds may have consequences there. All else is asked under the lease.
+    An executable cannot be started while a mover has it open for writing. Opening a file for writing may trigger an
+    archive, a cache or another storage system that holds its data. All other checks are made under the lease.
     """
     usual = not status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH) and stat.S_ISREG(status.mode)
     return (
@@ -116,10 +116,10 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
 
 
 def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
-    """Whether data that lies on the MDT now will lie on OSTs only.
+    """Whether the move takes data from the MDT to OSTs.
 
-    Lustre then truncates what the MDT inode held, after the exchange, and that sets the inode's modification and change
-    time to the server's present (``mdd_dom_fixup`` in lustre/mdd/mdd_object.c, ``osd_execute_truncate`` in
+    Lustre then truncates the MDT inode after the exchange, which sets its modification and change time to the server's
+    present time (``mdd_dom_fixup`` in lustre/mdd/mdd_object.c, ``osd_execute_truncate`` in
     lustre/osd-ldiskfs/osd_io.c). No other exchange changes a time.
     """
     return _on_mdt(present) > 0 and not _on_mdt(wanted)
@@ -127,21 +127,22 @@ def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
 
 def _kind(move: Move, facts: FileFacts) -> Refusal | None:
     if not facts.is_file:
-        return Refusal(Reason.NOT_A_FILE, "no regular file")
+        return Refusal(Reason.NOT_A_FILE, "not a regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
-        return Refusal(Reason.EXECUTABLE, "it can be executed: starting it while it moves would fail (text file busy)")
+        return Refusal(Reason.EXECUTABLE, "the file is executable: starting it during a move would fail "
+                       "(text file busy)")
     if facts.status.link_count < 1:
-        return Refusal(Reason.GONE, "it has no name any more")
+        return Refusal(Reason.GONE, "the file was removed")
     return None
 
 
 def _flags(move: Move, facts: FileFacts) -> Refusal | None:
     if FileFlags.IMMUTABLE in facts.flags:
-        return Refusal(Reason.IMMUTABLE, "it is immutable (chattr +i)")
+        return Refusal(Reason.IMMUTABLE, "the file is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
-        return Refusal(Reason.APPEND_ONLY, "it is append-only (chattr +a)")
+        return Refusal(Reason.APPEND_ONLY, "the file is append-only (chattr +a)")
     if facts.pin:
-        return Refusal(Reason.PINNED, f"it is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
+        return Refusal(Reason.PINNED, f"the file is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
     return None
 
 
@@ -149,17 +150,17 @@ def _archive(move: Move, facts: FileFacts) -> Refusal | None:
     hsm = facts.hsm
     released = facts.layout is not None and any(component.released for component in facts.layout.components)
     if released or HsmFlags.RELEASED in hsm.flags:
-        return Refusal(Reason.RELEASED, "released to the archive: moving it would bring it back first")
+        return Refusal(Reason.RELEASED, "the file is released: a move would restore it from the archive first")
     if hsm.in_progress:
-        return Refusal(Reason.ARCHIVING, "the archive is busy with it")
+        return Refusal(Reason.ARCHIVING, "an HSM request for the file is in progress")
     if HsmFlags.DIRTY in hsm.flags:
-        return Refusal(Reason.ARCHIVED_DIRTY, "changed since it was archived")
+        return Refusal(Reason.ARCHIVED_DIRTY, "the file changed since it was archived")
     if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
-        return Refusal(Reason.ARCHIVED, "it has a copy in the archive that this Lustre would no longer accept as "
-                       "current after a move: the file could not be released any more")
+        return Refusal(Reason.ARCHIVED, "after a move this Lustre would no longer accept the copy in the archive as "
+                       "current: the file could not be released any more")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
         return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
-                       + (f" and {hsm.unknown_flags:#x}, which is not known here" if hsm.unknown_flags else ""))
+                       + (f" and {hsm.unknown_flags:#x} (unknown)" if hsm.unknown_flags else ""))
     return None
 
 
@@ -173,32 +174,33 @@ def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal |
     for component in layout.components:
         words = set(component.pattern.split(","))
         if component.foreign is not None or "foreign" in words:
-            return Refusal(Reason.FOREIGN, "its data lies outside of Lustre")
+            return Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
         if "parity" in words or "parity" in component.flags or component.parity_stripes:
-            return Refusal(Reason.ERASURE_CODED, "it has erasure coding, which a move would drop")
+            return Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
         if words - _KNOWN_PATTERNS:
-            return Refusal(Reason.LAYOUT, f"layout pattern {component.pattern!r} is not known here")
+            return Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
-            return Refusal(Reason.LAYOUT, f"its layout has the flags {names}, which a move would drop")
+            return Refusal(Reason.LAYOUT, f"the layout has the flags {names}, which a move would drop")
     if layout.mirror_count > 1 and not mirrors_may_go:
-        return Refusal(Reason.MIRRORED, f"it has {layout.mirror_count} mirrors, which a move would drop")
+        return Refusal(Reason.MIRRORED, f"the file has {layout.mirror_count} mirrors, which a move would drop")
     return None
 
 
 def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
     if move.fid is not None and move.fid != facts.fid:
-        return Refusal(Reason.CHANGED, f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
+        return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
     if move.project is not None and move.project != facts.project:
-        return Refusal(Reason.PROJECT, f"it belongs to project {facts.project}, not to {move.project}")
+        return Refusal(Reason.PROJECT, f"the file belongs to project {facts.project}, not to {move.project}")
     return _since_chosen(move, facts.status)
 
 
 def _since_chosen(move: Move, status: Status) -> Refusal | None:
     if move.size_bytes is not None and move.size_bytes != status.size_bytes:
-        return Refusal(Reason.CHANGED, f"{status.size_bytes} bytes now, {move.size_bytes} when it was chosen")
+        return Refusal(Reason.CHANGED, f"the file has {status.size_bytes} bytes, and had {move.size_bytes} "
+                       "when it was chosen")
     if move.mtime_seconds is not None and int(move.mtime_seconds) != status.mtime_ns // 1_000_000_000:
-        return Refusal(Reason.CHANGED, "modified since it was chosen")
+        return Refusal(Reason.CHANGED, "the file was modified since it was chosen")
     return None
 
 
@@ -207,28 +209,27 @@ def _wanted_layout(move: Move, facts: FileFacts) -> Refusal | None:
 
 
 def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
-    """Layouts that would put the file elsewhere than they say, or not hold it."""
+    """Refuses a layout that Lustre would not place as requested, or that is too short for the file."""
     end: int | None = 0
     if wanted.mirror_count > 1:
-        return Refusal(Reason.WANTED_LAYOUT, "the layout asked for has mirrors")
+        return Refusal(Reason.WANTED_LAYOUT, "the new layout has mirrors")
     for component in wanted.components:
         if component.extent_start != end:
-            return Refusal(Reason.WANTED_LAYOUT, f"the layout has a gap or an overlap at {component.extent_start}")
+            return Refusal(Reason.WANTED_LAYOUT, f"the new layout has a gap or an overlap at {component.extent_start}")
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
-            return Refusal(Reason.WANTED_LAYOUT, f"no file can be given the pattern {component.pattern!r}")
+            return Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
         if not component.on_mdt and not component.pool:
-            return Refusal(Reason.WANTED_LAYOUT, f"no pool is named for {component.extent_start} and up")
+            return Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
     if end is not None and size_bytes > end:
-        return Refusal(Reason.WANTED_LAYOUT, f"the layout asked for ends at {end}, the file at {size_bytes}")
+        return Refusal(Reason.WANTED_LAYOUT, f"the new layout ends at {end}, the file at {size_bytes}")
     if _on_mdt(wanted) not in {0, _on_mdt(present)}:
-        return Refusal(Reason.WANTED_LAYOUT, "data cannot be moved onto an MDT, and the part of a file on its MDT "
-                       "cannot get another size")
+        return Refusal(Reason.WANTED_LAYOUT, "a move cannot place data on an MDT, nor resize the component on the MDT")
     return None
 
 
 def _on_mdt(layout: Layout | None) -> int:
-    """Bytes of each file that lie on its MDT."""
+    """Bytes of a file that the layout places on the MDT."""
     first: Component | None = layout.components[0] if layout is not None and layout.components else None
     return first.extent_end or 0 if first is not None and first.on_mdt else 0
 

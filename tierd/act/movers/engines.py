@@ -1,7 +1,6 @@
-"""The choice of the engine that moves files, and a mounted file system that uses it.
+"""Builds the engine that moves files, and a mounted file system that uses it.
 
-``lfs`` is the default until the acceptance suite's storm has passed on a real Lustre with the other one
-(docs/decisions).
+``lfs`` is the default until the acceptance suite's storm has passed on a real Lustre with ``lease`` (docs/decisions).
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 from tierd.config.act import MoverSettings
 
-"""Changes to ``lease``, here alone, with the first run of the acceptance suite that passes (docs/decisions, 6)."""
 JOB_TAG = "tierd.0"
-"""Job id of our own work, one of ``own_jobs``."""
+"""Job id of tierd's own I/O, one of ``own_jobs``."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
-"""Names of variables are in capitals; ``procname_uid``, ``nodelocal``, ``session``, ``disable`` are none."""
+"""Names of environment variables, in contrast to ``procname_uid``, ``nodelocal``, ``session`` and ``disable``."""
 
 
 def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> Engine:
-    """The engine of the settings, over one mount."""
+    """The engine that the settings name, for one mount."""
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
@@ -45,16 +43,15 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
 
 
 def job_tag(tree: Tree) -> dict[str, str]:
-    """What to put into the environment of ``lfs`` so that servers count its work as ours.
+    """Environment variables for ``lfs``, so that servers count its I/O as tierd's.
 
-    Where ``jobid_var`` names an environment variable (SLURM_JOB_ID), that is the job. Where it names the process or the
-    node, nothing of the environment counts.
+    Empty if ``jobid_var`` does not name an environment variable (such as SLURM_JOB_ID).
     """
     name = (tree.read("jobid_var") or b"").strip().decode("ascii", "replace")
     return {name: JOB_TAG} if _VARIABLE.fullmatch(name) else {}
 
 
 def mounted_filesystem(mount: Mount, tree: Tree, settings: MoverSettings) -> MountedFilesystem:
-    """The file system port over a mount. Raises LibraryMissing where liblustreapi is not installed."""
+    """The file system port over a mount. Raises LibraryMissing if liblustreapi is not installed."""
     library = Library.load(settings.library)
     return MountedFilesystem(mount, library, tree, one_at_a_time(build_mover(mount, library, tree, settings)))

@@ -1,11 +1,11 @@
 """The engine in this process: a lease, a copy without a name, and one atomic exchange of layouts.
 
 Whoever opens the file for writing, truncates or removes it while it is copied breaks the lease and wins: the engine
-discards the copy. The exchange is one transaction on the MDT, which checks the lease once more. A kill at any
-instruction leaves the file with its old layout or its new one, and the other objects destroyed, because a volatile
-file and a lease both end with their process.
+discards the copy. The exchange is one transaction on the MDT, which checks the lease once more. After a kill at
+any instruction the file has its old layout or its new one, and the other objects are destroyed, because a volatile file
+and a lease end with their process.
 
-Holes are not copied. The copy is read back from its targets, past the page cache, before it is used.
+Holes are not copied. The engine reads the copy back from its targets, bypassing the page cache, before the exchange.
 
 The copy must lie on the MDT of its source. On another MDT Lustre accepts the exchange, and destroys the data some
 seconds later.
@@ -33,13 +33,13 @@ from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
 
 PAGE_BYTES = mmap.PAGESIZE
-"""64 KiB on some ARM nodes; reading past the page cache needs whole ones."""
+"""Page size: 64 KiB on some ARM nodes. Direct reads need whole pages."""
 CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece that was copied, and its checksum."""
+    """A range that was copied, and its checksum."""
 
     offset: int
     length: int
@@ -47,7 +47,7 @@ class Chunk:
 
 
 def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
-    """Copy the data and give the copy its size. Raises Busy as soon as the lease is broken or the file gets shorter."""
+    """Copy the data and set the size of the copy. Raises Busy if the lease is broken or the file gets shorter."""
     size_bytes = status.size_bytes
     chunks = []
     reached = 0
@@ -57,31 +57,31 @@ def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_byt
         _write_whole(calls, copy_to, data, offset)
         chunks.append(Chunk(offset, length, crc32(data)))
         reached = offset + length
-    if reached < size_bytes:  # it ends in a hole
+    if reached < size_bytes:  # the file ends in a hole
         calls.truncate(copy_to, size_bytes)
     return chunks
 
 
 def verify_copy(calls: Calls, source: int, copied_to: int, chunks: list[Chunk]) -> None:
-    """Read the copy back, past the cache it was written through. Raises LustreError when a byte differs."""
+    """Read the copy back, bypassing the page cache. Raises LustreError if a byte differs."""
     calls.drop_cache(copied_to)
     for chunk in chunks:
         require_lease(calls, source)
         data = _read_whole(calls, copied_to, chunk.offset, chunk.length)
         if crc32(data) != chunk.checksum:
-            raise LustreError(errno.EIO, f"the copy reads differently at byte {chunk.offset}; it is thrown away")
+            raise LustreError(errno.EIO, f"the copy differs from the file at byte {chunk.offset}; tierd discards it")
 
 
 def require_lease(calls: Calls, source: int) -> None:
-    """Raise Busy when the lease is gone."""
+    """Raise Busy if the lease is broken."""
     if not calls.lease_held(source):
-        raise Busy(errno.EBUSY, "somebody opened it for writing, truncated or removed it")
+        raise Busy(errno.EBUSY, "somebody opened the file for writing, truncated or removed it")
 
 
 def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iterator[tuple[int, int]]:
-    """Offsets and lengths of all pages that hold data, in order. Holes are left out by whole pages only.
+    """Offsets and lengths of ranges with data, in whole pages, in order. Holes are skipped.
 
-    A file that takes as much room as it has bytes has no holes worth a request: where they are is not asked.
+    A file that uses as much space as its size has no holes that are worth a request.
     """
     at, size_bytes = 0, status.size_bytes
     if status.held_bytes >= size_bytes:
@@ -103,7 +103,7 @@ def _read_whole(calls: Calls, descriptor: int, offset: int, length: int) -> byte
     while length:
         part = calls.read(descriptor, length, offset)
         if not part:
-            raise Busy(errno.EBUSY, f"it ends at byte {offset} now")
+            raise Busy(errno.EBUSY, f"the file ends at byte {offset} now")
         parts.append(part)
         offset += len(part)
         length -= len(part)
@@ -114,13 +114,13 @@ def _write_whole(calls: Calls, descriptor: int, data: bytes, offset: int) -> Non
     while data:
         written = calls.write(descriptor, data, offset)
         if written <= 0:
-            raise LustreError(errno.EIO, f"nothing could be written at byte {offset}")
+            raise LustreError(errno.EIO, f"a write at byte {offset} wrote nothing")
         data = data[written:]
         offset += written
 
 
 DIRECT_BYTES = 16 << 20
-"""Files from this size on are read past the page cache: smaller ones gain nothing from it."""
+"""Minimum size of files that are read with direct I/O. Smaller files gain nothing from it."""
 
 
 class LeaseMover:
@@ -140,7 +140,7 @@ class LeaseMover:
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """Move these, one after the other."""
+        """See the protocol. Moves one file after the other."""
         shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
@@ -149,11 +149,11 @@ class LeaseMover:
                 yield self._moved(move, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Look, and move nothing."""
+        """See the protocol."""
         return inspection.examine(self._calls, moves, self.batch(), _not_encrypted)
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
-        """One file: looked at by name first, and opened for writing only where that can be in nobody's way."""
+        """Move one file. Examines it by name first, and opens it for writing only if that disturbs nobody."""
         try:
             status = self._calls.status_of(move.path)
             layout = self._calls.layout_of(move.path)
@@ -170,7 +170,7 @@ class LeaseMover:
         return self._exchange(move, status, batch)
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
-        """Copy and exchange; whatever goes wrong, say what the file is afterwards by looking at it."""
+        """Copy and exchange. After any error, the examined file decides the outcome."""
         attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
         try:
@@ -197,7 +197,7 @@ class LeaseMover:
     def _not_begun(
         self, move: Move, attempt: _Attempt, failure: OSError | None, batch: DestinationState
     ) -> MoveOutcome:
-        """Nothing was exchanged: why, in the word that fits best."""
+        """The outcome of an attempt that ended before the exchange."""
         facts = attempt.facts
         if failure is None:
             return MoveOutcome(move, MoveResult.FAILED, "error")
@@ -208,7 +208,7 @@ class LeaseMover:
         if not attempt.opened:
             if isinstance(failure, Stale):
                 return inspection.removed_outcome(move, None, failure)
-            if isinstance(failure, NotPermitted):  # immutable, append-only: a look without writing says which
+            if isinstance(failure, NotPermitted):  # immutable or append-only: the facts show which
                 found = inspection.facts_before(self._calls, move, batch, _not_encrypted, take=False)
                 if isinstance(found, MoveOutcome):
                     return found
@@ -217,12 +217,12 @@ class LeaseMover:
 
 def _not_encrypted(_: Move, facts: FileFacts) -> Refusal | None:
     if FileFlags.ENCRYPTED in facts.flags:
-        return Refusal(Reason.ENCRYPTED, "encrypted: this engine does not copy encrypted files")
+        return Refusal(Reason.ENCRYPTED, "the file is encrypted: this engine does not copy encrypted files")
     return None
 
 
 class _Attempt:
-    """One try at one file: what was reached when it ended."""
+    """One attempt to move one file, and the state that it reached."""
 
     def __init__(self, calls: Calls, move: Move, batch: DestinationState) -> None:
         self._calls = calls
@@ -230,18 +230,18 @@ class _Attempt:
         self._batch = batch
         self.opened = False
         self.facts: FileFacts | None = None
-        """The file as it was when last looked at under the lease."""
+        """The file as last examined under the lease."""
         self.chunks: list[Chunk] = []
         self.copied: inspection.VerifiedCopy | None = None
-        """The copy as it was just before the exchange: the file must have its objects afterwards."""
+        """The copy just before the exchange. The file must have its objects afterwards."""
         self.exchange_begun = False
         self.is_the_copy = False
-        """Whether the file was looked at after the exchange, and is the copy in every point."""
+        """Whether the file was examined after the exchange, and matches the copy in every point."""
         self.layout: Layout | None = None
-        """What it has since the exchange."""
+        """Layout of the file after the exchange."""
 
     def run(self, held: ExitStack, status: Status) -> MoveOutcome | None:
-        """All steps; the outcome where the file is to be left alone. Raises OSError; descriptors end with ``held``."""
+        """Run all steps. Returns the outcome if the file must not be moved. Raises OSError. ``held`` closes files."""
         calls = self._calls
         source = calls.open_for_swap(self._move.path, status.size_bytes >= DIRECT_BYTES)
         held.callback(self._close, source)
@@ -265,13 +265,13 @@ class _Attempt:
         require_lease(calls, source)
         self.exchange_begun = True
         calls.swap_and_close(source, volatile, version, copied.version)
-        if not checks.leaves_mdt(self._move.layout, facts.layout):  # else this client has outdated times of it
-            with suppress(OSError):  # what it is will be looked at by its identity, then
-                self._look_again(source, facts, copied)
+        if not checks.leaves_mdt(self._move.layout, facts.layout):  # else this client has cached old times
+            with suppress(OSError):  # the file is then examined by FID
+                self._examine_open(source, facts, copied)
         return None
 
     def _volatile(self, source: int, facts: FileFacts, held: ExitStack) -> int:
-        """The copy to be, on the source's MDT, belonging to whom the source belongs."""
+        """Create the volatile file on the source's MDT, with the source's owner and project."""
         calls = self._calls
         mdt_index = calls.mdt_index(source)
         volatile = self._created(mdt_index, source, held)
@@ -283,14 +283,14 @@ class _Attempt:
         if calls.project(volatile) != facts.project:
             calls.set_project(volatile, facts.project)
             if calls.project(volatile) != facts.project:
-                raise LustreError(errno.EPERM, "the copy could not be given to the file's project")
+                raise LustreError(errno.EPERM, "the project of the copy could not be set")
         return volatile
 
     def _created(self, mdt_index: int, source: int, held: ExitStack) -> int:
-        """A volatile file with the layout asked for: as the directory gives it where it does, else by name."""
+        """Create a volatile file with the new layout, by the directory's default if it has that layout."""
         move = self._move
         if self._batch.may_inherit(move.path, move.layout):
-            with suppress(OSError), ExitStack() as tried:  # where such a file would lie may be full, or have no targets
+            with suppress(OSError), ExitStack() as tried:  # the default's pool may be full or empty
                 volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
                 tried.callback(self._close, volatile)
                 if self._suits(self._calls.layout(volatile)):
@@ -305,10 +305,10 @@ class _Attempt:
         return layout is not None and inspection.is_as_wanted(layout, self._move.layout, self._batch.pools)
 
     def _must_be_the_same(self, source: int, before: FileFacts) -> FileFacts:
-        """What somebody may have changed without breaking the lease: owner, project, times, flags, pin.
+        """Raise Busy if somebody changed owner, project, times, flags or pin: these changes break no lease.
 
-        As long as this client holds the locks of its first look, all of it is answered without a request. The archive
-        state never is: it is asked again only after a copy that took long.
+        While this client holds the locks of the first examination, this takes no request. The archive state always
+        takes one, so it is read again only after a long copy.
         """
         now = read_open_facts(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
         changed = now.changed_since(before)
@@ -320,19 +320,19 @@ class _Attempt:
     def _copy_of_everything(self, volatile: int, facts: FileFacts) -> inspection.VerifiedCopy:
         layout = self._calls.layout(volatile)
         if layout is None or not same_shape(layout, self._move.layout):
-            raise LustreError(errno.EIO, "Lustre gave the copy another layout than was asked for")
+            raise LustreError(errno.EIO, "Lustre gave the copy another layout than requested")
         if astray := inspection.objects_outside_pool(layout, self._batch.pools):
-            raise LustreError(errno.EIO, f"Lustre put the copy elsewhere: {'; '.join(astray)}")
+            raise LustreError(errno.EIO, f"Lustre placed the copy outside its pool: {'; '.join(astray)}")
         size_bytes = self._calls.size(volatile)
         if size_bytes != facts.status.size_bytes:
             raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
         return inspection.VerifiedCopy(layout, self._calls.data_version(volatile))
 
-    def _look_again(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
-        """Through the descriptor that is still open: the cheapest look there is at the file as the servers have it.
+    def _examine_open(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
+        """Examine the file through its open descriptor, which takes the fewest requests.
 
-        The stat comes first: with it a client asks for the layout it no longer has a lock for. The attribute alone is
-        answered with the one it remembers (``lov_object_layout_get`` in lustre/lov/lov_object.c).
+        The stat comes first: it makes a client fetch a layout whose lock it has lost. The attribute alone returns the
+        cached layout (``lov_object_layout_get`` in lustre/lov/lov_object.c).
         """
         status = self._calls.status(source)
         self.layout = self._calls.layout(source)
@@ -340,9 +340,9 @@ class _Attempt:
 
     def _drop_caches(self, *descriptors: int) -> None:
         for descriptor in descriptors:
-            with suppress(OSError):  # a courtesy to the node, no more
+            with suppress(OSError):  # only saves memory of the node
                 self._calls.drop_cache(descriptor)
 
     def _close(self, descriptor: int) -> None:
-        with suppress(OSError):  # the exchange has closed the source already; what it is then, is looked at
+        with suppress(OSError):  # the exchange may have closed the source already
             self._calls.close(descriptor)

@@ -1,7 +1,7 @@
 """The engine that runs ``lfs migrate --non-block``, many files per process; the default engine (docs/decisions).
 
-The engine never believes ``lfs``, which may end with 0 without moving a file, and print messages after success. It
-reads every file before and after. It never uses the default mode of ``lfs``: that takes the group lock, and loses a
+The engine does not trust the exit code of ``lfs``, which may be 0 without a move, nor its messages. It reads every file
+before and after. It never uses the default mode of ``lfs``: that takes the group lock, and loses a
 truncate.
 
 Three gaps cannot be closed from outside. Between the examination and the moment ``lfs`` opens the file, another file
@@ -10,7 +10,7 @@ since the examination shows only in its modification time, which counts whole se
 moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left alone,
 too.
 
-This is the only module of tierd's engines that starts another process.
+Only this engine starts other processes.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ _TRY_SECONDS = 5.0
 
 
 def parent_death_prefix() -> tuple[str, ...]:
-    """Words before a command so that it ends with us, even when we are killed; none where setpriv(1) cannot do that.
+    """Prefix of commands that end with tierd, even if tierd is killed. Empty if setpriv(1) cannot do that.
 
-    Started by hand and killed, tierd would leave its ``lfs migrate`` at work, beside the tierd that comes next and
-    finds in the journal that nothing goes on. (Under systemd the whole control group is killed. util-linux has the
-    option since 2.33.)
+    Without it, the ``lfs migrate`` of a killed tierd would run beside the next tierd, whose journal has no such act.
+    (systemd kills the whole control group. util-linux has the option since 2.33.)
     """
     try:
         known = command_runner(_TRY_SECONDS)((*_PARENT_DEATH_PREFIX, "true")).code == 0
@@ -62,15 +61,15 @@ def parent_death_prefix() -> tuple[str, ...]:
 def command_runner(
     timeout_seconds: float, more: Mapping[str, str] | None = None, before: Sequence[str] = ()
 ) -> CommandRunner:
-    """Runs commands to their end, or kills them after that time: a killed ``lfs migrate`` leaves every file whole.
+    """Returns a runner that kills commands after a timeout. A killed ``lfs migrate`` leaves every file whole.
 
-    ``more`` is added to their environment, ``before`` are words before each.
+    ``more`` is added to the environment, ``before`` is a prefix of each command.
     """
 
     def run(command: Sequence[str]) -> FinishedCommand:
         environment = {**os.environ, "LC_ALL": "C", **(more or {})}
         try:
-            done = subprocess.run(  # noqa: S603 -- no shell: what looks like a command in a file name stays a name
+            done = subprocess.run(  # noqa: S603 -- no shell interprets file names
                 [*before, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 check=False, timeout=timeout_seconds, env=environment)
         except subprocess.TimeoutExpired as error:
@@ -84,12 +83,12 @@ def command_runner(
 FILES_PER_PROCESS = 64
 ARGUMENT_BYTES = 64 << 10
 RECENTLY_MODIFIED_SECONDS = 3
-"""Age from which on a file's next modification is sure to have another second, with clocks as a site keeps them."""
+"""Minimum age of the modification time, so that the next modification has another second, with usual clock skew."""
 CLOCK_AHEAD_SECONDS = 600
-"""Modification times further in the future were set, and are none of a writer with a clock that is ahead."""
+"""Modification times further in the future were set by hand, not by a client whose clock is ahead."""
 _TIMES_REFUSAL = (
-    "its data would leave the MDT: Lustre sets the modification time to the present then, lfs leaves it so, and "
-    "afterwards nothing tells whether somebody has written since. The engine `lease` moves such files"
+    "the data would leave the MDT: Lustre then sets the modification time to the present, lfs does not restore it, and "
+    "tierd could not detect a write. The engine `lease` moves such files"
 )
 _BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
 _NUMBERS = {
@@ -103,7 +102,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A file that was looked at and may be moved."""
+    """A file that was examined and may be moved."""
 
     move: Move
     facts: FileFacts
@@ -117,7 +116,7 @@ class LfsMover:
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
                  lfs: str = "lfs", clock: Clock | None = None) -> None:
-        """``place`` makes a path of this machine from one of the file system."""
+        """``place`` converts a path of the file system to a path of this node."""
         self._calls = calls
         self._destination = destination
         self._place = place
@@ -132,7 +131,7 @@ class LfsMover:
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """Move these; files that are to have the same layout go together."""
+        """See the protocol. Moves files with the same new layout together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
         shared = self.batch() if batch is None else batch
         for move in moves:
@@ -153,7 +152,7 @@ class LfsMover:
                     yield from self._process(arguments, files)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Look, and move nothing."""
+        """See the protocol."""
         batch = self.batch()
         for move in moves:
             found = self._facts_of(move, batch)
@@ -162,10 +161,10 @@ class LfsMover:
             )
 
     def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
-        """The file as it is, if it is to be moved. Last of all: not if its next write may not show."""
+        """Facts of a file that may be moved, or the outcome. Refuses a file whose next write might not show."""
 
         def also(move: Move, facts: FileFacts) -> Refusal | None:
-            setstripe_arguments(move.layout)  # raises for what lfs has no options for
+            setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
             return self._project(move, facts, batch)
@@ -175,7 +174,7 @@ class LfsMover:
             return found
         age_seconds = int(self._clock.now()) - found.status.mtime_ns // 1_000_000_000
         if -CLOCK_AHEAD_SECONDS < age_seconds < RECENTLY_MODIFIED_SECONDS:
-            return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "modified a moment ago: it is still in use",
+            return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "the file was modified just now, so it is in use",
                            found.layout, found.layout)
         return found
 
@@ -184,17 +183,17 @@ class LfsMover:
         given = batch.project_beside(self._calls, move.path)
         if given == facts.project:
             return None
-        detail = f"it belongs to project {facts.project}, and its objects would count for project {given}"
+        detail = f"the file belongs to project {facts.project}, and its objects would count for project {given}"
         return Refusal(Reason.PROJECT, detail)
 
     def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[MoveOutcome]:
-        """One process. Whatever it says, each file is looked at."""
+        """Run one process. Examines each file afterwards, whatever the exit code."""
         command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
         try:
             finished = self._run(command)
         except OSError as error:
             finished = FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
-        pools = self._destination.pools()  # anew: they may have changed while lfs was at work
+        pools = self._destination.pools()  # read again: they may have changed meanwhile
         for ready in files:
             failure = _failure(finished, ready.place)
             yield inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
@@ -215,11 +214,11 @@ def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:
-    """What ``lfs`` said of one file, as an error that explains why it did not move; it does not say whether it did."""
+    """The message of ``lfs`` about one file, as an error. It explains a failure, but does not prove one."""
     begin = finished.errors.find(f": {place}: ")
     if begin < 0:
-        said = finished.errors.strip() or "nothing"
-        return LustreError(errno.EIO, f"lfs ended with {finished.code}, saying: {said}") if finished.code else None
+        message = finished.errors.strip() or "no message"
+        return LustreError(errno.EIO, f"lfs exited with {finished.code}: {message}") if finished.code else None
     words = finished.errors[begin + len(place) + 4 :].partition("\n")[0]
     number = next((number for text, number in _NUMBERS.items() if text in words), errno.EIO)
     if any(word in words for word in _BUSY):

@@ -1,7 +1,7 @@
-"""One move, its outcome, and what every mover implements; and the mover over the file system port.
+"""A move, its outcome, the interface of movers, and the mover over the file system port.
 
-Outcomes are the same whichever engine moved the file. :class:`PortMover` serves the simulator, and anything else that
-can migrate one file.
+All engines report the same outcomes. :class:`PortMover` serves the simulator, and any other file system port that can
+migrate one file.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class MoveResult(StrEnum):
 
     DONE = "done"
     ALREADY = "already"
-    """It has that layout."""
+    """The file already has the layout."""
     MOVABLE = "movable"
-    """Nothing speaks against moving it; it was only looked at."""
+    """The file was only examined, and may be moved."""
     REFUSED = "refused"
-    """Not a file to be moved, for a reason; nothing was tried."""
+    """The file must not be moved. Nothing was attempted."""
     GAVE_WAY = "gave-way"
-    """Somebody used it or changed it meanwhile: theirs stands."""
+    """Somebody used or changed the file meanwhile. Their change stands."""
     FAILED = "failed"
-    """Lustre could not; the file is as it was."""
+    """Lustre reported an error. The file is unchanged."""
     DOUBTFUL = "doubtful"
-    """It is not as it should be afterwards. Whoever sees this stops moving and looks."""
+    """The file is not as expected after the move. All moves stop until an administrator has examined it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One file and the layout it is to have. What is known of it from when it was chosen must still hold."""
+    """A file and its new layout. Facts known from the time of planning must still hold."""
 
     path: str
     layout: Layout
@@ -68,9 +68,9 @@ class Move:
     mtime_seconds: float | None = None
     project: int | None = None
     targets: frozenset[str] = frozenset()
-    """Full names of the targets it lies on, for those who limit how many moves one of them has to bear."""
+    """Full names of the targets that hold the file, for the limit of moves per target."""
     mirrors_may_go: bool = False
-    """A mirrored file may end with the one copy this layout has."""
+    """Whether a mirrored file may lose its mirrors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class MoveOutcome:
     move: Move
     result: MoveResult
     reason: str = ""
-    """One word for counters: ``released``, ``busy``, ``no-space``…; empty when it is done."""
+    """A word for counters: ``released``, ``busy``, ``no-space``, …; empty for a move that was done."""
     detail: str = ""
     """A sentence for people."""
     before: Layout | None = None
@@ -90,23 +90,24 @@ class MoveOutcome:
 
 
 class Mover(Protocol):
-    """What moves files: an engine, or several at work side by side."""
+    """Moves files: an engine, or several engines in parallel."""
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        """Move these, telling about each as soon as it is known. Raises nothing for what happens to a file.
+        """Move files. Yields each outcome as soon as it is known, and raises nothing for errors of a file.
 
-        ``halt`` is asked before each file, or each process of several: once it gives a reason, the rest is left alone.
+        Calls ``halt`` before each file, or before each process that moves several. When it refuses, no further file is
+        moved.
         """
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Look at these as before a move, and move none: ``MOVABLE``, or how it would end before it began."""
+        """Examine files as before a move, and move none. The outcome is ``MOVABLE``, or that of a move not begun."""
 
 
 _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
-"""What opening a symbolic link, a socket or a device says, without following or waiting."""
+"""Errors of opening a symbolic link, a socket or a device without following or waiting."""
 _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
     (Busy, "busy", MoveResult.GAVE_WAY),
-    (Stale, "busy", MoveResult.GAVE_WAY),  # a broken lease; of a file that is gone, tierd.act.movers.inspection.is_gone
+    (Stale, "busy", MoveResult.GAVE_WAY),  # a broken lease; tierd.act.movers.inspection.is_gone finds removed files
     (Gone, "gone", MoveResult.GAVE_WAY),
     (NoKey, "encrypted", MoveResult.REFUSED),
     (UnknownLayout, "layout", MoveResult.REFUSED),
@@ -120,7 +121,7 @@ _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
 def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -> MoveOutcome:
     """The outcome of a move that an error ended while the file was untouched."""
     if error.errno in _NO_FILE:
-        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "no regular file", before, before, error=error)
+        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file", before, before, error=error)
     for kind, reason, result in _REASONS:
         if isinstance(error, kind):
             return MoveOutcome(move, result, reason, str(error), before, before, error=error)
@@ -133,7 +134,7 @@ def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
 
 
 def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
-    """The form in which the file system port asks for a move: one file, and an OSError where it did not come about."""
+    """A function that moves one file, as the file system port needs it. Raises OSError if the file was not moved."""
 
     def migrate(path: str, layout: Layout) -> None:
         for outcome in mover.move((Move(path, layout),)):
@@ -149,13 +150,13 @@ def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
 
 
 class PortMover:
-    """Implements the movers' interface; looks whether the file is still the one that was chosen."""
+    """Implements :class:`Mover` over the file system port. Checks that the path still names the same file."""
 
     def __init__(self, filesystem: Filesystem) -> None:
         self._filesystem = filesystem
 
     def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
-        """One after the other."""
+        """See the protocol. Moves one file after the other."""
         for move in moves:
             if why := halt():
                 yield halted_outcome(move, why)
@@ -164,7 +165,7 @@ class PortMover:
             yield found if found.result is not MoveResult.MOVABLE else self._migrated(move)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Whether each is there, and still the one that was chosen."""
+        """See the protocol. Checks that each file exists and is the chosen one."""
         for move in moves:
             try:
                 status = self._filesystem.status(move.path)
@@ -186,7 +187,7 @@ class PortMover:
 
 def _port_failure(move: Move, error: OSError) -> MoveOutcome:
     if isinstance(error, FileNotFoundError):
-        return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "it is gone", error=error)
+        return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=error)
     words = error.strerror or str(error)
     if error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}:
         return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", words, error=error)

@@ -1,8 +1,8 @@
-"""Several engines at work at the same time, with a limit for each target.
+"""Runs moves in several threads, with a limit for each target.
 
-Threads of a mover take the name of their process: where ``jobid_var`` is ``procname_uid``, that name makes the job id.
-Threads inherit it, but from Python 3.14 on Python tells the system the name of each thread, and Lustre takes that:
-tierd's own reads and writes would be those of an unknown job ``tierd-mover_0.0``.
+Threads of a mover take the name of their process: if ``jobid_var`` is ``procname_uid``, the job id contains that name.
+Python 3.14 and later set the name of each thread in the kernel. Without the change, tierd's own reads and writes would
+belong to an unknown job ``tierd-mover_0.0``.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ PROC_SELF = Path("/proc/self")
 
 
 def name_thread_as_process(proc: Path = PROC_SELF) -> None:
-    """Give the thread that calls this the name of its process."""
-    with suppress(OSError):  # no procfs: then the job id of our work has to stand in `own_jobs`
+    """Set the name of the calling thread to the name of its process."""
+    with suppress(OSError):  # without procfs, `own_jobs` has to name the job id of the threads
         name = (proc / "comm").read_bytes().rstrip(b"\n")
         (proc / "task" / str(threading.get_native_id()) / "comm").write_bytes(name)
 
 
 Pools = Callable[[], Mapping[str, tuple[str, ...]]]
 _POOL_PREFIX = "pool:"
-"""Tells names of pools from names of targets."""
+"""Distinguishes names of pools from names of targets."""
 
 
 class Engine(Mover, Protocol):
-    """A mover that any number of threads may use, and that shares what is asked once for many files."""
+    """A mover for any number of threads, which shares the destination state between files of a batch."""
 
     @property
     def files_at_a_time(self) -> int:
-        """Files it is given at a time: one, or as many as one process of it may move."""
+        """Files per call: one, or as many as one process of the engine moves."""
 
     def batch(self) -> DestinationState:
-        """Pools, room, quotas and directories, asked once for all files that are moved with it."""
+        """Pools, space, quotas and directories, read once for all files of a batch."""
 
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """See :class:`~tierd.act.movers.moves.Mover`; ``batch`` None: one of its own."""
+        """See :class:`~tierd.act.movers.moves.Mover`; without ``batch``, the engine creates one."""
 
 
 class ParallelMover:
-    """Implements :class:`Engine` over another one, with threads that last as long as this does.
+    """Implements :class:`Engine` with several threads over another engine.
 
-    Each thread takes the next files whose targets and pools bear one more, as soon as it has done those before: none
-    waits for the others. Limits hold for all threads that call :meth:`move`, taken together.
+    Each thread takes the next files whose targets and pools have a free slot, without waiting for other threads. The
+    limits apply to all callers of :meth:`move` together.
     """
 
     def __init__(self, mover: Engine, pools: Pools, at_once: int, per_target: int) -> None:
@@ -77,7 +77,7 @@ class ParallelMover:
     def move(
         self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
-        """Move these side by side; outcomes come in any order. Ends the files at work when it is given up early."""
+        """Move files in parallel; outcomes come in any order. If closed early, files being moved are completed."""
         wanted = list(moves)
         try:
             members = {pool: len(targets) for pool, targets in self._pools().items()}
@@ -86,39 +86,39 @@ class ParallelMover:
             return
         run = ParallelRun(wanted, members, self._places, self._mover.files_at_a_time, self._at_once)
         shared = self.batch() if batch is None else batch
-        told: SimpleQueue[MoveOutcome | None] = SimpleQueue()
-        futures = [self._threads.submit(self._lane, run, halt, shared, told)
+        outcomes: SimpleQueue[MoveOutcome | None] = SimpleQueue()
+        futures = [self._threads.submit(self._work, run, halt, shared, outcomes)
                    for _ in range(min(self._at_once, len(wanted)))]
         try:
             for _ in futures:
-                while (outcome := told.get()) is not None:
+                while (outcome := outcomes.get()) is not None:
                     yield outcome
         finally:
             run.stop()
             wait(futures)
         for future in futures:
-            future.result()  # a mistake in an engine is not to be swallowed
+            future.result()  # an exception of an engine must not be lost
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
-        """Look, and move nothing."""
+        """See the protocol."""
         return self._mover.examine(moves)
 
-    def _lane(
-        self, run: ParallelRun, halt: Halt, batch: DestinationState, told: SimpleQueue[MoveOutcome | None]
+    def _work(
+        self, run: ParallelRun, halt: Halt, batch: DestinationState, outcomes: SimpleQueue[MoveOutcome | None]
     ) -> None:
         try:
             while part := run.take():
                 try:
                     for outcome in self._mover.move(part, halt, batch):
-                        told.put(outcome)
+                        outcomes.put(outcome)
                 finally:
                     run.done(part)
         finally:
-            told.put(None)
+            outcomes.put(None)
 
 
 class TargetSlots:
-    """How many threads are busy with each target and each pool."""
+    """Number of threads that use each target and each pool."""
 
     def __init__(self, per_target: int) -> None:
         self.per_target = per_target
@@ -127,20 +127,20 @@ class TargetSlots:
 
 
 class ParallelRun:
-    """Moves of one call, each to be taken by one thread.
+    """The moves of one call, each taken by one thread.
 
-    A pool bears as many as its targets do together: nobody knows before on which of them a file will be put.
+    A pool has the slots of all its targets together, because the target of a new file is not known before.
     """
 
     def __init__(self, moves: Sequence[Move], members: Mapping[str, int], places: TargetSlots, at_a_time: int,
-                 lanes: int) -> None:
+                 threads: int) -> None:
         self._left = [(move, _slots_of(move)) for move in moves]
         self._members = members
         self._places = places
-        self._at_a_time = max(1, min(at_a_time, -(-len(moves) // lanes)))
+        self._at_a_time = max(1, min(at_a_time, -(-len(moves) // threads)))
 
     def take(self) -> list[Move]:
-        """The next moves that fit; waits until some do. Empty when none are left, or it was stopped."""
+        """Take the next moves with free slots; waits for slots. Empty if no move is left, or after :meth:`stop`."""
         with self._places.changed:
             while self._left:
                 part, named = self._fitting()
@@ -151,14 +151,14 @@ class ParallelRun:
         return []
 
     def done(self, part: Sequence[Move]) -> None:
-        """What it took is over: others may have its places."""
+        """Release the slots of these moves."""
         with self._places.changed:
             self._places.busy.subtract(set().union(*map(_slots_of, part)))
-            self._places.busy += Counter()  # forget those that nobody is busy with
+            self._places.busy += Counter()  # removes zero counts
             self._places.changed.notify_all()
 
     def stop(self) -> None:
-        """Nothing more is taken."""
+        """Let no thread take further moves."""
         with self._places.changed:
             self._left.clear()
             self._places.changed.notify_all()
@@ -180,12 +180,12 @@ class ParallelRun:
         return part, named
 
     def _limit(self, place: str) -> int:
-        """Of a pool without targets one: the engine says what is wrong with it."""
+        """Slots of a target or pool. A pool without targets counts as one target: the engine refuses it."""
         targets = self._members.get(place.removeprefix(_POOL_PREFIX), 1) if place.startswith(_POOL_PREFIX) else 1
         return self._places.per_target * max(1, targets)
 
 
 def _slots_of(move: Move) -> set[str]:
-    """Targets it reads from, and pools it writes to."""
+    """Targets that the move reads from, and pools that it writes to."""
     size_bytes = move.size_bytes or 0
     return set(move.targets) | {_POOL_PREFIX + pool for pool in bytes_per_pool(move.layout, size_bytes) if pool}

@@ -1,6 +1,6 @@
-"""Whether the destination takes a file: pools with members, space that stays free, and the owner's quota.
+"""Space and quota at the destination of a move: members and free space of the pool, and the owner's quota.
 
-A move made by root ignores quotas, and an empty pool takes a file and puts it anywhere. Both are checked before.
+A move by root ignores quotas, and Lustre places a file of an empty pool on any target. So tierd checks both before.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tierd.text import percent
 
 USER, GROUP, PROJECT = 0, 1, 2
 _NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
-"""What Lustre answers where quotas are not enforced, or the release has none for pools."""
+"""Errors of Lustre if quotas are not enforced, or if the release has no pool quotas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where files may go. Asked anew for every batch: others fill pools too."""
+    """Reads pools, space and quotas. Read again for every batch, because others fill pools too."""
 
     pools: Callable[[], Mapping[str, tuple[str, ...]]]
     space: Callable[[], Mapping[str, Space]]
     quota: Callable[[int, int, str], Quota]
-    """Of an owner, by kind (user, group, project), number, and pool ("" for the file system)."""
+    """Quota by kind of owner (user, group, project), id, and pool ("" for the file system)."""
     keep_free: float = 0.05
-    """Part of a pool that stays free."""
+    """Share of a pool that moves leave free."""
 
 
 class DestinationState:
-    """The destination as it was when files that move together were looked at, less what those before take.
+    """Pools, free space and quotas for one batch of files, less what earlier files of the batch take.
 
-    Pools and room are read once for all of them: on a file system of hundreds of targets that is a thousand files. So
-    is what belongs to a directory. Any number of threads may use one.
+    They are read once for the batch: on a file system with hundreds of targets that takes a thousand reads. So are the
+    facts of directories. Any number of threads may use one.
     """
 
     def __init__(self, destination: Destination) -> None:
@@ -67,7 +67,7 @@ class DestinationState:
         return self._destination.space()
 
     def project_beside(self, calls: Calls, path: str) -> int:
-        """Project that a new file in the directory of that path gets."""
+        """Project of new files in the directory of this path."""
         directory = path.rpartition("/")[0]
         with self._lock:
             if directory not in self._projects:
@@ -75,26 +75,26 @@ class DestinationState:
             return self._projects[directory]
 
     def may_inherit(self, path: str, layout: Layout) -> bool:
-        """Whether a new file in the directory of that path may get this layout without its being named.
+        """Whether new files in the directory of this path may get the layout by default.
 
-        True until a file there got another one.
+        True until a new file there got another layout.
         """
         with self._lock:
             return self._given.get((path.rpartition("/")[0], layout), True)
 
     def does_not_inherit(self, path: str, layout: Layout) -> None:
-        """A new file in that directory got another layout."""
+        """Remember that a new file in the directory got another layout."""
         with self._lock:
             self._given[path.rpartition("/")[0], layout] = False
 
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
-        """Why no file of that size fits there, whoever owns it; None when one does."""
+        """Refuses a file of this size, of any owner, if the pools have no room."""
         with self._lock:
             found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items())
             return next((refusal for refusal in found if refusal is not None), None)
 
     def refusal(self, move: Move, facts: FileFacts, *, take: bool = True) -> Refusal | None:
-        """Why it does not fit there; None when it does, and then its room counts as taken, unless ``take`` is False."""
+        """Refuses a file without room or quota. Otherwise reserves its room, unless ``take`` is False."""
         with self._lock:
             return self._refusal(move, facts, take)
 
@@ -112,9 +112,9 @@ class DestinationState:
     def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
         targets = self._pools.get(pool)
         if targets is None:
-            return Refusal(Reason.NO_SUCH_POOL, f"there is no pool {pool!r}")
+            return Refusal(Reason.NO_SUCH_POOL, f"pool {pool!r} does not exist")
         if not targets:
-            return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would put the file anywhere")
+            return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would use any target")
         if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
             return Refusal(Reason.WANTED_LAYOUT, f"more stripes than the {len(targets)} targets of pool {pool!r}")
         rooms = [self._space[target] for target in targets if target in self._space]
@@ -122,26 +122,27 @@ class DestinationState:
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
         if avail_bytes - needed_bytes < size_bytes * keep_free:
-            return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left and keeps {percent(keep_free)}")
+            return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left, and must keep "
+                           f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
-            return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes")
+            return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
         return None
 
     def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
-        """While both copies exist the file counts twice for its owner, so it must fit once more."""
+        """Refuses a file that exceeds a quota. It counts twice while both copies exist."""
         for kind, word, owner in _owners(facts):
             for place in ("", pool):
                 try:
                     room_bytes = self._quota(kind, owner, place)
                 except OSError as error:
-                    return Refusal(Reason.QUOTA, f"quota of {word} {owner} cannot be read: {error}")
+                    return Refusal(Reason.QUOTA, f"tierd cannot read the quota of {word} {owner}: {error}")
                 if room_bytes is not None and room_bytes < needed_bytes:
                     where = f" in pool {place!r}" if place else ""
                     return Refusal(Reason.QUOTA, f"{word} {owner} has {room_bytes} bytes of quota left{where}")
         return None
 
     def _quota(self, kind: int, owner: int, place: str) -> int | None:
-        """Bytes left; None where there is no limit."""
+        """Bytes left; None without a limit."""
         key = kind, owner, place
         if key not in self._quotas:
             try:
@@ -153,7 +154,7 @@ class DestinationState:
             else:
                 left = quota.room_bytes()
                 if left is not None and not quota.whole:
-                    raise OSError(errno.EIO, "not every target says what is used")
+                    raise OSError(errno.EIO, "a target does not report its usage")
                 self._quotas[key] = left
         return self._quotas[key]
 
@@ -166,7 +167,7 @@ class DestinationState:
 
 
 def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
-    """For whom the file counts. Root, and no project (0), have no limits."""
+    """Owners whose quota the file counts for. Root and project 0 have no limits."""
     for kind, word, owner in ((USER, "user", facts.status.uid), (GROUP, "group", facts.status.gid),
                               (PROJECT, "project", facts.project)):
         if owner:
@@ -174,7 +175,7 @@ def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
 
 
 def bytes_per_pool(layout: Layout, size_bytes: int) -> dict[str, int]:
-    """Bytes of a file of that size that the layout puts into each pool; pools it merely names are there with 0."""
+    """Bytes that the layout places in each pool, for a file of this size; 0 for a pool that it only names."""
     found: dict[str, int] = {}
     for component, held_bytes in bytes_per_component(layout, size_bytes):
         found[component.pool] = found.get(component.pool, 0) + held_bytes

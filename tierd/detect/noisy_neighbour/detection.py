@@ -8,30 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from statistics import fmean
+from typing import TypedDict
 
 from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
 from tierd.detect.noisy_neighbour.blame import blamed, most_taken
 from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
+from tierd.detect.noisy_neighbour.signature import Signature, signatures
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
-from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_stream, is_suspect
+from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_suspect
 from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.text import count_of, percent, rate_text
+
+
+class AggressorNumbers(TypedDict):
+    """Numbers of :class:`tierd.model.NoisyNeighbourEvidence` that describe the aggressor alone."""
+
+    aggressor_operations_per_second: float
+    aggressor_operations_share: float
+    aggressor_bytes_per_second: float
+    aggressor_mean_rpc_bytes: float
+    aggressor_largest_rpc_bytes: int
+    aggressor_read_share: float
+    aggressor_files_per_second: float
+    aggressor_bytes_per_file: float
 
 
 def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
     """Findings of the newest window, each pair of jobs once."""
     suspects = {p.job: p for p in view.jobs.values() if is_suspect(p, settings.classes)}
-    streams = [p for p in view.jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
+    streams = [p for p in view.streams if p.job not in suspects]
     slowed = [slow for slow in slowdowns(view, streams, suspects.values(), DETECTOR.name, settings)
               if within_reach(slow, settings.operation_seconds)]
     held = {key[1:] for key in view.active if key[0] == DETECTOR.name}
+    found = set()
     for slow in blamed(view, slowed, held, settings.load_share):
+        found.add((slow.other.job, slow.victim.job))
         yield Finding(
             DETECTOR.name, view.now, slow.other.job, slow.victim.job, slow.targets,
             sentence(slow, settings.classes),
-            evidence(view.tracks, slow, streams, settings),
+            evidence(view, slow, streams, settings),
             advice_only=is_in_between(slow.other, settings.classes),
         )
+    for seen in signatures(view, streams, suspects, DETECTOR.name, settings):
+        for aggressor in seen.aggressors:
+            if (aggressor.job, seen.victim.job) not in found:
+                yield Finding(
+                    DETECTOR.name, view.now, aggressor.job, seen.victim.job, seen.targets,
+                    signature_sentence(seen, aggressor, settings.classes),
+                    signature_evidence(seen, aggressor, settings.classes),
+                    advice_only=is_in_between(aggressor, settings.classes),
+                )
 
 
 def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
@@ -43,31 +70,54 @@ def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
     return slow.usual - slow.now <= taken * slow.usual
 
 
-def evidence(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
+def evidence(view: SlowdownView, slow: Slowdown, streams: Collection[Profile],
              settings: SlowdownSettings) -> NoisyNeighbourEvidence:
-    """The numbers of one finding."""
+    """The numbers of a finding from the victim's past."""
     suspect = slow.other
-    files = is_small_files(suspect, settings.classes)
-    gain, gain_share = bystanders_gain(tracks, slow, streams, settings)
+    gain, gain_share = bystanders_gain(view.tracks, slow, streams, settings)
+    times = [time for target in slow.targets if (time := view.device_time.get(target)) is not None]
     return NoisyNeighbourEvidence(
         victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
         quiet_windows=len(slow.course.quiet), contended_windows=len(slow.course.contended),
         learnt_windows=slow.learnt_windows,
-        aggressor_operations_per_second=operations_on(slow.targets, suspect) / suspect.seconds,
-        aggressor_operations_share=operations_share(slow),
-        aggressor_bytes_per_second=suspect.moved_bytes / suspect.seconds,
-        aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
-        aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
-        aggressor_read_share=suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
-        aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
-        aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
+        **aggressor_numbers(suspect, slow.victim, slow.targets, settings.classes),
         bystanders_gain_bytes_per_second=gain, bystanders_gain_share=gain_share,
+        device_time_share=fmean(time.share([suspect.job]) for time in times) if times else None,
+        device_time_share_error=fmean(time.share_error([suspect.job]) for time in times) if times else None,
     )
 
 
+def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) -> NoisyNeighbourEvidence:
+    """The numbers of a finding without a past: what is usual is what device time predicts without the aggressors."""
+    share, error = seen.share([aggressor.job])
+    return NoisyNeighbourEvidence(
+        victim_usual_bytes_per_second=seen.now * seen.gain.expected, victim_bytes_per_second=seen.now,
+        slowdown=seen.gain.expected, quiet_windows=0, contended_windows=seen.contended_windows,
+        **aggressor_numbers(aggressor, seen.victim, seen.targets, classes),
+        device_time_share=share, device_time_share_error=error, gain_low=seen.gain.low, gain_high=seen.gain.high,
+        dose_probability=seen.dose_probability, cross_section_ratio=seen.cross_section_ratio,
+    )
+
+
+def aggressor_numbers(suspect: Profile, victim: Profile, targets: Collection[str],
+                      classes: Classes) -> AggressorNumbers:
+    """What an aggressor does."""
+    files, own = is_small_files(suspect, classes), operations_on(targets, suspect)
+    return {
+        "aggressor_operations_per_second": own / suspect.seconds,
+        "aggressor_operations_share": own / (own + operations_on(targets, victim)),
+        "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
+        "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
+        "aggressor_largest_rpc_bytes": suspect.largest_rpc_bytes,
+        "aggressor_read_share": suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        "aggressor_files_per_second": suspect.files / suspect.seconds if files else 0.0,
+        "aggressor_bytes_per_file": suspect.bytes_per_file if files else 0.0,
+    }
+
+
 def operations_on(targets: Collection[str], job: Profile) -> float:
-    """Operations of a job on some targets, all of which it used."""
-    return sum(job.by_target[target].operations for target in targets)
+    """Operations of a job on some targets."""
+    return sum(job.by_target[target].operations for target in targets if target in job.by_target)
 
 
 def operations_share(slow: Slowdown) -> float:
@@ -97,14 +147,28 @@ def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Prof
 def sentence(slow: Slowdown, classes: Classes) -> str:
     """The finding in one sentence."""
     suspect = slow.other
-    if is_small_files(suspect, classes):
-        what = f"{suspect.files / suspect.seconds:.0f} files/s of {suspect.bytes_per_file / 2**10:.0f} KiB"
-    else:
-        what = f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
     return (f"{slow.victim.job} streams at {rate_text(slow.now)} instead of {rate_text(slow.usual)} "
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
-            f"{count_of(len(slow.targets), 'target')} with {what}, {percent(operations_share(slow))} of the two jobs' "
-            "operations there")
+            f"{count_of(len(slow.targets), 'target')} with {work_sentence(suspect, classes)}, "
+            f"{percent(operations_share(slow))} of the two jobs' operations there")
+
+
+def signature_sentence(seen: Signature, aggressor: Profile, classes: Classes) -> str:
+    """The finding without a past: what it rests on, and how sure it is."""
+    share, error = seen.share([aggressor.job])
+    low, high = seen.now * seen.gain.low, seen.now * seen.gain.high
+    return (f"{aggressor.job} takes {percent(share)} (±{percent(error)}) of the device time of the "
+            f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {rate_text(seen.now)}, "
+            f"with {work_sentence(aggressor, classes)}; without it the stream would get "
+            f"{rate_text(seen.now * seen.gain.expected)} ({rate_text(low)} to {rate_text(high)}). "
+            f"Evidence: {', '.join(seen.kinds)}; both were there before tierd")
+
+
+def work_sentence(suspect: Profile, classes: Classes) -> str:
+    """What an aggressor does, in a few words."""
+    if is_small_files(suspect, classes):
+        return f"{suspect.files / suspect.seconds:.0f} files/s of {suspect.bytes_per_file / 2**10:.0f} KiB"
+    return f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
 
 
 def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:
@@ -115,6 +179,8 @@ def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSe
     """
     if not isinstance(finding.evidence, SlowdownEvidence):
         return None
+    if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.evidence.lacks_past:
+        return None  # its usual throughput is a prediction, which the next cycle makes anew
     usual, window = finding.evidence.victim_usual_bytes_per_second, view.windows[-1]
     both, unhealthy = {finding.victim, finding.aggressor}, window.conditions.keys()
     if not usual or not both <= view.jobs.keys() or not unhealthy.isdisjoint(finding.targets):

@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tierd.detect.device_time import TargetTime
 from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, SlowdownSettings
-from tierd.detect.profile import Profile, profiles
+from tierd.detect.profile import Profile, is_stream, profiles
 from tierd.model import Finding, Window
 
 Demand = Mapping[str, tuple[float, float]]
@@ -150,6 +151,10 @@ class SlowdownView:
     """Keys of active findings: their thresholds are laxer."""
     on: Mapping[str, Sequence[Profile]] = field(repr=False)
     """Recently active jobs by target."""
+    streams: Sequence[Profile] = ()
+    """Jobs that stream."""
+    device_time: Mapping[str, TargetTime] = field(default_factory=dict, repr=False)
+    """Recent service time of targets by job; only targets whose costs of service are known."""
     slowed_cache: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     """Result of ``may_have_slowed`` by victim, shared by the detectors."""
     demand_cache: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
@@ -177,7 +182,8 @@ def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before:
     for each in jobs.values():
         for target in each.by_target:
             on[target].append(each)
-    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on)
+    streams = [job for job in jobs.values() if is_stream(job, settings.classes)]
+    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on, streams)
 
 
 @dataclass(frozen=True, slots=True)

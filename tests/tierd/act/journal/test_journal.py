@@ -125,7 +125,7 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), "failed",
                   outcome.detail, 3.0)
     (entry,) = journal.entries("failed")
-    assert "lfs ended with 1, saying: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
+    assert "lfs exited with 1: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:

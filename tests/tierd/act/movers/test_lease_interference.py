@@ -99,7 +99,7 @@ def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> N
     world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
-    assert "belongs to project 8" in outcome.detail
+    assert "was 7 and is 8" in outcome.detail
 
 
 def test_given_to_another_owner_in_the_last_instant_stops_the_exchange(world: World) -> None:

@@ -85,7 +85,7 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     world.lfs.before = emptied
     (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.DOUBTFUL
-    assert "outside of pool" in outcome.detail
+    assert "outside pool" in outcome.detail
 
 
 def test_killed_in_the_middle(world: World) -> None:

@@ -1,0 +1,96 @@
+"""A neighbour that was there before tierd: found by its signature, acted on gently, and judged by the act."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.simulated import NOISE, STREAM, World, world
+from tests.tierd.site import READ_AGAIN
+from tierd.acts import ActKind, Outcome
+from tierd.cli.control import device_time_lines
+from tierd.config.settings import Settings
+from tierd.daemon.loop import COSTS_STATE
+from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.status import device_time_rows
+from tierd.detect.device_time import costs_from_json
+from tierd.model import NoisyNeighbourEvidence
+
+ALWAYS_THERE = replace(NOISE, start_seconds=0.0)
+BEFORE_TIERD = 60.0
+
+
+def late(tmp_path: Path, *jobs: object, settings: Settings | None = None) -> World:
+    """A world whose jobs have been at work for a minute when tierd looks first."""
+    at = world(tmp_path, jobs=(STREAM, *jobs), settings=settings)  # type: ignore[arg-type]
+    at.cluster.advance(BEFORE_TIERD)
+    return at
+
+
+def run_until_said(at: World, words: str, before: float) -> str:
+    while not (said := [sentence for sentence in at.said if words in sentence]):
+        at.run(until=at.cluster.now + 5)
+        assert at.cluster.now < before, at.said
+    return said[0]
+
+
+def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
+    at = late(tmp_path, ALWAYS_THERE)
+    slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
+    sentence = run_until_said(at, "of the device time of the 4 targets", before=BEFORE_TIERD + 60)
+    assert "Evidence: device time" in sentence
+    (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
+    assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
+    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
+    assert finding.evidence.lacks_past
+    run_until_said(at, "SET default layout", before=BEFORE_TIERD + 70)
+    run_until_said(at, "KEPT: it helped", before=BEFORE_TIERD + 200)
+    assert at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now) > 1.2 * slow
+
+
+def test_files_are_moved_only_after_the_default_layout_has_helped(tmp_path: Path) -> None:
+    at = late(tmp_path, replace(READ_AGAIN, start_seconds=0.0, keep=3000))
+    run_until_said(at, "SET default layout", before=BEFORE_TIERD + 70)
+    run_until_said(at, "KEPT: it helped", before=BEFORE_TIERD + 200)
+    judged = next(n for n, sentence in enumerate(at.said) if "KEPT: it helped" in sentence)
+    assert not any("queued" in sentence for sentence in at.said[:judged])
+    assert any("once the default layout has helped" in sentence for sentence in at.said[:judged])
+    at.run(until=at.cluster.now + 60)
+    assert list(at.journal.entries(Outcome.DONE))[-1].kind == ActKind.MIGRATE
+
+
+def test_a_stream_alone_is_nobodys_victim(tmp_path: Path) -> None:
+    at = late(tmp_path)
+    at.run(until=BEFORE_TIERD + 60)
+    assert at.daemon.findings == ()
+    times = at.daemon.device_time
+    assert times
+    assert all(time.share([STREAM.job_id]) == pytest.approx(1.0, abs=0.01) for time in times.values())
+
+
+def test_costs_outlive_tierd(tmp_path: Path) -> None:
+    at = late(tmp_path, ALWAYS_THERE)
+    at.run(until=BEFORE_TIERD + 30)
+    stored = costs_from_json(at.journal.state()[COSTS_STATE])
+    assert stored["hdd"].seconds.write_bytes > 0
+    at.journal.close()
+    again = world(tmp_path)
+    again.run(until=15)
+    assert again.daemon.device_time, "from the first window on"
+
+
+def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
+    at = late(tmp_path, ALWAYS_THERE)
+    at.run(until=BEFORE_TIERD + 30)
+    metrics = registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(fs="lustre"))
+
+    def value(name: str, **labels: str) -> float | None:
+        return metrics.get_sample_value(name, {"fs": "lustre", "target": "lustre-OST0002", **labels})
+
+    shares = [value("lustre_target_device_time_share", jobid=job.job_id) for job in (STREAM, ALWAYS_THERE)]
+    assert sum(share or 0.0 for share in shares) == pytest.approx(1.0, abs=0.02)
+    assert (value("lustre_target_utilisation_ratio") or 0.0) == pytest.approx(1.0, abs=0.2)
+    shown = "\n".join(device_time_lines(device_time_rows(at.daemon.device_time)))
+    assert f"# {STREAM.job_id} {100 * (shares[0] or 0.0):.0f}%" in shown

@@ -1,0 +1,152 @@
+"""Neighbours without a past: what device time, dose and cross-section say, and when they are not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+
+from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
+from tierd.config.settings import Settings
+from tierd.detect.device_time import DeviceCosts, Work
+from tierd.engine import Engine
+from tierd.model import Facts, Finding, JobLoad, NoisyNeighbourEvidence, Window
+
+FREE = ("lustre-OST0006", "lustre-OST0007", "lustre-OST0008")
+POOLS = {"hdd": (*TARGETS, *FREE), "flash": ("lustre-OST0000", "lustre-OST0001")}
+ZERO = (0.0, 0.0, 0.0)
+
+
+def known(seconds_per_operation: float, error: float = 0.0005) -> dict[str, DeviceCosts]:
+    """Costs of an earlier run: 16 MB/s a target, and an operation as given."""
+    return {"hdd": DeviceCosts(Work(6e-8, 6e-8, seconds_per_operation), (ZERO, ZERO, (0.0, 0.0, error**2)), 90)}
+
+
+def found(windows: Sequence[Window], costs: dict[str, DeviceCosts] | None = None) -> list[list[Finding]]:
+    """Noisy neighbours after each window."""
+    engine = Engine(Settings())
+    if costs:
+        engine.use_costs(costs)
+    return [[f for f in engine.think(each, lambda *_: (), lambda: Facts(pools=POOLS)).findings
+             if f.kind == "noisy-neighbour"] for each in windows]
+
+
+def evidence_of(finding: Finding) -> NoisyNeighbourEvidence:
+    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
+    return finding.evidence
+
+
+def always(count: int, *parts: object) -> list[Window]:
+    return [window(n, *parts) for n in range(count)]  # type: ignore[arg-type]
+
+
+def test_small_files_that_take_a_third_of_the_bytes_are_found_within_a_few_windows() -> None:
+    looks = found(always(8, stream("s.1", 40.0), small_files("m.2", 20)))
+    first = next(n for n, findings in enumerate(looks) if findings)
+    (finding,) = looks[first]
+    assert first < 6
+    assert (finding.aggressor, finding.victim, finding.targets) == ("m.2", "s.1", TARGETS)
+    evidence = evidence_of(finding)
+    assert evidence.lacks_past
+    assert evidence.device_time_share == pytest.approx(0.4, abs=0.1)
+    assert evidence.victim_usual_bytes_per_second > 1.3 * evidence.victim_bytes_per_second
+    assert finding.sentence.endswith("Evidence: device time; both were there before tierd")
+    assert "m.2 takes " in finding.sentence
+
+
+def test_a_trickle_is_no_neighbour() -> None:
+    assert not any(found(always(20, stream("s.1", 62.0), small_files("m.2", 0.5, size=64 << 10))))
+
+
+def test_targets_far_below_what_their_pool_can_do_have_no_victims() -> None:
+    """The stream could have had the rest: something else than the neighbour holds it up."""
+    windows = always(20, stream("s.1", 8.0), small_files("m.2", 5))
+    assert not any(found(windows, known(0.005)))
+    busy = always(20, stream("s.1", 40.0), small_files("m.2", 20))
+    assert any(found(busy, known(0.005)))
+
+
+def test_an_uncertain_cost_alone_blames_nobody() -> None:
+    """Operations that never vary could cost as little as nothing."""
+    assert not any(found(always(20, stream("s.1", 50.0), small_io("f.2", 24))))
+
+
+def test_learnt_costs_make_it_certain() -> None:
+    windows = always(20, stream("s.1", 36.0), small_io("f.2", 48))
+    looks = found(windows, known(0.03))
+    assert looks[-1]
+    assert evidence_of(looks[-1][0]).device_time_share == pytest.approx(0.36 / 1.16, abs=0.12)
+
+
+def varying(rate: Callable[[float], float], seed: int = 3, count: int = 24) -> list[Window]:
+    """A stream beside small I/O that comes and goes a little, the rate of the stream as a function of it."""
+    rng = Random(seed)
+    windows = []
+    for n in range(count):
+        operations = rng.uniform(30, 60)
+        windows.append(window(n, stream("s.1", rate(operations)), small_io("f.2", operations)))
+    return windows
+
+
+def test_the_dose_confirms_what_device_time_holds_likely() -> None:
+    looks = found(varying(lambda operations: 66.0 - 0.6 * operations))
+    assert looks[-1]
+    evidence = evidence_of(looks[-1][0])
+    assert evidence.dose_probability is not None
+    assert evidence.dose_probability <= 0.05
+
+
+def test_without_a_dose_nothing_is_confirmed() -> None:
+    rng = Random(11)
+    assert not found(varying(lambda _: rng.uniform(36, 38)))[-1]
+
+
+def test_streams_alike_on_free_targets_confirm_it() -> None:
+    def spread(mb_s: float, targets: Sequence[str]) -> list[JobLoad]:
+        return stream("s.1", mb_s, targets=targets)
+
+    windows = [window(n, [*spread(36.0, TARGETS), *spread(45.0, FREE)], small_io("f.2", 40)) for n in range(20)]
+    looks = found(windows)
+    assert looks[-1]
+    evidence = evidence_of(looks[-1][0])
+    assert evidence.cross_section_ratio == pytest.approx((45.0 / 3) / (36.0 / 4), rel=0.01)
+    assert "cross-section" in looks[-1][0].sentence
+
+
+def test_the_past_decides_where_there_is_one() -> None:
+    """A stream that was as fast before the neighbour came has lost nothing, whatever the costs say."""
+    windows = [*always(8, stream("s.1", 40.0)),
+               *(window(8 + n, stream("s.1", 40.0), small_files("m.2", 20)) for n in range(12))]
+    assert not any(found(windows, known(0.02)))
+
+
+def test_tasks_of_an_array_are_named_though_none_takes_much() -> None:
+    tasks = [small_files(f"array.{n}", 1.0) for n in range(20)]
+    looks = found(always(10, stream("s.1", 40.0), *tasks))
+    assert len({finding.aggressor for finding in looks[-1]}) >= 15
+    assert {finding.victim for finding in looks[-1]} == {"s.1"}
+
+
+def test_large_rpcs_between_a_stream_and_small_io_are_reported_only() -> None:
+    looks = found(always(10, stream("s.1", 36.0), small_io("f.2", 140, size=128 << 10)), known(0.01))
+    assert all(finding.advice_only for finding in looks[-1])
+    assert looks[-1]
+
+
+def test_two_streams_share_and_neither_is_noise() -> None:
+    assert not any(found(always(20, stream("s.1", 33.0), stream("t.2", 33.0))))
+
+
+def test_a_finding_ends_when_the_neighbour_leaves() -> None:
+    windows = [*always(10, stream("s.1", 40.0), small_files("m.2", 20)),
+               *(window(10 + n, stream("s.1", 66.0)) for n in range(10))]
+    looks = found(windows)
+    assert looks[9]
+    assert not looks[-1]
+
+
+def test_targets_in_trouble_are_left_out() -> None:
+    ill = dict.fromkeys(TARGETS, "degraded")
+    windows = [window(n, stream("s.1", 40.0), small_files("m.2", 20, size=MIB), conditions=ill) for n in range(12)]
+    assert not any(found(windows, known(0.01)))

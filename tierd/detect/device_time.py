@@ -1,0 +1,467 @@
+"""How much of each target's device time each job takes, from counters that every server shows.
+
+A target is one server with one queue. By the utilisation law (Denning and Buzen, "The Operational Analysis of Queueing
+Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of what the job gets done,
+times what that costs: ``U = sum(X_i * S_i) <= 1``. Lustre shows what jobs get done (``job_stats``), not what it costs.
+Three costs are fitted for each pool, as its targets are alike: seconds for a byte read, for a byte written, and for an
+operation of any size (a seek, a commit of the journal, the update of a parity).
+
+What can be known:
+
+* A stream has the next request ready when one is done, so its targets are busy all the time, in its best windows at
+  least: there ``sum(X_i * S_i) = 1``. The fit follows these windows from above (expectile regression: Newey and Powell,
+  "Asymmetric Least Squares Estimation and Testing", Econometrica 55(4), 1987). Windows far below are those in which a
+  stream paused or a disk was sick; they are left out.
+* How the bytes of such windows fall as other operations rise tells what an operation costs. While the operations hardly
+  vary, a prior decides, which is wide, and the error is as large as its width.
+* Below saturation throughput tells no costs, only that they are no higher. A pool without a stream has no costs here,
+  and its targets have no shares: not knowing is not zero.
+
+The I/O times of ``brw_stats`` are not used. In recordings of a real file system they sum up to 3% to 40% of the time in
+which a throttled disk was saturated, since writes waited in the commit of the journal, which they leave out.
+
+>>> alone = [Work(0.0, 90e6, 10.0)] * 20
+>>> beside = [Work(0.0, 100e6 * (1 - 0.01 * n), float(n)) for n in range(10, 40)]
+>>> costs = fit([*alone, *beside])
+>>> f"{costs.seconds.write_bytes * 1e8:.2f} s for 100 MB, {costs.seconds.operations * 1e3:.0f} ms an operation"
+'1.00 s for 100 MB, 10 ms an operation'
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nlargest
+from math import isfinite, sqrt
+from typing import NamedTuple
+
+from tierd.model import JobLoad
+
+
+class Work(NamedTuple):
+    """What is done on a target: by one job or by all, each second; or what a unit of each costs, in seconds."""
+
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    operations: float = 0.0
+    """Bulk RPCs, and small operations such as a sync."""
+
+    @property
+    def moved_bytes(self) -> float:
+        """Read and written."""
+        return self.read_bytes + self.write_bytes
+
+
+Vector = tuple[float, float, float]
+Matrix = tuple[Vector, Vector, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCosts:
+    """What service costs on a target of one pool."""
+
+    seconds: Work
+    """For one byte read, one byte written, one operation."""
+    covariance: Matrix
+    """Of the errors of these three, in seconds squared."""
+    observations: int
+    """How many windows of targets they were fitted to."""
+
+    def busy(self, work: Vector) -> float:
+        """Share of a second that so much work a second keeps a target busy."""
+        return sum([cost * amount for cost, amount in zip(self.seconds, work, strict=True)])
+
+    def busy_error(self, work: Vector) -> float:
+        """Standard error of :meth:`busy`. Work may be negative: a difference."""
+        return sqrt(max(_quadratic(self.covariance, work), 0.0))
+
+
+def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
+    """The costs of all pools, for the journal.
+
+    >>> zero = (0.0, 0.0, 0.0)
+    >>> known = {"hdd": DeviceCosts(Work(6e-8, 6e-8, 0.01), (zero, zero, zero), 90)}
+    >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
+    (True, {})
+    """
+    return json.dumps({pool: {"seconds": each.seconds, "covariance": each.covariance, "observations": each.observations}
+                       for pool, each in sorted(costs.items())})
+
+
+def costs_from_json(text: str) -> dict[str, DeviceCosts]:
+    """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
+    try:
+        stored = json.loads(text)
+        pools = stored.items()
+    except (ValueError, AttributeError):
+        return {}
+    found = {}
+    for pool, each in pools:
+        try:
+            seconds = Work(*(float(cost) for cost in each["seconds"]))
+            covariance = _matrix([[float(value) for value in row] for row in each["covariance"]])
+            numbers = [*seconds, *(value for row in covariance for value in row)]
+            if len(each["seconds"]) == 3 and all(map(isfinite, numbers)) and min(seconds) >= 0:
+                found[pool] = DeviceCosts(seconds, covariance, int(each["observations"]))
+        except (KeyError, IndexError, TypeError, ValueError):
+            continue
+    return found
+
+
+def _quadratic(matrix: Matrix, vector: Vector) -> float:
+    return sum([a * row[j] * b for a, row in zip(vector, matrix, strict=True) for j, b in enumerate(vector)])
+
+
+@dataclass(frozen=True, slots=True)
+class CostPrior:
+    """What is believed before any window."""
+
+    operation_seconds: float = 0.015
+    """A disk of 7,200 rpm needs some 12 ms for a seek and half a revolution; a RAID group less, a commit more."""
+    operation_error: float = 0.015
+    read_write_difference: float = 0.5
+    """Relative standard deviation of the cost of a byte written from that of a byte read, while only one is seen."""
+    learnt: DeviceCosts | None = None
+    """Of an earlier run, whose pool may have changed: believed with twice the error."""
+
+
+EXPECTILE = 0.85
+"""Windows above the fit weigh so much, those below 1 minus that."""
+SATURATED = 0.7
+"""Windows with less than this share of the device time say nothing about saturation."""
+SPREAD = 0.05
+"""Least relative standard deviation of a window: counters are read at slightly different times."""
+DEPENDENCE = 4.0
+"""Windows that follow each other count as one of so many: a stall takes several, and stripes stall together."""
+DIFFERENCES = (0.1, 0.1, 0.3)
+"""Relative standard deviation of what bytes read, bytes written and operations cost from job to job.
+
+There is one cost for all of them. A write of 4 KiB, one of 64 KiB and a commit cost a disk about the same.
+"""
+LEARNT_WIDENING = 2.0
+"""An earlier run's errors are believed to be so many times as large: its pool may have changed."""
+RIDGE = 1e-9
+"""Keeps the equations solvable where all windows are the same."""
+FEW_BYTES = 0.85
+"""Windows with less than this share of the usual bytes are asked what kept them from more."""
+ROUNDS = 8
+
+
+def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts:
+    """Costs from windows of targets on which streams were at work. Raises ValueError where none moved a byte."""
+    prior = prior or CostPrior()
+    usable = [work for work in observed if work.moved_bytes > 0]
+    if not usable:
+        raise ValueError("no window with a stream")
+    # in units of the usual, all costs are about 1
+    moved = sorted(work.moved_bytes for work in usable)
+    byte_unit, operation_unit = moved[int(0.95 * (len(moved) - 1))], 1 / prior.operation_seconds
+    units = (byte_unit, byte_unit, operation_unit)
+    points = [(work[0] / byte_unit, work[1] / byte_unit, work[2] / operation_unit) for work in usable]
+    costs: Vector = (1.0, 1.0, _operation_bound(points))
+    variance = SPREAD**2
+    believed = _believed(prior, units)
+    for _ in range(ROUNDS):
+        weights = _weights(points, costs)
+        normal, right = _normal_equations(points, weights, believed, variance)
+        costs = _not_negative(normal, right)
+        variance = max(_variance(points, weights, costs), SPREAD**2)
+    inverse = _inverse(normal)
+    covariance = [[variance * inverse[i][j] / (units[i] * units[j]) for j in range(3)] for i in range(3)]
+    for i, difference in enumerate(DIFFERENCES):
+        covariance[i][i] += (difference * costs[i] / units[i])**2
+    return DeviceCosts(Work(*(cost / unit for cost, unit in zip(costs, units, strict=True))),
+                       _matrix(covariance), len(usable))
+
+
+def _matrix(rows: Sequence[Sequence[float]]) -> Matrix:
+    first, second, third = ((row[0], row[1], row[2]) for row in rows)
+    return first, second, third
+
+
+def _operation_bound(points: Sequence[Vector]) -> float:
+    """Where the fit begins: in each window an operation costs at most ``(1 - x) / y``, if bytes cost 1.
+
+    A window that was not busy all the time gives a higher bound. So the first third of the bounds is a fair guess.
+    """
+    bounds = sorted((1 - read - written) / operations for read, written, operations in points
+                    if operations > 0.02 and read + written < FEW_BYTES)
+    return bounds[len(bounds) // 3] if bounds else 1.0
+
+
+def _weights(points: Sequence[Vector], costs: Vector) -> list[float]:
+    read_cost, write_cost, operation_cost = costs
+    used = [read_cost * read + write_cost * written + operation_cost * operations
+            for read, written, operations in points]
+    return [EXPECTILE if each >= 1.0 else 1 - EXPECTILE if each >= SATURATED else 0.0 for each in used]
+
+
+def _believed(prior: CostPrior, units: Vector) -> tuple[Matrix, Vector]:
+    """The prior as precision and precision times mean, in these units."""
+    learnt = prior.learnt
+    if learnt is not None:
+        variances = [[LEARNT_WIDENING**2 * learnt.covariance[i][j] * units[i] * units[j] for j in range(3)]
+                     for i in range(3)]
+        for i in range(3):
+            variances[i][i] = variances[i][i] * (1 + RIDGE) + 1e-6
+        precision = _inverse(_matrix(variances))
+        mean = tuple(cost * unit for cost, unit in zip(learnt.seconds, units, strict=True))
+        right = [sum(precision[i][j] * mean[j] for j in range(3)) for i in range(3)]
+        return precision, (right[0], right[1], right[2])
+    alike = 1 / prior.read_write_difference**2
+    trust = (prior.operation_seconds / prior.operation_error)**2
+    return ((alike, -alike, 0.0), (-alike, alike, 0.0), (0.0, 0.0, trust)), (0.0, 0.0, trust)
+
+
+def _normal_equations(points: Sequence[Vector], weights: Sequence[float], believed: tuple[Matrix, Vector],
+                      variance: float) -> tuple[Matrix, Vector]:
+    """Of weighted least squares for ``costs * work = 1``, and the prior."""
+    rr = ww = oo = rw = ro = wo = r = w = o = 0.0
+    for (read, written, operations), weight in zip(points, weights, strict=True):
+        if weight:
+            read_part, write_part, operation_part = weight * read, weight * written, weight * operations
+            rr += read_part * read
+            ww += write_part * written
+            oo += operation_part * operations
+            rw += read_part * written
+            ro += read_part * operations
+            wo += write_part * operations
+            r += read_part
+            w += write_part
+            o += operation_part
+    precision, mean = believed
+    data, right = ((rr, rw, ro), (rw, ww, wo), (ro, wo, oo)), (r, w, o)
+    normal = [[data[i][j] / DEPENDENCE + variance * precision[i][j] for j in range(3)] for i in range(3)]
+    for i in range(3):
+        normal[i][i] = normal[i][i] * (1 + RIDGE) + RIDGE
+    sums = [right[i] / DEPENDENCE + variance * mean[i] for i in range(3)]
+    return _matrix(normal), (sums[0], sums[1], sums[2])
+
+
+def _not_negative(normal: Matrix, right: Vector) -> Vector:
+    """Least squares without negative costs: what would be negative is 0, and the others are solved again."""
+    free = [0, 1, 2]
+    while free:
+        some = _solve([[normal[i][j] for j in free] for i in free], [right[i] for i in free])
+        if min(some) >= 0:
+            costs = [0.0, 0.0, 0.0]
+            for i, cost in zip(free, some, strict=True):
+                costs[i] = cost
+            return costs[0], costs[1], costs[2]
+        del free[some.index(min(some))]
+    return 0.0, 0.0, 0.0
+
+
+def _solve(rows: list[list[float]], right: list[float]) -> list[float]:
+    """Gauss elimination with pivots; the matrix is positive definite."""
+    table = [[*row, value] for row, value in zip(rows, right, strict=True)]
+    size = len(table)
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda n: abs(table[n][i]))
+        table[i], table[pivot] = table[pivot], table[i]
+        for n in range(size):
+            if n != i:
+                factor = table[n][i] / table[i][i]
+                table[n] = [a - factor * b for a, b in zip(table[n], table[i], strict=True)]
+    return [row[-1] / row[i] for i, row in enumerate(table)]
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    rows = [list(row) for row in matrix]
+    columns = [_solve(rows, [float(i == n) for i in range(3)]) for n in range(3)]
+    return _matrix([[columns[j][i] for j in range(3)] for i in range(3)])
+
+
+def _variance(points: Sequence[Vector], weights: Sequence[float], costs: Vector) -> float:
+    read_cost, write_cost, operation_cost = costs
+    squares = [weight * (1 - read_cost * read - write_cost * written - operation_cost * operations)**2
+               for (read, written, operations), weight in zip(points, weights, strict=True)]
+    total = sum(weights)
+    return sum(squares) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class TargetTime:
+    """What the jobs on one target took of its service time."""
+
+    target: str
+    costs: DeviceCosts
+    work: Mapping[str, Vector]
+    """By job, each second: bytes read, bytes written, operations. Plain tuples, as there are ten thousands."""
+
+    @cached_property
+    def total(self) -> Work:
+        """Of all jobs."""
+        reads, writes, operations = zip(*self.work.values(), strict=True) if self.work else ((), (), ())
+        return Work(sum(reads), sum(writes), sum(operations))
+
+    @cached_property
+    def utilisation(self) -> float:
+        """Share of the time in which the target is busy, by what its pool has been seen to do; more than 1 is error.
+
+        A disk that is slower than its pool looks idle here: what it does costs more than the pool's costs say.
+        """
+        return self.costs.busy(self.total)
+
+    @property
+    def utilisation_error(self) -> float:
+        """Standard error of :attr:`utilisation`."""
+        return self.costs.busy_error(self.total)
+
+    def work_of(self, jobs: Collection[str]) -> Work:
+        """Of some jobs together."""
+        mine = [self.work[job] for job in jobs if job in self.work]
+        return Work(sum([work[0] for work in mine]), sum([work[1] for work in mine]), sum([work[2] for work in mine]))
+
+    def share(self, jobs: Collection[str]) -> float:
+        """Part of the service time that these jobs take together; 0 where nobody takes any. All shares sum to 1."""
+        busy = self.utilisation
+        return min(self.costs.busy(self.work_of(jobs)) / busy, 1.0) if busy > 0 else 0.0
+
+    def share_error(self, jobs: Collection[str]) -> float:
+        """Standard error of :meth:`share`, from those of the costs (first-order propagation)."""
+        busy, share = self.utilisation, self.share(jobs)
+        if busy <= 0:
+            return 0.0
+        mine, total = self.work_of(jobs), self.total
+        difference = (mine[0] - share * total[0], mine[1] - share * total[1], mine[2] - share * total[2])
+        return min(self.costs.busy_error(difference) / busy, 1.0)
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """The jobs that take most, and their shares."""
+        busy = self.utilisation
+        if busy <= 0:
+            return []
+        read_cost, write_cost, operation_cost = self.costs.seconds
+        taken = nlargest(count, [(read_cost * read + write_cost * written + operation_cost * operations, job)
+                                 for job, (read, written, operations) in self.work.items()])
+        return [(job, min(seconds / busy, 1.0)) for seconds, job in taken if seconds > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a stream would get on some targets without other jobs, as a multiple of what it gets."""
+
+    expected: float
+    low: float
+    high: float
+    """Low and high are one standard error away."""
+
+
+def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collection[str]) -> Gain:
+    """How much faster a stream would be on these targets if the suspects were gone.
+
+    The jobs that stay share the freed service time in proportion to what they take now, as closed loops do that wait
+    for one server (asymptotic bounds: Lazowska and others, "Quantitative System Performance", 1984, chapter 5). A
+    target that is not busy all the time has less to give: the stream could have had the rest and did not take it. A
+    stream over several targets is as fast as the slowest of its stripes allows: the smallest gain counts for ``low``,
+    the mean for ``expected``.
+    """
+    expected, low, high = [], [], []
+    for target in targets:
+        if victim in target.work:
+            share, error = target.share(suspects), target.share_error(suspects)
+            expected.append(_gain(share, target.utilisation))
+            low.append(_gain(max(share - error, 0.0), target.utilisation - target.utilisation_error))
+            high.append(_gain(min(share + error, 1.0), 1.0))
+    if not expected:
+        return Gain(1.0, 1.0, 1.0)
+    return Gain(sum(expected) / len(expected), min(low), max(high))
+
+
+def _gain(share: float, utilisation: float) -> float:
+    """Of a target that is busy less than :data:`SATURATED` nothing is expected; of a busy one all that is freed."""
+    saturation = min(max((utilisation - SATURATED) / (0.9 - SATURATED), 0.0), 1.0)
+    return 1 + saturation * (1 / (1 - min(share, 0.95)) - 1)
+
+
+def account(loads: Iterable[JobLoad], seconds: float, pool_of: Mapping[str, str],
+            costs: Mapping[str, DeviceCosts]) -> dict[str, TargetTime]:
+    """Service time of the targets whose pool's costs are known. ``loads`` are those of ``seconds``, each pair once."""
+    known = {target: pool for target, pool in pool_of.items() if pool in costs}
+    works: dict[str, dict[str, Vector]] = {target: {} for target in known}
+    for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:  # of ten thousands: not by name
+        works_here = works.get(target)
+        if works_here is not None:
+            works_here[job] = read_bytes / seconds, write_bytes / seconds, (reads + writes + others) / seconds
+    return {target: TargetTime(target, costs[known[target]], work) for target, work in works.items() if work}
+
+
+STREAM_SHARE = 0.1
+"""Part of a target's bytes that streams must move in a window for the target to be taken as busy."""
+
+
+MIXED_SHARE = 0.2
+"""Part of a target's operations that other jobs than streams must do for a window to count as mixed."""
+
+
+def observations(loads: Iterable[JobLoad], seconds: float, streams: Collection[str]) -> dict[str, tuple[Work, bool]]:
+    """By target: what all jobs together got done each second of one window, where streams were at work.
+
+    With it, whether other jobs did a fair part of the operations.
+    """
+    totals: dict[str, list[float]] = {}
+    for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:
+        total = totals.get(target)
+        if total is None:
+            total = totals[target] = [0.0, 0.0, 0.0, 0.0, 0.0]
+        total[0] += read_bytes
+        total[1] += write_bytes
+        total[2] += reads + writes + others
+        if job in streams:
+            total[3] += read_bytes + write_bytes
+        else:
+            total[4] += reads + writes + others
+    return {target: (Work(read / seconds, written / seconds, operations / seconds), others >= MIXED_SHARE * operations)
+            for target, (read, written, operations, streamed, others) in totals.items()
+            if streamed > 0 and streamed >= STREAM_SHARE * (read + written)}
+
+
+KEPT = 128
+"""Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone."""
+KEPT_OF_WINDOW = 16
+"""Most that one window adds to each sort, so that a large pool does not forget within seconds."""
+MIN_OBSERVATIONS = 12
+"""Costs fitted from fewer are not used."""
+
+
+class CostLearner:
+    """Learns the costs of each pool from window after window.
+
+    Mixed windows are kept apart from those with streams alone, so that hours with streams only do not make it forget
+    what an operation costs. ``learnt`` are the costs of an earlier run. One pool is fitted in each window, so the time
+    it takes does not grow with their number.
+    """
+
+    def __init__(self, learnt: Mapping[str, DeviceCosts] | None = None) -> None:
+        self._priors = {pool: CostPrior(learnt=costs) for pool, costs in (learnt or {}).items()}
+        self._kept: dict[str, tuple[deque[Work], deque[Work]]] = {}
+        self._due: dict[str, None] = {}
+        """Pools with new observations, the longest waiting first."""
+        self._windows = 0
+        self.costs: Mapping[str, DeviceCosts] = dict(learnt or {})
+        """By pool, as of the last fit."""
+
+    def learn(self, loads: Iterable[JobLoad], seconds: float, streams: Collection[str], pool_of: Mapping[str, str],
+              ill: Collection[str] = ()) -> None:
+        """Take a window in. Targets that are degraded, in recovery or full (``ill``) teach nothing."""
+        seen: dict[tuple[str, bool], list[Work]] = {}
+        for target, (work, mixed) in observations(loads, seconds, streams).items():
+            pool = pool_of.get(target)
+            if pool is not None and target not in ill:
+                seen.setdefault((pool, mixed), []).append(work)
+        self._windows += 1
+        for (pool, mixed), found in seen.items():
+            step = -(-len(found) // KEPT_OF_WINDOW)
+            kept = self._kept.setdefault(pool, (deque(maxlen=KEPT), deque(maxlen=KEPT)))
+            kept[mixed].extend(found[self._windows % step::step])
+            if len(kept[0]) + len(kept[1]) >= MIN_OBSERVATIONS:
+                self._due.setdefault(pool)
+        if self._due:
+            pool = next(iter(self._due))
+            del self._due[pool]
+            alone, mixed_with = self._kept[pool]
+            self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}
