@@ -99,7 +99,7 @@ EXPLAINED = {
 }
 """What is said of lies that do not make tierd blind as a whole."""
 TOLD = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
-        "the same moment for ever": "older than those before|stale", "tomorrow": "ahead of this node's clock",
+        "the same moment for ever": "older than the samples before|stale", "tomorrow": "ahead of this node's clock",
         "time to and fro": "older than the samples before"}
 
 
