@@ -129,7 +129,8 @@ def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.Capture
     for form in ([], ["--json"]):
         assert main(["undo", "1", *form, "--socket", site.socket]) == 1
     printed = capsys.readouterr()
-    assert printed.err == "refused: set-default-layout of /proj/ingest: the act is undone, so there is nothing to undo\n"
+    assert printed.err == (
+            "refused: set-default-layout of /proj/ingest: the act is undone, so there is nothing to undo\n")
     assert '"result": "refused"' in printed.out
     assert site.said[told:] == []
 
