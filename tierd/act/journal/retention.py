@@ -163,7 +163,7 @@ class Retention:
         self._stages: tuple[_Stage, ...] = (self._samples, self._acts, self._findings, self._judgements, self._shrink)
         self._stage = 0
         self._cursor = _BEGINNING
-        """Age and number of the last row of a stage that was looked at in this pass."""
+        """Age and number of the last row of a stage that this pass has examined."""
         self._next_pass_at = -1e18
 
     def step(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
