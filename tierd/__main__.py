@@ -14,41 +14,42 @@ from tierd import dependencies
 
 EXAMPLES = """\
 examples:
-  tierd replay tests/tapes/noisy-create-1m            what would tierd have found and done? (reads, changes nothing)
-  tierd replay TAPE --json --config tierd.toml        the same for programs, with other settings
-  tierd --config /etc/tierd/tierd.toml --check-config every mistake at once, with its line
-  tierd --config /etc/tierd/tierd.toml                watch the mounted file system (dry run, unless told otherwise)
+  tierd replay tests/tapes/noisy-create-1m             show findings and plan for a recording
+  tierd replay TAPE --json --config tierd.toml         print findings and plan as JSON, with your own configuration
+  tierd --config /etc/tierd/tierd.toml --check-config  check the configuration and exit
+  tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """Command line."""
+    """The command line of tierd."""
     main_parser = argparse.ArgumentParser(
         prog="tierd", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Keeps noisy neighbours apart on Lustre: finds the job whose small files slow other jobs' streams, "
-                    "and plans to put them on flash.")
+        description="Finds jobs whose small files slow down other jobs' streams on Lustre, and moves those files to "
+                    "flash.")
     main_parser.add_argument("--version", action="version", version=f"tierd {__version__}")
     main_parser.add_argument("--config", type=Path, metavar="FILE",
-                             help="settings, TOML; without a command: run the daemon")
+                             help="configuration file (TOML); without a command, run the daemon")
     main_parser.add_argument("--check-config", action="store_true",
-                             help="report all mistakes in the settings, and exit")
+                             help="report all errors in the configuration and exit")
     main_parser.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE",
-                             help="file with TLS, client certificates and users for tierd's port, in the format of"
-                             " Prometheus' exporter-toolkit; reloaded when it changes; default: [web] config_file")
+                             help="file with TLS and authentication settings of tierd's port, in the format of "
+                                  "Prometheus' exporter-toolkit; reloaded when it changes (default: [web] config_file)")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
     replaying = commands.add_parser(
-        "replay", help="run detection and planning over a recorded time series, in its own time; changes nothing")
-    replaying.add_argument("tape", type=Path, metavar="TAPE", help="folder with tape.json and tape.tar.xz")
+        "replay", help="show findings and plan for a recording; changes nothing",
+        description="Run detection and planning on a recording, in the time of the recording. Changes nothing.")
+    replaying.add_argument("tape", type=Path, metavar="TAPE", help="directory with tape.json and tape.tar.xz")
     replaying.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
-                           help="settings, TOML (defaults: pools flash and hdd)")
-    replaying.add_argument("--json", action="store_true", help="findings and plan as JSON")
+                           help="configuration file (default: built-in defaults, pools flash and hdd)")
+    replaying.add_argument("--json", action="store_true", help="print findings and plan as JSON")
     return main_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when it did its work, 1 for a mistake in its input, 2 for a mistake in the command line.
+    """Run the command and return its exit status: 0 success, 1 error in the input, 2 error in the command line.
 
-    2 also when packages of the extra ``tierd`` are not installed. Each mistake is named.
+    The status is also 2 if packages of the extra ``tierd`` are not installed. Each error is reported.
     """
     chosen = parser().parse_args(arguments)
     try:
@@ -63,7 +64,7 @@ def print_warning(text: str) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """What the command line asks for; 1 for a mistake in its input, which it names."""
+    """Run the daemon or the command; 1, with an error message, for an error in its input."""
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
     from tierd.daemon import process, web  # noqa: PLC0415
@@ -76,11 +77,11 @@ def run(chosen: argparse.Namespace) -> int:
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
         web_config = WebConfigFile(path) if path and (chosen.check_config or chosen.command is None) else None
         if chosen.check_config:
-            print(f"{chosen.config or 'the defaults'}: in order")
+            print(f"{chosen.config or 'defaults'}: valid")
             return 0
         if chosen.command is None:
             if chosen.config is None:
-                parser().error("name the settings with --config, or a command; see --help")
+                parser().error("--config FILE or a command is required; see --help")
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
             return process.serve(chosen.config, settings, web_config)
         with tape.opened(chosen.tape) as recording:

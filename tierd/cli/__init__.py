@@ -1,6 +1,6 @@
-"""The commands of tierctl: one module for each group of them.
+"""The commands of tierctl, one module for each group.
 
-``add`` of a module makes its command line, ``run`` does the work.
+``add`` of a module defines its command line; ``run`` executes the command.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ MODULES = {
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "report": ("report",), "layout": ("layout",), "simulate": ("simulate", "evaluate"),
 }
-"""Module to the commands it adds, in the order ``tierctl --help`` shows them."""
+"""Each module and its commands, in the order of ``tierctl --help``."""
 
 
 def modules_for(command: str) -> tuple[ModuleType, ...]:
-    """The module of one command; all modules for a word that is no command.
+    """Import the module of a command; for an unknown word, all modules.
 
-    Some modules bring the simulator with them, which takes half a second of processor time to import: far too long for
-    ``tierctl status`` on a node under load.
+    Some modules import the simulator, which takes half a second of processor time: too long for ``tierctl status`` on
+    a node under load.
     """
     wanted = [module for module, names in MODULES.items() if command in names] or list(MODULES)
     return tuple(import_module(f"tierd.cli.{module}") for module in wanted)

@@ -1,7 +1,7 @@
-"""What the commands of tierctl share: choosing the daemon, printing its answer, and the form of values.
+"""Functions for all commands of tierctl: select the daemon, print its answer, format values.
 
-Times, sizes, verdicts and the evidence of findings have the same form in all commands. The name of a figure says its
-unit, which decides how the figure is printed.
+Times, sizes, verdicts and evidence of findings look alike in all commands. The name of a value has its unit, which
+decides the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tierd.text import percent, printable, rate_text
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", rate_text),
-    ("_per_second", lambda v: f"{v:.1f} a second"),
+    ("_per_second", lambda v: f"{v:.1f}/s"),
     ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
     ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
     ("share", percent),
@@ -34,7 +34,7 @@ _UNIT_SUFFIXES = ("_bytes_per_second", "_per_second", "_bytes_per_file", "_bytes
 
 
 def evidence_text(name: str, value: float) -> str:
-    """A number of the evidence.
+    """Format one value of the evidence.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
     ('victim: 41.2 MB/s', 'aggressor read share: 25%')
@@ -57,15 +57,16 @@ A = TypeVar("A")
 
 
 def add_daemon_options(command: argparse.ArgumentParser) -> None:
-    """Which daemon, and in which form."""
+    """Add the options that select the daemon and the output format."""
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--fs", metavar="NAME", help=f"of several file systems: the tierd that listens in {RUN}/NAME")
-    which.add_argument("--socket", metavar="PATH", help="the tierd that listens there (default: the one of this node)")
-    command.add_argument("--json", action="store_true", help="the whole answer, for programs")
+    which.add_argument("--fs", metavar="NAME", help=f"use the daemon with the socket {RUN}/NAME/tierd.sock")
+    which.add_argument("--socket", metavar="PATH",
+                       help=f"use the daemon with this socket (default: the only one in {RUN})")
+    command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
 def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
-    """Where the daemon listens. Raises ControlError where several do and none is named."""
+    """The path of the daemon's socket. Raises ControlError if there are several and none is selected."""
     if chosen.socket:
         return str(chosen.socket)
     if chosen.fs:
@@ -81,14 +82,14 @@ def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
         return str(alone)
     if len(several) == 1:
         return str(run / several[0] / "tierd.sock")
-    raise ControlError(f"several tierd run on this node; name one: --fs {' | '.join(several)}")
+    raise ControlError(f"several tierd daemons run on this node; select one: --fs {' | '.join(several)}")
 
 
 def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Json], A],
                  show: Callable[[A], list[str]], succeeded: Callable[[A], bool] = lambda _: True) -> int:
-    """Send a request and print the answer; 1 if the daemon does not answer, refuses, or the request did not succeed.
+    """Send a request and print the answer; 1 if the daemon does not answer or refuses, or if the request fails.
 
-    ``--json`` prints the answer as the daemon sent it. Reasons go to standard error.
+    ``--json`` prints the answer as the daemon sent it. Errors go to standard error.
     """
     try:
         with spinner(str(request["request"])):
@@ -105,29 +106,29 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
 
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
-    """Something that turns while an answer takes time: plans, directories looked through. On terminals only."""
+    """Show a spinner on a terminal while the daemon computes a plan or scans directories."""
     if what not in {"plan", "promote", "demote", "undo", "report"} or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console  # noqa: PLC0415 -- only for people
+    from rich.console import Console  # noqa: PLC0415 -- only on terminals
 
     with Console(stderr=True).status(f"{what} …"):
         yield
 
 
 def positive(text: str) -> int:
-    """A number of things, in the command line."""
+    """Parse a count of at least 1."""
     try:
         number = int(text)
     except ValueError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
 
 
 def utc_time(seconds: float | None) -> str:
-    """A time for people, in UTC.
+    """Format a time in UTC.
 
     >>> utc_time(1_795_000_000), utc_time(None)
     ('2026-11-18 11:06:40 UTC', 'never')
@@ -136,7 +137,7 @@ def utc_time(seconds: float | None) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A span for people.
+    """Format a duration in seconds.
 
     >>> ago(42), ago(600), ago(7200), ago(200_000)
     ('42 s', '10 min', '2 h', '2 days')

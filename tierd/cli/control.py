@@ -1,4 +1,4 @@
-"""``tierctl status | findings | history | pause | drain | resume | undo``: the state of the daemon, and its control."""
+"""``tierctl status | findings | history | pause | drain | resume | undo``: show and control the daemon."""
 
 from __future__ import annotations
 
@@ -29,37 +29,39 @@ from tierd.daemon.states import result_text
 from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
-"""A step of an activity that lasts longer is shown."""
+"""``tierctl status`` shows an activity after this time."""
+OUTCOMES = tuple(outcome.value for outcome in Outcome)
 HELPS = {
-    "status": "the state of the daemon",
-    "findings": "findings that hold now, with their evidence",
-    "history": "acts in the journal",
-    "pause": "change nothing until resume; a restart does not end the pause",
-    "drain": "start no new acts and finish the queue, until resume",
-    "resume": "continue after pause, drain, or an open circuit breaker",
-    "undo": "undo one act, or all default layouts that were set for a finding",
+    "status": "show what tierd does, findings and the queue",
+    "findings": "list active findings with their evidence",
+    "history": "list acts from the journal",
+    "pause": "stop all changes until resume, also across restarts",
+    "drain": "finish the queue and start no new acts until resume",
+    "resume": "continue after pause, drain or an open circuit breaker",
+    "undo": "undo one act (17) or all default layouts of a finding (F3)",
 }
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines."""
+    """Add the commands."""
     for name, words in HELPS.items():
         command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         client.add_daemon_options(command)
         command.set_defaults(run=run, command=name)
         if name in {"pause", "drain"}:
-            command.add_argument("reason", nargs="?", default="", help="kept and shown by status; in quotes")
+            command.add_argument("reason", nargs="?", default="", help="reason that tierctl status shows, in quotes")
         if name == "drain":
             progress.add_wait_option(command)
         if name == "undo":
             command.add_argument("id", type=act_or_finding, metavar="ID",
-                                 help="17: an act, by its number in tierctl history; F3: all default layouts that were "
-                                      "set for a finding, and the moves that wait for it")
+                                 help="17: undo this act from tierctl history; F3: restore the default layouts of this "
+                                      "finding and drop its queued moves (moved files stay)")
         if name == "history":
-            command.add_argument("--last", type=positive, default=20, metavar="N", help="how many (default: 20)")
-            command.add_argument("--outcome", default="", metavar="WORD",
-                                 help="only acts that ended so: done, dry-run, refused, gave-way, failed, undone…")
-            command.add_argument("--long", action="store_true", help="layouts before and after, and the reason, too")
+            command.add_argument("--last", type=positive, default=20, metavar="N",
+                                 help="number of acts to show (default: %(default)s)")
+            command.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME",
+                                 help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
+            command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -73,8 +75,7 @@ def run(chosen: argparse.Namespace) -> int:
 def show_history(chosen: argparse.Namespace, request: Json) -> int:
     """``tierctl history``."""
     show = long_history_lines if chosen.long else history_lines
-    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show,
-                               partial(is_outcome, chosen.outcome))
+    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show)
 
 
 def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
@@ -96,22 +97,22 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
 
 
 def headline(answer: StateAnswer) -> str:
-    """What tierd does, in one line."""
+    """The state of tierd in one line."""
     if answer.paused:
-        doing = f"PAUSED: {answer.paused} (tierctl resume goes on)"
+        doing = f"PAUSED: {answer.paused} (tierctl resume ends the pause)"
     elif answer.held:
         doing = f"HELD: {answer.held}"
     elif answer.draining:
-        rest = f"{answer.waiting_moves} moves are left" if answer.waiting_moves else "the queue is empty"
-        doing = f"DRAINING: {answer.draining}; {rest} (tierctl resume goes on)"
+        rest = f"{count_of(answer.waiting_moves, 'move')} left" if answer.waiting_moves else "the queue is empty"
+        doing = f"DRAINING: {answer.draining}; {rest} (tierctl resume ends the drain)"
     else:
-        doing = "at work"
+        doing = "running"
     dry = ", dry run: nothing is changed" if answer.dry_run else ""
     return f"{doing}; mode {answer.mode}{dry}"
 
 
 def status_lines(answer: StatusAnswer) -> list[str]:
-    """The state in a few lines."""
+    """The lines of ``tierctl status``."""
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
@@ -125,14 +126,14 @@ def status_lines(answer: StatusAnswer) -> list[str]:
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < 2 * answer.least_windows:
-        lines.append(f"learning what streams usually get, {answer.windows} looks so far: a neighbour is found "
-                     f"against {answer.least_windows} looks without it")
+        lines.append(f"learning the usual throughput of streams: {answer.windows} readings so far; a comparison needs "
+                     f"{answer.least_windows} readings without the aggressor")
     elif (not answer.device_time and answer.looking_since
           and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"learning: looking since {utc_time(answer.looking_since)}, and no stream has shown yet what operations "
-            f"cost the targets; a neighbour that was at work within the first {answer.least_seconds:.0f} s is found "
-            "once one has, or after it has paused"
+            f"learning: observing since {utc_time(answer.looking_since)}; the cost of operations on the targets is "
+            f"unknown until a stream runs. An aggressor that was active in the first {answer.least_seconds:.0f} s is "
+            "found after that, or after it has paused"
         )
     lines += device_time_lines(answer.device_time)
     acted_on = {case.finding for case in answer.remediations}
@@ -156,11 +157,11 @@ def status_lines(answer: StatusAnswer) -> list[str]:
 
 BAR_CHARACTERS = 20
 MARKS = "#=+-"
-"""One for each job of a bar, the one that takes most first; what others take is ``.``, and idle time is blank."""
+"""One mark for each job of a bar, in order of their shares; ``.`` is the time of other jobs, blank is idle time."""
 
 
 def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
-    """For each of the busiest targets a bar of its time by job.
+    """One bar for each of the busiest targets: its device time by job.
 
     >>> from tierd.daemon.answers import JobTimeRow
     >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
@@ -186,13 +187,13 @@ def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
 
 
 def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
-    """Why nothing, or nothing more, is done about a finding, and what would change that."""
+    """The reasons why tierd does not act on a finding, or not fully, each with its remedy."""
     return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
             for why in whys]
 
 
 def waiting_text(case: RemediationAnswer) -> str:
-    """What of a case still waits for its turn."""
+    """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
         parts.append(f"{case.waiting_defaults} default layouts to set")
@@ -205,7 +206,7 @@ def waiting_text(case: RemediationAnswer) -> str:
 
 
 def queue_line(answer: StateAnswer) -> str:
-    """What waits, and for what."""
+    """The length of the queue and the limit that delays it."""
     waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
              if answer.waiting_moves else "no moves queued")
     orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
@@ -213,26 +214,27 @@ def queue_line(answer: StateAnswer) -> str:
 
 
 def limit_text(answer: StateAnswer) -> str:
-    """What they wait for, where it is a limit of ours."""
+    """The limit that delays the queue; empty if there is none."""
     return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
 def restart_lines(answer: StateAnswer) -> Iterator[str]:
-    """What a restart did, or would do, to what waits."""
+    """The effect of the last restart on the queue, and of the next one."""
     if answer.moves_to_requeue:
         yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
     if answer.moves_not_persisted:
-        yield f"  {count_of(answer.moves_not_persisted, 'move')} above what the journal stores: a restart loses them"
+        moves = count_of(answer.moves_not_persisted, "move")
+        yield f"  {moves} not stored in the journal (limit reached) and lost at a restart"
     for why, count in answer.not_requeued.items():
         yield f"not requeued after the restart: {count}: {why}"
 
 
 def finding_lines(answer: FindingsAnswer) -> list[str]:
-    """Each with its numbers."""
+    """Each finding with its targets, directories and evidence."""
     lines: list[str] = []
     for finding in answer.findings:
         lines += [f"F{finding.id}  {finding.kind}: {finding.sentence}",
-                  f"    targets: {', '.join(finding.targets) or 'none by name'}"]
+                  f"    targets: {', '.join(finding.targets) or 'not known'}"]
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
         lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
@@ -242,38 +244,33 @@ def finding_lines(answer: FindingsAnswer) -> list[str]:
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
-    """One act a line."""
+    """A table with one line for each act."""
     rows = [(e.id, utc_time(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
             for e in answer.entries]
     if not rows:
         return no_acts_lines(answer)
-    return [*table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0]), *record_begins(answer)]
+    return [*table(("ID", "time", "outcome", "act", "path", "detail"), rows, right=[0]), *record_begins(answer)]
 
 
 def long_history_lines(answer: HistoryAnswer) -> list[str]:
-    """With what was there before, and why."""
+    """Each act with the layouts before and after, and its reason."""
     lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
 
 def record_begins(answer: HistoryAnswer) -> list[str]:
-    """From when on the journal has every act, and how many older ones it has removed."""
+    """The time since which the journal is complete, and the number of older acts that it removed."""
     begins, removed = answer.complete_since, answer.removed_acts
-    if begins is None:  # also a daemon of the version before
+    if begins is None:  # or the daemon is of the previous release
         return []
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
-    return [f"the record begins {utc_time(begins)}{older}"]
-
-
-def is_outcome(word: str, answer: HistoryAnswer) -> bool:
-    """Whether acts can end so: one has, or it is a word for it. A slip must not look like an empty journal."""
-    return not word or bool(answer.entries) or Outcome.from_journal(word).known or word in answer.all_outcomes
+    return [f"the journal begins {utc_time(begins)}{older}"]
 
 
 def no_acts_lines(answer: HistoryAnswer) -> list[str]:
-    """No act, or none that ended so: then how the others did."""
+    """The line for an empty list: no acts at all, or none with the outcome that was asked for."""
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
@@ -293,38 +290,38 @@ def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
     """The state after pause, drain and resume."""
     if answer.paused:
         return [f"paused: {answer.paused}",
-                "a move that is under way is finished; nothing else changes, except by tierctl undo"]
+                "the current move finishes; after that only tierctl undo changes anything"]
     if answer.held:
         return [f"still held: {answer.held}"]
     if answer.draining:
-        left = f"{answer.waiting_moves} moves, {bytes_text(answer.waiting_bytes)}, are left"
-        return [f"draining: {answer.draining}", left if answer.waiting_moves else "nothing is queued"]
-    return ["at work"]
+        left = f"{count_of(answer.waiting_moves, 'move')} left, {bytes_text(answer.waiting_bytes)}"
+        return [f"draining: {answer.draining}", left if answer.waiting_moves else "the queue is empty"]
+    return ["running"]
 
 
 def act_or_finding(text: str) -> int | str:
-    """``17`` is an act, ``F3`` a finding.
+    """Parse the number of an act (``17``) or of a finding (``F3``).
 
     >>> act_or_finding("17"), act_or_finding("f3")
     (17, 'F3')
     """
     digits = text[1:] if text[:1] in {"F", "f"} else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither an act (17) nor a finding (F3)")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor of a finding (F3)")
     return int(digits) if digits == text else f"F{digits}"
 
 
 def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
-    """Whether an undo did what it was asked for."""
+    """Whether everything was undone."""
     return answer.result == Outcome.UNDONE
 
 
 def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
-    """How an undo went."""
+    """The result of an undo."""
     if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
-    dropped = count_of(answer.dropped_moves, "waiting move")
-    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'default layout')} to put back"]
+    dropped = count_of(answer.dropped_moves, "queued move")
+    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'default layout')} to restore"]
     lines += [f"  {undo_line(act)}" for act in answer.acts]
     if answer.moved_files:
         first, last = answer.moved_files[0], answer.moved_files[-1]
@@ -334,5 +331,5 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
 
 
 def undo_line(answer: UndoAnswer) -> str:
-    """How one act was taken back, or why not."""
+    """The result of the undo of one act."""
     return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

@@ -1,7 +1,6 @@
-"""``tierctl explain``, ``advise`` and ``plan``: one finding in full, what to change by hand, and what tierd would do
-now.
+"""``tierctl explain``, ``advise`` and ``plan``: details of a finding, changes to make by hand, and the current plan.
 
-None of them changes anything.
+These commands change nothing.
 """
 
 from __future__ import annotations
@@ -28,20 +27,21 @@ from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines of ``tierctl explain``, ``advise`` and ``plan``."""
+    """Add ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
-        "explain", help="one finding or act in full: evidence, directories, acts, verdict",
-        description="All the journal knows about one finding (F3, from tierctl findings) or about the finding behind "
-                    "one act (17, from tierctl history).")
-    explain.add_argument("id", metavar="ID", help="F3 for a finding, 17 for an act")
+        "explain", help="show one finding in full: evidence, directories, acts, verdict",
+        description="Show everything in the journal about one finding (F3, from tierctl findings), or about the "
+                    "finding that caused one act (17, from tierctl history).")
+    explain.add_argument("id", metavar="ID", help="number of a finding (F3) or of an act (17)")
     client.add_daemon_options(explain)
     explain.set_defaults(
         run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id},
                                                 partial(from_json, ExplainAnswer), explanation)
     )
     advise = commands.add_parser(
-        "advise", help="settings of clients and jobs to change by hand; tierd never changes them",
-        description="Advice that holds now: the command, where to run it, and the expected effect.")
+        "advise", help="list settings of clients and jobs to change by hand",
+        description="List active advice: the command, where to run it, and the expected effect. tierd never changes "
+                    "these settings itself.")
     client.add_daemon_options(advise)
     advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"},
                                                                partial(from_json, FindingsAnswer), advice_lines))
@@ -49,9 +49,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def explanation(answer: ExplainAnswer) -> list[str]:
-    """The story of a finding."""
+    """The lines of ``tierctl explain``."""
     finding = answer.finding
-    now = "it holds now" if answer.holds else "it no longer holds"
+    now = "active" if answer.holds else "no longer active"
     since = f"made {utc_time(finding.time)}" if answer.ordered else f"found {utc_time(finding.time)}; {now}"
     lines = [f"F{finding.id}, {finding.kind}, {since}."]
     lines += [f"  {finding.sentence}."]
@@ -72,7 +72,7 @@ def explanation(answer: ExplainAnswer) -> list[str]:
 
 
 def story_time(time: float, begun: float) -> str:
-    """A time of the story; with the day, where that is not the one on which it began.
+    """The time of a log line, with the date if it differs from the date of the finding.
 
     >>> story_time(1_795_000_060, 1_795_000_000), story_time(1_795_050_000, 1_795_000_000)
     ('11:07:40', '2026-11-19 01:00:00')
@@ -81,7 +81,7 @@ def story_time(time: float, begun: float) -> str:
 
 
 def repetition_lines(answer: ExplainAnswer) -> list[str]:
-    """The numbers under which the same trouble stands, each of which can be asked for."""
+    """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
     def named(others: Sequence[SameFindingRow]) -> str:
         acts = {other.id: f", {other.acts} acts" if other.acts else "" for other in others}
         return ", ".join(f"F{other.id} ({utc_time(other.time)}{acts[other.id]})" for other in others)
@@ -94,7 +94,7 @@ def repetition_lines(answer: ExplainAnswer) -> list[str]:
 
 
 def act_lines(answer: ExplainAnswer) -> list[str]:
-    """What was done, in numbers, and the first of it."""
+    """The number of acts by outcome, and the first acts."""
     if not answer.all_acts:
         return ["No acts."]
     counts = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items()))
@@ -109,7 +109,7 @@ def act_lines(answer: ExplainAnswer) -> list[str]:
 
 
 def verdict_lines(answer: ExplainAnswer) -> list[str]:
-    """What was measured afterwards."""
+    """The victim's throughput before, during and after, with the verdict."""
     lines = []
     for found in answer.judgements:
         lines.append(f"Verdict, {utc_time(found.time)}: {verdict_text(found.verdict)}. The victim had "
@@ -121,7 +121,7 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
 
 
 def advice_lines(answer: FindingsAnswer) -> list[str]:
-    """Advice, a paragraph each."""
+    """The lines of ``tierctl advise``, one paragraph for each finding."""
     lines: list[str] = []
     for finding in answer.findings:
         about = f" ({quoted(finding.subject)})" if finding.subject else ""
@@ -133,7 +133,7 @@ def advice_lines(answer: FindingsAnswer) -> list[str]:
 
 
 def advice_item_lines(piece: AdviceAnswer) -> list[str]:
-    """One piece of advice."""
+    """The command of one piece of advice, where to run it, and its effect."""
     return [f"    {piece.command}", f"      where: {piece.where}", f"      expect: {piece.effect}"]
 
 
@@ -141,36 +141,36 @@ MAX_SHOWN = 5
 
 
 def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line of ``tierctl plan``."""
-    plan = commands.add_parser("plan", help="what tierd would do now, and why not more; changes nothing",
-                               description="Plans for what is found now, as the next cycle would, and shows it as the "
-                                           "commands of lfs it comes to. Changes nothing, and queues nothing.")
+    """Add ``tierctl plan``."""
+    plan = commands.add_parser("plan", help="show what tierd would do now, and what it refuses",
+                               description="Show the plan for active findings as lfs commands, with reasons and "
+                                           "refusals. Changes and queues nothing.")
     client.add_daemon_options(plan)
     plan.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "plan"},
                                                            partial(from_json, PlanAnswer), plan_lines))
 
 
 def plan_lines(answer: PlanAnswer) -> list[str]:
-    """For each finding: steps, what the mode keeps back, refusals."""
+    """The lines of ``tierctl plan``: for each finding the steps, the steps its mode excludes, and refusals."""
     state = answer.status
     lines = [headline(state)]
     lines += [f"CANNOT: {words}" for words in state.faults.values()]
     if not answer.plans:
-        return [*lines, "nothing is found that tierd would act on; tierctl advise shows what you may change by hand"]
+        return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
     for plan in answer.plans:
         finding = plan.finding
         lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
         if plan.earlier:
             before = plan.earlier.outcome
             acted = f"{utc_time(plan.earlier.since)} ({result_text('', before.name, judged=before.judged)})"
-            follows = "only files that have settled since follow"
+            follows = "only files that became eligible since then are added"
             lines.append(f"  acted on {acted}" + ("" if plan.earlier.outcome.judged else f": {follows}"))
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
-            lines += ["  kept back by the mode there:", *step_lines(plan.recommended, "    ")]
+            lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]
         lines += [f"  not done: {refusal}" for refusal in plan.refusals]
         if not (plan.actions or plan.recommended or plan.refusals):
-            lines.append("  nothing to do: what would help is there already")
+            lines.append("  nothing to do: all planned layouts are in place")
     return lines
 
 
@@ -179,7 +179,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
-    """Actions as commands; of moves the first few."""
+    """Actions as lfs commands; only the first moves."""
     lines = []
     moves = [a for a in actions if a.action == ActKind.MIGRATE]
     for action in [a for a in actions if a.action != ActKind.MIGRATE] + moves[:MAX_SHOWN]:

@@ -1,4 +1,4 @@
-"""``tierctl layout``: the layout of a file or directory, explained."""
+"""``tierctl layout``: show the layout of a file or directory."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ _HEX = re.compile(rb"(?:^|[=\s])0[xX]([0-9a-fA-F\s]+)\s*$")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line of ``tierctl layout``."""
-    layout = commands.add_parser("layout", help="show the layout of a file, or the default layout of a directory")
+    """Add ``tierctl layout``."""
+    layout = commands.add_parser(
+        "layout", help="show the layout of a file or the default layout of a directory",
+        description="Show the layout of a file or the default layout of a directory, and the lfs setstripe command "
+                    "that creates it.")
     what = layout.add_mutually_exclusive_group(required=True)
     what.add_argument("path", nargs="?", type=Path, metavar="PATH", help="file or directory on a mounted Lustre")
-    what.add_argument("--lov", type=Path, metavar="FILE", help="raw lustre.lov or trusted.lov, binary or hex")
+    what.add_argument("--lov", type=Path, metavar="FILE",
+                      help="read the value of lustre.lov or trusted.lov from this file, binary or hex")
     form = layout.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="all fields, for programs")
-    form.add_argument("--yaml", action="store_true", help="as lfs getstripe --yaml prints it")
+    form.add_argument("--json", action="store_true", help="print all fields as JSON")
+    form.add_argument("--yaml", action="store_true", help="print the format of lfs getstripe --yaml")
     layout.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Show it; 1 for something that cannot be read, which is named."""
+    """Print the layout; 1, with an error message, if it cannot be read."""
     source = chosen.lov or chosen.path
     try:
         data = unhex(chosen.lov.read_bytes()) if chosen.lov else os.getxattr(chosen.path, "lustre.lov")
@@ -50,7 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
     elif chosen.yaml:
         text = to_yaml(layout)
         if not text.replace("\n", "").isprintable():
-            print(printable(f"{source}: what it holds cannot be written as YAML; try --json"), file=sys.stderr)
+            print(printable(f"{source}: this layout cannot be written as YAML; use --json"), file=sys.stderr)
             return 1
         print(text, end="")
     else:
@@ -59,13 +63,13 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def json_default(value: object) -> object:
-    """A value that JSON has no form for."""
+    """Convert a FID or another value without a JSON type."""
     return {name: getattr(value, name) for name in ("sequence", "object_id", "version")} if isinstance(
         value, Fid) else str(value)
 
 
 def unhex(data: bytes) -> bytes:
-    r"""The raw attribute from what getfattr prints, or the bytes as they are when they are no hexadecimal text.
+    r"""The raw attribute from the output of getfattr; other bytes stay unchanged.
 
     >>> unhex(b"# file: x\nlustre.lov=0xd00bd10b\n"), unhex(b"\xd0\x0b\xd1\x0b")
     (b'\xd0\x0b\xd1\x0b', b'\xd0\x0b\xd1\x0b')
@@ -78,18 +82,18 @@ def unhex(data: bytes) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """An errno in words that help."""
+    """The cause of an error, in terms of layouts where possible."""
     if error.errno == errno.ENODATA:
-        return "no layout of its own (a directory then takes its parent's or the file system's default)"
+        return "no layout of its own (a directory then inherits the default layout of its parent or of the file system)"
     if error.errno == errno.EOPNOTSUPP:
         return "not on Lustre"
     return error.strerror or str(error)
 
 
 def layout_text(layout: Layout) -> str:
-    """A layout for people."""
+    """One line that describes the layout, and the command that creates it."""
     try:
         command = "lfs setstripe " + " ".join(map(shell_word, setstripe_arguments(layout)))
     except ValueError as error:
-        command = f"(lfs setstripe cannot make it: {error})"
+        command = f"(lfs setstripe cannot create it: {error})"
     return f"{printable(explain(layout))}\n{printable(command)}"

@@ -1,4 +1,4 @@
-"""``tierctl promote PATH``, ``demote PATH``: files moved by order, through the same gate as all others."""
+"""``tierctl promote`` and ``tierctl demote``: queue moves of files by name. All checks and limits of tierd apply."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from lustre.layout.size import parse_size
 from tierd.cli import client, progress
 from tierd.cli.client import positive
 from tierd.daemon.answers import OrderAnswer, from_json
-from tierd.text import bytes_text, quoted, shell_word
+from tierd.text import bytes_text, count_of, quoted, shell_word
 
-DESTINATIONS = {"promote": "to flash", "demote": "to the disks"}
+DESTINATIONS = {"promote": "to flash", "demote": "to HDD"}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines."""
+    """Add the commands."""
     for name, where in DESTINATIONS.items():
         command = commands.add_parser(
-            name, help=f"move a file, or the files below a directory, {where}",
-            description=f"Puts a file, or all files below a directory, into the queue of moves {where}: in pace with "
-                        "[limits], in the journal, undone with tierctl undo, and only told in a dry run. Modes do not "
-                        "hold for what you ask for by name; users' opt-outs and pins do.")
+            name, help=f"move a file or the files below a directory {where}",
+            description=f"Queue moves of a file or of all files below a directory {where}. [limits], opt-outs and "
+                        "pins of users apply; modes do not. The journal records each move; tierctl undo reverses "
+                        "it. In a dry run tierd only reports the moves.")
         command.add_argument("path", type=nonempty_path, metavar="PATH",
-                             help="below the mount, or from the root of the file system")
+                             help="path below the mount point, or from the root of the file system")
         command.add_argument("--max-files", type=positive, default=1000, metavar="N",
-                             help="of a directory, no more than so many (default: %(default)s)")
+                             help="maximum number of files below a directory (default: %(default)s)")
         command.add_argument("--max-bytes", type=size_bytes_of, default=1 << 40, metavar="SIZE",
-                             help="nor more than this together: 500G (default: 1T)")
-        command.add_argument("--preview", action="store_true", help="show what would be queued; change nothing")
+                             help="maximum size of all files together, for example 500G (default: 1T)")
+        command.add_argument("--preview", action="store_true", help="show what would be queued; queue nothing")
         progress.add_wait_option(command)
         client.add_daemon_options(command)
         command.set_defaults(run=run, command=name)
 
 
 def nonempty_path(path: str) -> str:
-    """A path; an empty one is a slip in a script, and not the folder one is in."""
+    """A path that is not empty. A script with an unset variable must not move the current directory."""
     if not path:
         raise argparse.ArgumentTypeError("an empty path")
     return path
 
 
 def size_bytes_of(text: str) -> int:
-    """A size as ``lfs`` writes it."""
+    """Parse a size in the notation of ``lfs``."""
     try:
         return parse_size(text)
     except ValueError as error:
@@ -51,7 +51,7 @@ def size_bytes_of(text: str) -> int:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Order it. The path is taken as a shell gives it: from the folder one is in."""
+    """Send the order. A relative path starts at the current directory."""
     path = chosen.path if chosen.path.startswith("/") else os.path.abspath(chosen.path)
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
@@ -62,9 +62,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def order_lines(answer: OrderAnswer) -> list[str]:
-    """What the order comes to."""
-    amount = f"{answer.files} files, {bytes_text(answer.size_bytes)},"
-    what = f"{amount} of {quoted(answer.path)} {DESTINATIONS[answer.direction]}"
+    """The result of the order."""
+    amount = f"{count_of(answer.files, 'file')} ({bytes_text(answer.size_bytes)})"
+    what = f"{amount} of {quoted(answer.path)} for migration {DESTINATIONS[answer.direction]}"
     if not answer.files:
         lines = [f"nothing to {answer.direction} at {quoted(answer.path)}"]
     elif answer.preview:
@@ -72,7 +72,7 @@ def order_lines(answer: OrderAnswer) -> list[str]:
     elif answer.held:
         lines = [f"queued {what}; the files wait: {answer.held}"]
     else:
-        dry = "; dry run: nothing is moved" if answer.dry_run else ""
+        dry = "; dry run: tierd moves nothing" if answer.dry_run else ""
         lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
     lines += [f"  left out: {count}: {why}" for why, count in answer.left_out.items()]
     for action in answer.actions[: 5 if answer.files else 0]:

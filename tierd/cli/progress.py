@@ -1,6 +1,6 @@
-"""Progress bars on a terminal, and ``--wait``: wait until the queue is empty, or something holds it.
+"""Progress bars on a terminal, and ``--wait``: wait until the queue is empty or held.
 
-There is no bar where the output goes to a file.
+A file or pipe gets no progress bar.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tierd.text import printable
 
 @contextmanager
 def bar(title: str, total: float) -> Iterator[Callable[[float], None]]:
-    """What it gives is called with how much of the total is done."""
+    """Show a progress bar; the function it yields sets how much of the total is done."""
     console = Console(file=sys.stderr)
     if not console.is_terminal:
         yield lambda _: None
@@ -38,19 +38,20 @@ INTERVAL_SECONDS = 1.0
 
 
 def add_wait_option(command: argparse.ArgumentParser) -> None:
-    """The option."""
-    command.add_argument("--wait", action="store_true", help="until the queue is empty, with a progress bar; 1 if held")
+    """Add ``--wait``."""
+    command.add_argument("--wait", action="store_true",
+                         help="wait until the queue is empty; exit status 1 if it is held")
 
 
 def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits: bool) -> int:
-    """Ask for something, and wait for it where that is wanted and it was taken; an exit code."""
+    """Send a request; if it succeeds and ``waits`` is set, wait for the queue. Returns the exit status."""
     before = outcome_counts(chosen) if waits else {}
     code = ask_it()
     return wait_for_queue(chosen, before) if waits and not code else code
 
 
 def outcome_counts(chosen: argparse.Namespace) -> dict[str, int]:
-    """How acts have ended so far; empty where tierd does not answer, which what follows tells."""
+    """Number of acts by outcome; empty if tierd does not answer (the next request reports the error)."""
     try:
         return dict(status_of(chosen).outcomes)
     except ControlError:
@@ -58,9 +59,9 @@ def outcome_counts(chosen: argparse.Namespace) -> dict[str, int]:
 
 
 def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: threading.Event | None = None) -> int:
-    """Look again and again; 0 when nothing waits any more, 1 when something holds it or tierd does not answer.
+    """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer.
 
-    ``before`` is how acts had ended until then: the difference is told.
+    ``before`` has the number of acts by outcome at the start; the difference is printed.
     """
     nap = nap or threading.Event()
     try:
@@ -76,10 +77,10 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: t
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("not waited for any longer; it goes on", file=sys.stderr)
+        print("stopped waiting; tierd continues", file=sys.stderr)
         return 1
     if status.held:
-        print(printable(f"held: {status.held}; {moves_left(status)} wait"), file=sys.stderr)
+        print(printable(f"held: {status.held}; {moves_left(status)} left in the queue"), file=sys.stderr)
         return 1
     if not chosen.json:
         print(ended_meanwhile(before, status.outcomes))
@@ -87,14 +88,14 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: t
 
 
 def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """How acts ended while one waited, whoever wanted them.
+    """The number of acts by outcome that ended during the wait, of all orders and findings.
 
     >>> ended_meanwhile({"migrate done": 2}, {"migrate done": 5, "migrate gone": 1}), ended_meanwhile({}, {})
-    ('ended meanwhile: 3 migrate done, 1 migrate gone', 'nothing was done meanwhile')
+    ('ended while waiting: 3 migrate done, 1 migrate gone', 'no acts ended while waiting')
     """
     more = {name: count - before.get(name, 0) for name, count in sorted(after.items())}
-    told = ", ".join(f"{count} {name}" for name, count in more.items() if count > 0)
-    return f"ended meanwhile: {told}" if told else "nothing was done meanwhile"
+    ended = ", ".join(f"{count} {name}" for name, count in more.items() if count > 0)
+    return f"ended while waiting: {ended}" if ended else "no acts ended while waiting"
 
 
 def status_of(chosen: argparse.Namespace) -> QueueAnswer:

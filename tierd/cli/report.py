@@ -1,4 +1,4 @@
-"""``tierctl report``: what tierd saw and did in a period, as one HTML file that loads nothing else."""
+"""``tierctl report``: write findings, acts and verdicts of a period to one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line."""
+    """Add ``tierctl report``."""
     report = commands.add_parser(
-        "report", help="a page with plots of what was seen, done and won in a period",
-        description="Writes one HTML file with plots, findings, acts and verdicts, from the journal. It loads nothing "
-                    "from anywhere, and can be sent by mail.")
+        "report", help="write an HTML report of findings, acts and their effect",
+        description="Write one HTML file with plots, findings, acts and verdicts from the journal. The file loads "
+                    "nothing from the network.")
     client.add_daemon_options(report)
-    report.add_argument("--since", default="1d", metavar="WHEN", help="6h, 7d, or 2026-11-20T08:00, UTC (default: 1d)")
-    report.add_argument("--until", default="", metavar="WHEN", help="in the same form (default: now)")
+    report.add_argument("--since", default="1d", metavar="WHEN",
+                        help="start: 6h, 7d, or 2026-11-20T08:00 in UTC (default: %(default)s)")
+    report.add_argument("--until", default="", metavar="WHEN",
+                        help="end: 6h, 7d, or 2026-11-20T08:00 in UTC (default: now)")
     report.add_argument("-o", "--output", type=Path, default=Path("tierd-report.html"), metavar="FILE",
-                        help="- is standard output (default: %(default)s)")
+                        help="output file; - writes to standard output (default: %(default)s)")
     report.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask, draw, write."""
+    """Request the data and write the page."""
     now = datetime.now(UTC).timestamp()
     try:
         until = moment(chosen.until, now) if chosen.until else now
@@ -67,7 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def moment(text: str, now: float) -> float:
-    """A span back from now, or a time in UTC. Raises ValueError.
+    """Parse a duration before ``now``, or a time in UTC. Raises ValueError.
 
     >>> moment("2h", 10_000.0), moment("1970-01-01T01:00", 0.0)
     (2800.0, 3600.0)
@@ -78,5 +80,5 @@ def moment(text: str, now: float) -> float:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is neither a span (6h, 7d) nor a time (2026-11-20T08:00)") from None
+        raise ValueError(f"{text!r} is neither a duration (6h, 7d) nor a time (2026-11-20T08:00)") from None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

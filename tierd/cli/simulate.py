@@ -1,4 +1,4 @@
-"""``tierctl simulate`` and ``tierctl evaluate``: workloads on a simulated cluster, with and without tierd."""
+"""``tierctl simulate`` and ``tierctl evaluate``: run workloads on a simulated cluster, with and without tierd."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines of ``tierctl simulate`` and ``evaluate``."""
+    """Add ``tierctl simulate`` and ``evaluate``."""
     simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
-    simulate.add_argument("scenario", metavar="SCENARIO", help="a TOML file, or the name of one of the library")
-    simulate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
-    simulate.add_argument("--no-policy", action="store_true", help="leave out the run with tierd")
-    simulate.add_argument("--json", action="store_true", help="figures for programs")
-    simulate.add_argument("--plot", type=Path, metavar="FILE", help="a picture, .png or .svg (needs matplotlib)")
-    simulate.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
+    simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
+    simulate.add_argument("--policy", type=Path, metavar="FILE",
+                          help="configuration file of tierd (default: built-in defaults)")
+    simulate.add_argument("--no-policy", action="store_true", help="skip the run with tierd")
+    simulate.add_argument("--json", action="store_true", help="print the results as JSON")
+    simulate.add_argument("--plot", type=Path, metavar="FILE",
+                          help="write a plot to FILE, .png or .svg (needs matplotlib)")
+    simulate.add_argument("--seed", type=int, default=1, help="seed of the random numbers (default: %(default)s)")
     simulate.set_defaults(run=run)
     add_evaluate(commands)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run all variants and tell."""
+    """Run all variants and print the comparison."""
     try:
         scenario = find_scenario(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
@@ -75,7 +77,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def check_writable(path: Path) -> None:
-    """Whether a file can be written there, before a run of minutes. Raises OSError."""
+    """Check that a file can be written, before a run of minutes. Raises OSError."""
     try:
         if path.exists():
             path.open("ab").close()
@@ -86,9 +88,9 @@ def check_writable(path: Path) -> None:
 
 
 def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
-    """What draws the picture. Raises ValueError when it could not, before anything has run."""
+    """The function that draws the plot. Raises ValueError if the format or matplotlib is not available."""
     if path.suffix not in {".png", ".svg"}:
-        raise ValueError(f"{quoted(str(path))}: a picture is .png or .svg")
+        raise ValueError(f"{quoted(str(path))}: --plot writes .png or .svg")
     try:
         from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
     except ModuleNotFoundError as error:
@@ -97,12 +99,12 @@ def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
 
 
 def report_progress(progress: Callable[[float], None], before: float, now: float) -> None:
-    """Progress over several runs."""
+    """Report the progress of all runs together, in simulated seconds."""
     progress(before + now)
 
 
 def find_scenario(name: str) -> Scenario:
-    """A scenario of the library by its name, or a file. Raises OSError or ValueError."""
+    """Load a scenario from a file, or from the library by its name. Raises OSError or ValueError."""
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         try:
@@ -110,26 +112,28 @@ def find_scenario(name: str) -> Scenario:
         except ValueError as error:
             raise ValueError(f"{quoted(str(path))}: {error}") from error
     if name.replace("_", "-") not in names():
-        raise ValueError(f"no scenario {name!r}: neither a file, nor one of the library: {', '.join(names())}")
+        raise ValueError(f"no scenario {name!r}: neither a file nor in the library: {', '.join(names())}")
     return library(name)
 
 
 def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line of ``tierctl evaluate``."""
-    evaluate = commands.add_parser("evaluate", help="random workloads, with and without tierd: how often is it right?")
+    """Add ``tierctl evaluate``."""
+    evaluate = commands.add_parser("evaluate", help="measure how often tierd is right on random workloads")
     evaluate.add_argument(
-        "--seeds", type=seed_range, default=range(1, 51), metavar="A-B", help="scenarios (default: 1-50)"
+        "--seeds", type=seed_range, default=range(1, 51), metavar="A-B",
+        help="seeds of the random workloads (default: 1-50)"
     )
-    evaluate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
-    evaluate.add_argument("--json", action="store_true", help="figures for programs")
+    evaluate.add_argument("--policy", type=Path, metavar="FILE",
+                          help="configuration file of tierd (default: built-in defaults)")
+    evaluate.add_argument("--json", action="store_true", help="print the results as JSON")
     evaluate.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
-                          help="how many run at a time (default: one per processor)")
-    evaluate.add_argument("--cold", action="store_true", help="start tierd when all jobs are at work")
+                          help="number of parallel processes (default: one for each processor)")
+    evaluate.add_argument("--cold", action="store_true", help="start tierd while all jobs are active")
     evaluate.set_defaults(run=run_evaluate)
 
 
 def seed_range(text: str) -> range:
-    """A range of seeds.
+    """Parse a range of seeds.
 
     >>> list(seed_range("3-5")), list(seed_range("7"))
     ([3, 4, 5], [7])
@@ -138,14 +142,14 @@ def seed_range(text: str) -> range:
     try:
         found = range(int(first), int(last or first) + 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write 1-50") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of seeds; example: 1-50") from None
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is an empty range of seeds")
     return found
 
 
 def run_evaluate(chosen: argparse.Namespace) -> int:
-    """Evaluate and tell."""
+    """Run all workloads and print the summary."""
     try:
         policy = load(chosen.policy) if chosen.policy else Settings()
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""The command ``tierctl``: what an administrator asks of tierd, of layouts and of the simulator."""
+"""The command ``tierctl``: control tierd, show layouts and run the simulator."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from lustre import __version__
 from tierd import dependencies
 
 INTERRUPTED = 130
-"""By Ctrl-C, as shells count it."""
+"""Exit status after Ctrl-C, as in shells."""
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""How a file fails into which somebody sent the output."""
+"""Errors of a full file system or quota when the output goes to a file."""
 EXAMPLES = """\
-at work:
-  tierctl status                                         what the daemon sees and does
-  tierctl top                                            the same, live: targets, jobs, who slows whom, moves
-  tierctl explain F3                                     a finding: its numbers, what was done, did it help
-  tierctl plan                                           what would be done now
-  tierctl advise                                         what to change by hand, where, and what to expect
-  tierctl report --since 7d -o week.html                 a page with plots
-hold it back:
-  tierctl pause "maintenance until noon"                 change nothing until tierctl resume
-  tierctl drain                                          begin nothing new, finish what is queued
-  tierctl history; tierctl undo 17                       what was done; take one act back
-by hand:
-  tierctl promote /mnt/lustre/proj/run7 --preview        what would go to flash; without --preview, it goes
-  tierctl submit --reason {rule} {fullpath}              the command for robinhood's cmd()
-  tierctl layout /mnt/lustre/proj/run7/out.dat           one line for people, and the lfs setstripe that would make it
+monitor:
+  tierctl status                                         show what tierd does, findings and the queue
+  tierctl top                                            show targets, jobs, interference and moves live
+  tierctl explain F3                                     show evidence, acts and verdict of a finding
+  tierctl plan                                           show what tierd would do now
+  tierctl advise                                         list changes to make by hand
+  tierctl report --since 7d -o week.html                 write an HTML report of the last 7 days
+control:
+  tierctl pause "maintenance until noon"                 stop all changes until tierctl resume
+  tierctl drain                                          finish the queue and start no new acts
+  tierctl history; tierctl undo 17                       list acts; undo one act
+move files by hand:
+  tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it
+  tierctl submit --reason {rule} {fullpath}              queue a file from robinhood's cmd()
+  tierctl layout /mnt/lustre/proj/run7/out.dat           show the layout and its lfs setstripe command
   getfattr -n lustre.lov -e hex FILE | tierctl layout --lov /dev/stdin
-try before:
-  tierctl simulate noisy-neighbour                       what would tierd do to this workload?
-  tierctl simulate my.toml --policy tierd.toml --json    a scenario and a policy of one's own
-  tierctl evaluate --seeds 1-100                         how often is it right, over random workloads?
+simulate:
+  tierctl simulate noisy-neighbour                       compare a scenario with and without tierd
+  tierctl simulate my.toml --policy tierd.toml --json    use your own scenario and configuration
+  tierctl evaluate --seeds 1-100                         measure how often tierd is right on random workloads
 """
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Command line; with a command, that of this command alone."""
-    from tierd import cli  # noqa: PLC0415 -- `tierctl submit` runs once for every file, and needs none of the others
+    """The command line of all commands, or of one command only."""
+    from tierd import cli  # noqa: PLC0415 -- `tierctl submit` starts once for every file and skips these imports
 
     main_parser = argparse.ArgumentParser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Talks to the daemon, shows layouts of files on Lustre, and tries policies on simulated clusters.")
+        description="Control the tierd daemon, show layouts of files on Lustre, and try policies on simulated "
+                    "clusters.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
     subparsers = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in cli.modules_for(command):
@@ -53,7 +54,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when it did its work, 2 when packages of the extra ``tierd`` are not installed."""
+    """Run the command and return its exit status; 2 if packages of the extra ``tierd`` are not installed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = run_submit(given[1:]) if given[:1] == ["submit"] else run_command(given)
@@ -75,15 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(given: Sequence[str]) -> int:
-    """Any command."""
+    """Run a command other than ``submit``."""
     found = parser(given[0] if given else "").parse_args(given)
     code: int = found.run(found)
     return code
 
 
 def run_submit(given: Sequence[str]) -> int:
-    """``tierctl submit``, without what the others need."""
-    from tierd.cli import submit  # noqa: PLC0415 -- see above
+    """Run ``tierctl submit`` without the imports of the other commands."""
+    from tierd.cli import submit  # noqa: PLC0415 -- see parser()
 
     quick = argparse.ArgumentParser(prog="tierctl submit", description=submit.DESCRIPTION)
     submit.add_options(quick)

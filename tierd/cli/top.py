@@ -1,6 +1,6 @@
-"""``tierctl top``: targets, jobs, interference and moves, live on a terminal.
+"""``tierctl top``: show targets, jobs, interference and moves live on a terminal.
 
-A table is no wider than its terminal: where that is narrow, columns that matter less are left out, and none is cut.
+A table fits the width of the terminal: on a narrow one, columns of low priority are hidden, and none is cut.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from tierd.text import bytes_text, printable
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
 COLUMN_GAP = 2
-"""Spaces from one column to the next."""
+"""Spaces between columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of a table, whole."""
+    """A column of a table."""
 
     title: str
     side: Literal["left", "right"]
-    matters: int
-    """How much: where there is no room, the column with the least of it goes first."""
+    priority: int
+    """On a narrow terminal, columns with the lowest priority are hidden first."""
     cells: Sequence[Text]
 
     @property
     def width(self) -> int:
-        """What it takes."""
+        """Width of the widest cell, in characters."""
         return max(cell_len(words) for words in (self.title, *(cell.plain for cell in self.cells)))
 
     @property
-    def says_something(self) -> bool:
+    def has_content(self) -> bool:
         """Whether any cell is not empty."""
         return any(cell.plain for cell in self.cells)
 
 
 def fitting_table(width: int, columns: Sequence[Column]) -> Table:
-    """The table without the columns there is no room for; empty ones go before all others."""
-    kept = list(columns)
-    while len(kept) > 1 and sum(column.width + COLUMN_GAP for column in kept) - COLUMN_GAP > width:
-        kept.remove(min(kept, key=lambda column: (column.says_something, column.matters)))
+    """The table with the columns that fit; empty columns are hidden first."""
+    shown = list(columns)
+    while len(shown) > 1 and sum(column.width + COLUMN_GAP for column in shown) - COLUMN_GAP > width:
+        shown.remove(min(shown, key=lambda column: (column.has_content, column.priority)))
     made = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0), header_style="bold underline", expand=False)
-    for column in kept:
+    for column in shown:
         made.add_column(column.title, justify=column.side, no_wrap=True, overflow="ellipsis")
     for number in range(len(columns[0].cells)):
-        made.add_row(*(column.cells[number] for column in kept))
+        made.add_row(*(column.cells[number] for column in shown))
     return made
 
 
@@ -71,20 +71,20 @@ NOT_LIVE_ROWS = 20
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line."""
-    top = commands.add_parser("top", help="targets, jobs, interference and moves, live; Ctrl-C ends it",
-                              description="The busiest targets and jobs of the last cycle, who slows whom, and what "
-                                          "moves. Where output is no terminal, or one that cannot "
-                                          "go back, it is shown once. A narrow one shows fewer columns.")
+    """Add ``tierctl top``."""
+    top = commands.add_parser("top", help="show targets, jobs, interference and moves live",
+                              description="Show the busiest targets and jobs of the last cycle, interference between "
+                                          "jobs, and moves, until Ctrl-C. A narrow terminal shows fewer columns. "
+                                          "A file, a pipe or a dumb terminal gets one screen.")
     client.add_daemon_options(top)
     top.add_argument("--interval", type=float, default=2.0, metavar="SECONDS",
-                     help="between looks (default: %(default)s)")
-    top.add_argument("--once", action="store_true", help="show it once, and end")
+                     help="refresh interval (default: %(default)s)")
+    top.add_argument("--once", action="store_true", help="print one screen and exit")
     top.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Show it until Ctrl-C; a daemon that does not answer is said, and asked again."""
+    """Refresh the screen until Ctrl-C; if the daemon does not answer, show the error and retry."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     live = console.is_terminal and not console.is_dumb_terminal and not chosen.once and not chosen.json
     try:
@@ -113,12 +113,12 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def rows(console: Console) -> int:
-    """Of each table, as many as the terminal has room for at the moment."""
+    """Rows of each table that fit on the terminal."""
     return max(3, (console.size.height - LINES_BESIDE_TABLES) // 2)
 
 
 def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
-    """The whole picture, in so many columns."""
+    """The whole screen, ``width`` characters wide."""
     held = answer.held or answer.draining
     parts: list[RenderableType] = [Text(printable(f"tierd {headline(answer)}"), "bold red" if held else "bold")]
     parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
@@ -138,16 +138,16 @@ def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
 
 
 def quiet_text(answer: TopAnswer) -> str:
-    """What is said where nothing is found."""
+    """The line for a cycle without findings."""
     if not answer.seconds:
         return "no reading yet"
     if answer.learning:
-        return "learning: too little is known yet to say whether a stream is slowed"
-    return f"{'no interference found' if answer.jobs else 'no active jobs'}"
+        return "learning: too few readings to detect slow streams"
+    return "no interference found" if answer.jobs else "no active jobs"
 
 
 def targets(answer: TopAnswer, width: int) -> RenderableType:
-    """The slowed ones first, then the busiest."""
+    """The table of targets: slowed targets first, then the busiest."""
     found = answer.targets
     made = fitting_table(width, (
         Column("TARGET", LEFT, 9, [Text(printable(row.target)) for row in found]),
@@ -163,7 +163,7 @@ def targets(answer: TopAnswer, width: int) -> RenderableType:
 
 
 def jobs(answer: TopAnswer, width: int) -> RenderableType:
-    """Those of findings first, then the busiest."""
+    """The table of jobs: jobs of findings first, then the busiest."""
     found = answer.jobs
     colours = {"noise": "red", "slowed": "yellow"}
     made = fitting_table(width, (
@@ -173,11 +173,11 @@ def jobs(answer: TopAnswer, width: int) -> RenderableType:
         Column("ops/s", RIGHT, 5, [Text(f"{row.operations:.0f}") for row in found]),
         Column("creates/s", RIGHT, 4, [Text(f"{row.creates:.0f}") for row in found]),
         Column("targets", RIGHT, 3, [Text(str(row.targets)) for row in found]),
-        Column("part", LEFT, 8, [Text(row.role, colours.get(row.role, "")) for row in found]),
+        Column("role", LEFT, 8, [Text(row.role, colours.get(row.role, "")) for row in found]),
     ))
     return Group(Text(), made, *left_out(answer.all_jobs, len(found), "jobs"))
 
 
 def left_out(all_of_them: int, shown: int, what: str) -> list[Text]:
-    """How many rows there was no room for."""
+    """The number of rows that do not fit."""
     return [Text(f"and {all_of_them - shown} more {what}", "dim")] if all_of_them > shown else []

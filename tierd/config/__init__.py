@@ -1,1 +1,1 @@
-"""What can be set, how it is read from files with all mistakes at once, and the resolved view of scopes."""
+"""The settings of tierd, how they are read from files with all mistakes at once, and the resolved view of scopes."""

@@ -25,14 +25,17 @@ _WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
-    """Days on which it begins (0 is Monday), and minutes after midnight. An end before the begin is on the next day."""
+    """Days on which the window begins (0 is Monday), and its begin and end in minutes after midnight.
+
+    An end before the begin is on the next day.
+    """
 
     days: frozenset[int]
     begin_minutes: int
     end_minutes: int
 
     def holds(self, weekday: int, minutes: int) -> bool:
-        """Whether a minute of the week lies in it."""
+        """Whether a minute of the week is in the window."""
         if self.begin_minutes < self.end_minutes:
             return weekday in self.days and self.begin_minutes <= minutes < self.end_minutes
         yesterday = (weekday - 1) % 7
@@ -41,7 +44,7 @@ class MaintenanceWindow:
 
 
 def parse_window(text: str) -> MaintenanceWindow:
-    """A window as it is written in the configuration. Raises ValueError that says how.
+    """A window from its text in the configuration. Raises ValueError with examples.
 
     >>> window = parse_window("Mon-Fri 20:00-06:00")
     >>> window.holds(4, 23 * 60), window.holds(5, 5 * 60), window.holds(5, 23 * 60)
@@ -100,13 +103,13 @@ MIN_KEEP_DAYS = 30
 
 
 def whole_path(path: str) -> str:
-    """A path from the root, as a daemon has no folder of its own. Raises ValueError.
+    """The path, if it is absolute. Raises ValueError otherwise.
 
     >>> whole_path("/mnt/lustre")
     '/mnt/lustre'
     """
     if not path.startswith("/") or "\0" in path:
-        raise ValueError("give the whole path, from / on")
+        raise ValueError("give an absolute path")
     return path
 
 
@@ -122,7 +125,7 @@ def socket_path(path: str) -> str:
     '/run/tierd/tierd.sock'
     """
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
-        raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at the most, for it is that of a socket")
+        raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at most, the limit for a socket")
     return whole_path(path)
 
 
@@ -138,7 +141,7 @@ def actionable_kind(kind: str) -> str:
 
 
 def retention_days(days: float) -> float:
-    """Days the journal keeps records; 0 for ever. Raises ValueError for a time in which acts still matter to tierd.
+    """Days for which the journal keeps records; 0 for ever. Raises ValueError for fewer than ``MIN_KEEP_DAYS``.
 
     >>> retention_days(0.0), retention_days(365.0)
     (0.0, 365.0)
@@ -160,18 +163,18 @@ class Rate:
 
 @dataclass(frozen=True)
 class Limits:
-    """Rates the mover keeps below, however many files wait."""
+    """Maximum rates of moves."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     files_per_second: Annotated[float, Gt(0)] = 10.0
     bytes_per_second: Annotated[float, Gt(0)] = 20e6
     burst_seconds: Annotated[float, Gt(0)] = 2.0
-    """A bucket holds this many seconds' worth."""
+    """Size of the token bucket: moves may use the rates of this many seconds at once."""
     per_pool: Rate = field(default_factory=Rate)
-    """For each pool, what is read from it and what is written to it taken together."""
+    """Limit for each pool, for reads from it and writes to it together."""
     per_target: Rate = field(default_factory=Rate)
-    """For each target that files are read from."""
+    """Limit for each target that files are read from."""
     pools: dict[str, Rate] = field(default_factory=dict)
     """Pools with a rate of their own, by name."""
 
@@ -191,14 +194,15 @@ class BreakerSettings:
 
 @dataclass(frozen=True)
 class ClaimSettings:
-    """Where the claim lies, and when one counts as dead."""
+    """Folder and expiry of the claim."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     folder: str = "/.tierd"
-    """From the root of the file system; made for root only. All who move files of a file system name the same."""
+    """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
+    same folder."""
     expiry_seconds: Annotated[float, Ge(10)] = 60.0
-    """A claim that was not renewed for so long is taken over. Its holder stops by itself after half of that time."""
+    """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
 
 DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
@@ -206,24 +210,24 @@ DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
 
 @dataclass(frozen=True)
 class MoverSettings:
-    """The engine and what it needs."""
+    """The engine of moves, and its limits."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     engine: Literal["lfs", "lease"] = DEFAULT_ENGINE
     """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
     lfs: str = "lfs"
-    """The program."""
+    """Name or path of the program ``lfs``."""
     library: str = "liblustreapi.so.1"
     """The shared library of Lustre, for ``lease``. A name without a path is searched as the dynamic linker does."""
     timeout_seconds: Annotated[float, Gt(0)] = 600.0
-    """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
+    """Time after which a process of ``lfs`` is killed. Its unfinished files stay as they were."""
     at_once: Annotated[int, Ge(1)] = 1
-    """Engines at work at the same time."""
+    """Engines that run at the same time."""
     per_target_at_once: Annotated[int, Ge(1)] = 1
-    """Of these, how many may read from one target, or write to it, taken over the targets of a pool."""
+    """Engines that may read from or write to one target at the same time, on average over the targets of a pool."""
     keep_free: Annotated[float, Ge(0), Lt(1)] = 0.05
-    """Part of a destination pool that moves leave free."""
+    """Share of a destination pool that moves leave free."""
 
 
 WholePath = Annotated[str, AfterValidator(whole_path)]
@@ -231,7 +235,7 @@ WholePath = Annotated[str, AfterValidator(whole_path)]
 
 @dataclass(frozen=True)
 class ActSettings:
-    """How far tierd may go."""
+    """Acts that tierd may do, and when."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -241,19 +245,19 @@ class ActSettings:
     """``observe`` reports findings; ``recommend`` also reports what it would do; ``new-files-only`` sets default
     layouts and moves no file; ``full`` does both. Scopes may have modes of their own."""
     pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
-    """While this file exists tierd changes and undoes nothing; status shows its first line. "": no such file."""
+    """While this file exists, tierd changes and undoes nothing, and status shows its first line. "": not used."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[Annotated[str, AfterValidator(actionable_kind)], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are only reported."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
-    """Default layouts of directories set, at the most; each takes half a dozen requests to an MDT."""
+    """Default layouts of directories set per second, at the most. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
     """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
-    """Where tierctl talks to the daemon."""
+    """Control socket, which tierctl uses."""
 
 
 Mode = Literal["observe", "recommend", "new-files-only", "full"]
@@ -263,5 +267,5 @@ _ACTS_OF_MODE: dict[str, frozenset[ActKind]] = {
 
 
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
-    """Whether tierd by itself does acts of this kind in a mode."""
+    """Whether tierd does acts of this kind by itself in a mode."""
     return mode == "full" or kind in _ACTS_OF_MODE[mode]

@@ -1,4 +1,4 @@
-"""Which detectors there are: those of tierd, and those that other packages bring as entry points."""
+"""The available detectors: those of tierd, and those of other packages (entry points)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Detectors = Sequence[AnyDetector]
 
 
 class PluginError(ValueError):
-    """A detector of another package that cannot be used, and why."""
+    """A detector of another package cannot be used. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class DetectorMistake:
 
 
 def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
-    """Built-in detectors, then those of other packages (by name). Raises PluginError naming what is wrong with one."""
+    """Built-in detectors, then those of other packages by name. Raises PluginError for an invalid detector."""
     detectors = list(BUILT_IN)
     for entry in sorted(entry_points(group=GROUP) if found is None else found, key=lambda e: e.name):
         try:
@@ -46,7 +46,7 @@ def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
 
 
 def default_detectors(detectors: Detectors = BUILT_IN) -> tuple[ConfiguredDetector, ...]:
-    """All of them with their own defaults."""
+    """All detectors with their default settings."""
     return tuple(ConfiguredDetector(detector, detector.settings()) for detector in detectors)
 
 

@@ -21,7 +21,7 @@ from tierd.inotify import CONFIGURATION, InotifyError, Watcher
 
 @dataclass(frozen=True)
 class TomlFile:
-    """One file, read."""
+    """One parsed file."""
 
     name: str
     text: str
@@ -38,7 +38,7 @@ def parse_file(data: bytes, name: str) -> TomlFile:
 
 
 def drop_in_folder(path: Path) -> Path:
-    """Where the drop-ins of a file are.
+    """Folder of the drop-ins of a file.
 
     >>> str(drop_in_folder(Path("/etc/tierd/tierd.toml")))
     '/etc/tierd/tierd.d'
@@ -47,13 +47,13 @@ def drop_in_folder(path: Path) -> Path:
 
 
 def file_and_drop_ins(path: Path) -> tuple[Path, ...]:
-    """The file and its drop-ins, in the order they are merged. Hidden files are those of editors."""
+    """The file and its drop-ins in the order of merging. Hidden files, which editors make, are ignored."""
     found = sorted(p for p in drop_in_folder(path).glob("*.toml") if not p.name.startswith("."))
     return (path, *found)
 
 
 def read_files(path: Path) -> tuple[TomlFile, ...]:
-    """The file and its drop-ins. Raises ValueError with every file that is no TOML, or OSError."""
+    """The file and its drop-ins. Raises ValueError naming every invalid TOML file, or OSError."""
     found: list[TomlFile] = []
     problems: list[str] = []
     for each in file_and_drop_ins(path):
@@ -96,7 +96,7 @@ def _tables(value: object) -> TypeGuard[list[Mapping[str, object]]]:
 
 
 def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> str:
-    r"""File and line of a setting of the merged values: the last file that has most of it.
+    r"""File and line of a setting of the merged values: the last file with the longest matching part of the location.
 
     >>> files = [parse_file(b"[a]\nx = 1\n", "1.toml"), parse_file(b"[a]\n\nx = 2\n", "2.toml")]
     >>> location_of(files, ("a", "x")), location_of(files, ("b",))
@@ -123,7 +123,7 @@ _KEY = re.compile(r"\s*[\"']?([^\"'=\s#]+)[\"']?\s*=")
 
 
 def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
-    r"""Line of a setting in a file, else of the header of its table, and how many parts of the location it has.
+    r"""Line of a setting in a file, or else of the header of its table, and the number of matching location parts.
 
     >>> nearest_line("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
     ...         ("scopes", 1, "limits", "x"))
@@ -153,9 +153,9 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
 
 
 class ConfigurationWatch:
-    """Watches the folder of the file and that of its drop-ins. Without inotify it logs that once, and sees no change.
+    """Watches the folders of the file and of its drop-ins. Without inotify, it logs that once and detects no change.
 
-    A reload by hand (SIGHUP) works either way.
+    A reload by hand (SIGHUP) works without inotify too.
     """
 
     def __init__(self, path: Path, watcher: Callable[[], Watcher], log: Callable[[str], None]) -> None:
@@ -170,7 +170,7 @@ class ConfigurationWatch:
         self._add_drop_ins()
 
     def changed(self) -> bool:
-        """Whether something that is read has changed since the last call. When events were lost, it may have."""
+        """Whether a file of the configuration changed since the last call. True if events were lost."""
         if self._watcher is None:
             return False
         events, lost = self._watcher.take()
@@ -195,4 +195,4 @@ class ConfigurationWatch:
             try:
                 self._watcher.add(str(self._drop_ins), CONFIGURATION)
             except InotifyError:
-                return  # gone again, or closed to us: the parent tells when it is made anew
+                return  # removed again, or unreadable: an event of the parent folder reports a new one

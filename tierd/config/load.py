@@ -1,4 +1,4 @@
-"""From a TOML file and its drop-ins to settings: every mistake at once, with its line and the correction."""
+"""Reads settings from a TOML file and its drop-ins. Reports every mistake at once, with its line and the correction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConfigurationError(ValueError):
 
 
 Warn = Callable[[str], object]
-"""Takes one warning: a setting that works, but not in the next release."""
+"""Logs one warning about a setting that the next release does not accept."""
 log_warning: Warn = logging.getLogger("tierd").warning
 
 
@@ -87,11 +87,11 @@ def with_old_keys_renamed(file: TomlFile, warn: Warn) -> tuple[TomlFile, list[st
 
 
 Problem = tuple[str, tuple[int | str, ...], str, object]
-"""Its kind, where it is, what is wrong, and what stands there."""
+"""Kind of mistake, location, message, and the invalid value."""
 
 
 def without_repetitions(error: ValidationError, values: Mapping[str, object]) -> list[Problem]:
-    """Every mistake once: not again for each scope that has the setting from the rest of the file."""
+    """Every mistake once, without its copies in scopes that inherit the setting."""
     found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
     places = {location for _, location, _, _ in found}
     return [each for each in found if (place := original_location(each[1], values)) == each[1] or place not in places]

@@ -1,6 +1,6 @@
-"""Scopes: parts of the file system with a mode, pools, limits and policy settings of their own.
+"""Scopes: parts of the file system with their own mode, pools, limits and policy settings.
 
-The deepest scope that holds a path decides. A scope inherits what it does not set from the rest of the configuration.
+The deepest scope that contains a path applies to it. A scope inherits all other settings from the rest of the file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Item = TypeVar("Item")
 
 
 def two_pools(settings: plans.FlashSettings) -> plans.FlashSettings:
-    """Flash apart from the disks. Raises ValueError where both are one pool, or one has no name."""
+    """The settings. Raises ValueError if both pools are the same, or if one has no name."""
     if not settings.flash_pool or not settings.hdd_pool:
-        raise ValueError("flash_pool and hdd_pool need names: nothing is placed where no pool is named")
+        raise ValueError("flash_pool and hdd_pool must have names")
     if settings.flash_pool == settings.hdd_pool:
-        raise ValueError(f"flash_pool and hdd_pool are both {settings.flash_pool!r}: name two")
+        raise ValueError(f"flash_pool and hdd_pool are both {settings.flash_pool!r}: give two different pools")
     return settings
 
 
@@ -32,7 +32,7 @@ Pools = Annotated[plans.FlashSettings, AfterValidator(two_pools)]
 
 
 def scope_path(path: str) -> str:
-    """The path as it is compared. Raises ValueError for one that is not from the root of the file system.
+    """The path in the form used for comparison. Raises ValueError for a relative path.
 
     >>> scope_path("/scratch/"), scope_path("/")
     ('/scratch', '/')
@@ -52,7 +52,7 @@ class Scope:
     mode: Mode = "full"
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     limits: act.Limits | None = None
-    """For moves inside it, besides the limits for all; None: there are no further limits."""
+    """Limits for moves in this scope, in addition to the general limits; None: no further limits."""
 
     @property
     def pools(self) -> PoolPair:
@@ -61,7 +61,7 @@ class Scope:
 
 
 def is_below(path: str, scope: str) -> bool:
-    """Whether a path is a scope's, or in it.
+    """Whether a path is the path of a scope, or below it.
 
     >>> is_below("/proj/a/x", "/proj/a"), is_below("/proj/ab", "/proj/a"), is_below("/x", "/")
     (True, False, True)
@@ -70,9 +70,9 @@ def is_below(path: str, scope: str) -> bool:
 
 
 class ResolvedScopes:
-    """What holds where: worked out once, when the configuration is loaded. All packages ask this view.
+    """The settings for each path, resolved once when the configuration is loaded. All packages use this view.
 
-    ``whole`` is the scope of all paths that lie in none of the others.
+    ``whole`` is the scope of all paths that are in no other scope.
     """
 
     def __init__(self, whole: Scope, scopes: Iterable[Scope] = ()) -> None:
@@ -86,12 +86,12 @@ class ResolvedScopes:
         """Each flash pool once, that of the whole file system first, with the disk pool of the first scope that has
         it."""
         self.flash_pools = frozenset(disks)
-        """All pools that are flash somewhere."""
+        """All flash pools."""
         self.modes = frozenset(scope.mode for scope in (whole, *configured))
-        """All modes that hold somewhere."""
+        """Modes of all scopes."""
 
     def of(self, path: str) -> Scope:
-        """The deepest scope that holds a path (from the root of the file system), else the whole file system."""
+        """The deepest scope that contains a path (below the root of the file system), or else ``whole``."""
         return next((scope for scope in self._deepest_first if is_below(path, scope.path)), self.whole)
 
     def pools_of(self, path: str) -> PoolPair:
@@ -108,16 +108,16 @@ class ResolvedScopes:
 
 
 def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """The scopes. Raises ValueError where two have one path."""
+    """The scopes. Raises ValueError if two have the same path."""
     paths = [scope.path for scope in scopes]
     twice = sorted({path for path in paths if paths.count(path) > 1})
     if twice:
-        raise ValueError(f"each path has one scope; more than one are for {', '.join(twice)}")
+        raise ValueError(f"each path may have one scope; several are for {', '.join(twice)}")
     return scopes
 
 
 def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
-    """The values, each scope filled up from the rest of the file.
+    """The values, in which each scope has the settings that it inherits from the rest of the file.
 
     >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
     [{'mode': 'observe', 'path': '/a'}]
@@ -133,7 +133,7 @@ def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def original_location(location: Sequence[int | str], values: Mapping[str, object]) -> tuple[int | str, ...]:
-    """Where a setting of a scope stands that the scope has from the rest of the file; else its own place.
+    """Location of a scope's setting in the rest of the file if it is inherited; otherwise its own location.
 
     >>> values = {"act": {"mode": "x"}, "scopes": [{"path": "/a"}, {"path": "/b", "mode": "y"}]}
     >>> original_location(("scopes", 0, "mode"), values), original_location(("scopes", 1, "mode"), values)

@@ -19,22 +19,22 @@ _MDT = re.compile(r"MDT[0-9a-f]{4}")
 
 @dataclass(frozen=True)
 class ServerAccess:
-    """Credentials for a server, and the certificates that are trusted."""
+    """Credentials for a server, and trusted certificates."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     user: str = ""
-    """For basic authentication, with one of the passwords below."""
+    """User for basic authentication, with one of the passwords below."""
     password_file: str = ""
     password_env: str = ""
-    """Name of an environment variable; a file is better, since the environment of a process can be seen."""
+    """Name of an environment variable. A file is better: other processes may read the environment."""
     token_file: str = ""
-    """Holds a bearer token. Read anew for every request, as tokens are renewed."""
+    """File with a bearer token. It is read for every request, because tokens are renewed."""
     token_env: str = ""
     ca_file: str = ""
-    """Certificates (PEM) that sign the server's; empty: those of the system."""
+    """CA certificates (PEM) for the server's certificate; empty: those of the system."""
     cert_file: str = ""
-    """Our own, where the server asks for one."""
+    """Client certificate (PEM), if the server requires one."""
     key_file: str = ""
     max_bytes: Annotated[int, Gt(0)] = 64 << 20
     """Maximum length of an answer; a longer one is refused."""
@@ -51,20 +51,20 @@ class PrometheusSettings:
     matchers: str = ""
     """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
     lookback_seconds: Annotated[float, Ge(10)] = 75.0
-    """How far back samples are asked for: two scrapes and a half."""
+    """Range of the samples in a query: two and a half scrape intervals."""
     batch_targets: Annotated[int, Gt(0)] = 16
     """Targets in one query. Fewer make smaller answers and more of them."""
     access: ServerAccess = field(default_factory=lambda: ServerAccess(max_bytes=32 << 20))
     learn_seconds: Annotated[float, Ge(0)] = 86400.0
-    """How far back it is asked, once after a start, what jobs usually get: through the recording rules of
-    ``alerts/rules/interference.yml``. 0: not at all."""
+    """Range of the query for the usual throughput of jobs, once after a start. It uses the recording rules of
+    ``alerts/rules/interference.yml``. 0: no query."""
     learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    """Time limit of that query in all; an incomplete answer is not used."""
+    """Limit of the total time of that query. An incomplete answer is not used."""
 
 
 @dataclass(frozen=True)
 class RobinhoodSettings:
-    """Where the database is. Grant ``SELECT`` on it to an account of its own, and nothing else."""
+    """Address of the database. Give tierd its own account with the grant ``SELECT`` only."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -73,22 +73,22 @@ class RobinhoodSettings:
     host: str = "localhost"
     port: Annotated[int, Gt(0), Lt(65536)] = 3306
     socket: str = ""
-    """Of a server on this node, in place of host and port."""
+    """Unix socket of a server on this node, instead of host and port."""
     user: str = "tierd"
     password_file: str = ""
     password_env: str = ""
     ca_file: str = ""
-    """Certificates (PEM) that sign the server's; empty: no TLS."""
+    """CA certificates (PEM) for the server's certificate; empty: no TLS."""
     max_files: Annotated[int, Gt(0)] = 5000
     """Maximum number of files of one directory."""
     statement_seconds: Annotated[float, Gt(0)] = 5.0
-    """The server breaks off a statement that takes longer."""
+    """Time after which the server aborts a statement."""
     stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
     """Maximum age of the rows, by the last scan or changelog record that the database names."""
 
 
 def exporter_url(url: str) -> str:
-    """Where an exporter is asked. Raises ValueError.
+    """The URL of an exporter. Raises ValueError for an invalid URL.
 
     >>> exporter_url("http://oss01:9169/metrics?collect[]=jobs")
     'http://oss01:9169/metrics?collect[]=jobs'
@@ -99,7 +99,7 @@ def exporter_url(url: str) -> str:
 
 
 def prometheus_url(settings: PrometheusSettings) -> PrometheusSettings:
-    """Where Prometheus is asked, if it is. Raises ValueError."""
+    """The settings. Raises ValueError for an invalid URL."""
     if settings.url and not asks_http(settings.url):
         raise ValueError("url: give the whole address: https://prometheus.example.org")
     return settings
@@ -114,7 +114,7 @@ def asks_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port, or an address, that is none
+    except ValueError:  # an invalid port or address
         return False
 
 
@@ -152,8 +152,8 @@ class SenseSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     exporters: tuple[Url, ...] = ()
-    """URLs of lustre-exporter on every OSS and MDS. Without any, and without the two below and Prometheus: the
-    parameter files of this node, if it is the server."""
+    """URLs of lustre-exporter on every OSS and MDS. Without these, the next two settings and Prometheus, tierd reads
+    the parameter files of this node, which must be the server."""
     exporter_files: tuple[str, ...] = ()
     """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
     exporter_dns: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class SenseSettings:
     mdts: tuple[MdtName, ...] = ()
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
     readers: dict[MdtName, Annotated[str, AfterValidator(reader_name)]] = field(default_factory=dict)
-    """MDT to the reader registered there (``cl1``), for which what was dealt with is cleared. Without: nothing is."""
+    """Reader registered on each MDT (``cl1``), for which tierd clears processed records. Without one it clears none."""
     clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
     clients_at_once: Annotated[int, Ge(1)] = 5

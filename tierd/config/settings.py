@@ -107,7 +107,7 @@ class ControlSettings:
 
 @dataclass(frozen=True)
 class FilesystemSettings:
-    """The file system."""
+    """The file system that tierd works on."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -122,8 +122,8 @@ class JournalRetention:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     keep_days: Annotated[float, AfterValidator(retention_days)] = 365.0
-    """Acts and findings are removed so long after their end; their sums stay, and so do default layouts in force.
-    0: nothing is removed. Else at least 30."""
+    """Days after their end for which acts and findings are kept; at least 30. 0: for ever. Sums of removed acts and
+    default layouts in force stay."""
 
     @property
     def keep_seconds(self) -> float:
@@ -165,7 +165,7 @@ class Settings:
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
     detect: InstanceOf[tuple[ConfiguredDetector, ...]] = field(default_factory=detectors.default_detectors)
-    """Further detectors: in the file a table for each, ``[detect.hot_small_files]``."""
+    """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     limits: Limits = field(default_factory=Limits)

@@ -1,4 +1,4 @@
-"""One cycle of the daemon: sense, detect, decide, act, verify. Holds what has state between cycles."""
+"""One cycle of the daemon: sense, detect, decide, act, verify. It holds the state between cycles."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
 FACTS_SECONDS = 15.0
-"""So often are the facts gathered that the detectors need."""
+"""Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
-"""So often are the costs of device time stored in the journal."""
+"""Time between two writes of the device time costs to the journal."""
 COSTS_STATE = "device_costs"
 """Name of these costs in the journal."""
 
 
 class Daemon:
-    """What goes on from one cycle to the next: seven activities, each in its own rhythm.
+    """The seven activities of tierd, each with its own interval.
 
     ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``gather_facts``, ``plan``, ``set_defaults``,
-    ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` while it asks the file system or
-    a source for something, so none waits for what another waits for. :meth:`cycle` runs one step of each in turn.
+    ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` during a request to the file
+    system or to a source, so none waits for the requests of another. :meth:`cycle` runs one step of each in turn.
     """
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
@@ -59,7 +59,7 @@ class Daemon:
                  metadata_free: Callable[[], float | None] = lambda: None,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None) -> None:
-        """``executor`` asks the file system several things at the same time; without one they are asked in turn."""
+        """``executor`` runs several file system requests at the same time. Without one they run in turn."""
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -110,7 +110,7 @@ class Daemon:
         self._seen_at = 0.0
 
     def cycle(self, move_seconds: float) -> None:
-        """One step of each activity in turn; moves that wait go for so long at the most."""
+        """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
         begun = self._clock.now()
         seen = self._observer.look()
         if not self._observer.blind:
@@ -123,7 +123,7 @@ class Daemon:
         self._ended(begun)
 
     def observe(self) -> None:
-        """Look at the counters and at what they come to."""
+        """Read the counters and detect findings."""
         begun = self._clock.now()
         self._think(self._observer.look())
         self._ended(begun)
@@ -145,19 +145,19 @@ class Daemon:
         self._seen, self._seen_at = seen, self._clock.now()
 
     def take_in_records(self) -> None:
-        """Take in changelog records; catch up with missed ones for a part of a cycle."""
+        """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
 
     def gather_facts_beforehand(self) -> None:
-        """From now on ``gather_facts`` is called by an activity of its own: detectors never wait for it."""
+        """From now on an activity of its own calls ``gather_facts``, so that detectors never wait for it."""
         self._facts.gather_in_background()
 
     def gather_facts(self) -> None:
-        """Look at clients, room and layouts, for the detectors; from then on they take what this found last."""
+        """Read clients, free space and layouts. Detectors then use the latest result."""
         self._facts.gather(self._clock.now())
 
     def plan(self) -> None:
-        """Plan for what is found, and look at what waited before a restart. Nothing is changed here."""
+        """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
         if self._knows() and self._take_claim():
             with self._unless_away():
@@ -169,7 +169,7 @@ class Daemon:
                     self._remediations.requeue()
 
     def _forget(self) -> None:
-        """Let closed cases go, with what was kept for them."""
+        """Forget closed remediations and everything stored for them."""
         gone = self._remediations.forget_closed()
         if not gone:
             return
@@ -184,13 +184,13 @@ class Daemon:
                 self.tally.gains.pop(case.finding.victim, None)
 
     def set_defaults(self) -> None:
-        """Set the default layouts that wait, as far as the budget goes."""
+        """Set queued default layouts within the budget."""
         with self._unless_away():
             while self._may_begin() and self._remediations.set_defaults():
                 pass
 
     def move(self, seconds: float) -> int:
-        """Let moves go for so long, as far as the budget goes; how many came to an end."""
+        """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
         with self._unless_away():
             if self._may_begin():
@@ -199,14 +199,14 @@ class Daemon:
         return moved
 
     def judge(self) -> None:
-        """Judge what was done, and take back what is to be. Outside of the maintenance windows too."""
+        """Judge acts, and undo those with a bad verdict. This runs outside of maintenance windows too."""
         with self._unless_away():
             if not self._allowed():
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen.time)
             if self._seen is not None or self._observer.blind:
-                # layouts that were set go on filling the flash pool, which can be seen without any source
+                # layouts in force still fill the flash pool, and its size is known without any source
                 self._judge.watch_free_space()
 
     @contextmanager
@@ -216,36 +216,36 @@ class Daemon:
         except JournalError:
             raise
         except OSError as error:
-            self._log.say(f"the file system does not answer: {error}; it is tried again in the next cycle")
+            self._log.say(f"the file system does not answer: {error}; tierd retries in the next cycle")
 
     def _knows(self) -> bool:
-        """Whether the last look saw something, and is not too old to act upon."""
+        """Whether there is a reading of the counters that is recent enough to act on."""
         return self._seen is not None and not self.stale_for
 
     @property
     def stale_for(self) -> float:
-        """How old the last look is, where that is too old to act upon; else 0."""
+        """Age of the last reading in seconds, if it is too old to act on; otherwise 0."""
         age = self._clock.now() - self._seen_at
         limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
         return age if self._seen is not None and age > limit else 0.0
 
     @property
     def blocking_faults(self) -> tuple[str, ...]:
-        """Why acts are not begun at present, as far as it follows from what is seen."""
+        """Faults of sources that keep acts from starting at present."""
         names = "blind", "mover", "claim", "changelog"
         return tuple(self.faults[name] for name in names if name in self.faults)
 
     def _may_begin(self) -> bool:
-        """Whether an act may be begun: we know what goes on, and nobody else moves files."""
+        """Whether an act may start: the reading is recent, and no other mover works on the file system."""
         return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.operating_state.held
 
     def _allowed(self) -> bool:
-        """Whether anything may be changed at all: nobody has paused it, and no other tierd is at work."""
+        """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""
         state = self._gate.operating_state
         return not state.paused and not state.stopped and "claim" not in self.faults
 
     def _take_claim(self) -> bool:
-        """The same, with the claim taken where it is needed."""
+        """Take the claim if it is needed. Returns whether tierd may change anything."""
         self._log.held(sentence_of(self._gate.operating_state.held))
         wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
@@ -253,15 +253,15 @@ class Daemon:
         return self._allowed()
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Put what somebody asked for into the queue."""
+        """Queue the moves of an order."""
         self._remediations.queue_order(kind, by, what, found)
 
     def taken_back(self, entry: Entry, by: str) -> None:
-        """Somebody has taken an act back by hand."""
+        """Record that an administrator undid an act."""
         self._judge.taken_back(entry, by)
 
     def take_back(self, number: int, by: str) -> int:
-        """Somebody takes back all that was done for a finding: nothing more is; how many moves were dropped."""
+        """End the remediation of a finding. Returns how many queued moves were dropped."""
         return self._judge.end(number, by)
 
     def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
@@ -269,45 +269,45 @@ class Daemon:
         return self._remediations.refusals(finding.key)
 
     def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
-        """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
+        """The present plan for each finding, which is not carried out, and its remediation if there is one."""
         return [(finding, self._planning.preview_plan(finding), self._store.get(finding.key))
                 for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:
-        """Its number in the journal."""
+        """Number of a finding in the journal."""
         return self._log.number(finding)
 
     @property
     def history(self) -> History:
-        """What was seen, for the daemon that takes this one's place at a reload."""
+        """The recorded windows and baselines, for the daemon that replaces this one at a reload."""
         return self._engine.history
 
     def take_over(self, history: History) -> None:
-        """Go on from what the daemon before has seen."""
+        """Continue with the history of the daemon before."""
         self._engine.take_over(history)
         self._detection.windows = history.windows
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:
-        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
+        """Recent share of each job in the service time of each target whose costs are known."""
         return self._engine.device_time
 
     @property
     def windows(self) -> Sequence[Window]:
-        """History, for reports."""
+        """The history, oldest window first."""
         return self._detection.windows
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """What cannot be seen at present, by source."""
+        """Message of each source that fails at present."""
         return self._log.faults
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What holds now."""
+        """Findings that hold now."""
         return self._detection.findings
 
     @property
     def cases(self) -> Sequence[Remediation]:
-        """What was acted on."""
+        """Remediations in the store."""
         return tuple(self._store)

@@ -27,13 +27,13 @@ from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost,
 from tierd.text import first_names, quoted
 
 AskHistory = Callable[[Window, float], LearnedHistory]
-"""What was before a time of the jobs of a window. Raises OSError."""
+"""Returns the history of the jobs of a window before a time. Raises OSError."""
 MAX_TRIES = 5
 RETRY_SECONDS = 60.0
 
 
 class HistoryLoader:
-    """Asks until there is an answer, a few times; then what streams get is learned by looking alone."""
+    """Asks Prometheus for the history, a few times. Without an answer, tierd learns baselines from its own readings."""
 
     def __init__(self, ask: AskHistory | None, engine: Engine, telling: FindingLog, clock: Clock) -> None:
         self._ask = ask
@@ -45,7 +45,7 @@ class HistoryLoader:
         self._tries = 0
 
     def __call__(self, seen: Window) -> None:
-        """Ask, where it is time to: before detection uses the window."""
+        """Ask if a try is due. Call it before detection uses the window."""
         if self._ask is None or self._clock.now() < self._next_at:
             return
         self._begun = seen.start if self._begun is None else self._begun
@@ -54,7 +54,7 @@ class HistoryLoader:
         try:
             learned = self._ask(seen, self._begun)
         except OSError as error:
-            self._log.say(f"what streams usually get is learned by looking: {error}")
+            self._log.say(f"no history from Prometheus: {error}; tierd learns baselines from its own readings")
             if self._tries >= MAX_TRIES:
                 self._ask = None
             return
@@ -81,23 +81,22 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look, of sources that answer."""
+    """The result of one reading of the counters."""
 
     time: float
     window: Window | None
-    """None where nothing was counted anew since the last look."""
+    """None if the counters were not read again since the last observation."""
 
 
 class Observer:
-    """Holds the last reading, which the next is compared with.
+    """Compares each reading of the counters with the reading before.
 
-    Of two readings the older is let go before anybody thinks: on a large file system each takes as much memory as all
-    of the history.
+    It keeps only the last reading: on a large file system one reading takes as much memory as the whole history.
     """
 
     def __init__(self, source: Source, ears: ChangelogIngest, telling: FindingLog, clock: Clock, tally: LoopCounters,
                  cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
-        """``unnamed`` says why jobs have no names, where that is known."""
+        """``unnamed`` returns why jobs have no names, or ""."""
         self._source = source
         self._ears = ears
         self._log = telling
@@ -107,15 +106,15 @@ class Observer:
         self._unnamed = unnamed
         self._last: Reading | None = None
         self.blind = False
-        """Whether the last look saw nothing at all."""
+        """Whether the last reading failed."""
 
     def look(self) -> Observation | None:
-        """One look at the counters; None when there is nothing to compare with."""
+        """Read the counters. None if there is no earlier reading to compare with."""
         try:
             reading = self._source.reading()
         except OSError as error:
-            self._last, self.blind = None, True  # what happens meanwhile will not be guessed
-            self._log.fault("blind", f"blind: {error}; nothing is done until it can be seen again")
+            self._last, self.blind = None, True  # changes across a gap are not compared
+            self._log.fault("blind", f"blind: {error}; tierd does nothing until it can read the counters again")
             return None
         self.blind = False
         self._log.fault("blind", "")
@@ -126,63 +125,63 @@ class Observer:
         self._tell_jump(reading.time - last.time)
         if reading.time < last.time:
             return None
-        if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
+        if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
             return Observation(reading.time, None)
-        self._log.fault("jobs", "hardly any job of the last look is left, by its name: what comes and goes is "
-                            "compared with nothing" if few_jobs_left(last, reading) else "")
+        self._log.fault("jobs", "hardly any job of the last reading has the same name: tierd cannot compare the "
+                            "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
-        self._log.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
-                            "counters make no sense; nothing is found on them" if lying else "")
+        self._log.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): "
+                            "implausible counters; tierd finds nothing there" if lying else "")
         return Observation(reading.time, seen)
 
     def take_in_records(self, until: float) -> None:
-        """Take in the changelog records since the last call; catch up with missed ones until that time."""
+        """Read the changelog records since the last call. Catch up with missed ones until that time."""
         now = self._clock.now()
         missed = self._ears.take_in(self._source.records(), until)
         self._tally.records += self._ears.records_read
         self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest_time)
-        self._log.fault("changelog", missed and f"{missed}; tierd still reports findings, and begins nothing new")
+        self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
         if self._ears.gap_closed:
             self._log.say(self._ears.gap_closed)
 
     def _tell_what_is_hidden(self, reading: Reading) -> None:
-        """Say which targets tell nothing, and what no target tells."""
+        """Log which targets are left out, and which counters no target reports."""
         self._log.fault("names", "" if reading.jobs else self._unnamed())
         self._log.fault("metadata", "" if not all(map(is_ost, reading.targets)) else
-                            "no metadata target is seen: who works on small files is not known. The sources must show "
-                            "the metadata servers too")
+                            "no metadata target is seen: the jobs that work on small files are not known. Add the "
+                            "metadata servers to the sources")
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
-        self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
-                            "is not to be seen; nothing is found on them" if unseen else "")
+        self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): recovery status "
+                            "not known; tierd finds nothing there" if unseen else "")
         ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
         self._log.fault(
             "targets",
-            f"{first_names(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; nothing is found there"
+            f"{first_names(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; tierd finds nothing there"
             if ill
             else "",
         )
 
     def _tell_jump(self, passed: float) -> None:
-        """Say it when time did not pass as it should: detectors then have nothing, or little, to compare with."""
+        """Log a jump of the clock, after which detectors have little or no history to compare with."""
         if passed < -self._cycle_seconds:
             what = f"the clock went back by {-passed:.0f} s"
         elif passed > max(LONG_CYCLES * self._cycle_seconds, LONG_SECONDS):
-            what = f"{passed:.0f} s lie between two looks: a clock was set, or a cycle took long"
+            what = f"{passed:.0f} s passed between two readings: a clock was set, or a cycle took long"
         else:
             return
-        self._log.say(f"{what}. What streams usually get may have to be learned anew: a neighbour that comes "
-                          "before that is found only after it has been away")
+        self._log.say(f"{what}. tierd may have to learn baselines again. It finds a neighbour that begins "
+                          "before then only after a pause of that neighbour")
 
 
 def few_jobs_left(before: Reading, now: Reading) -> bool:
-    """Whether less than a quarter of the counters there were are there now: an exporter that loses or renames them."""
+    """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
     sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLED_COUNTERS)))
     return len(sample) > FEW_COUNTERS and sum(key in now.jobs for key in sample) < len(sample) / 4
 
 
 class Detection:
-    """Asks the engine, and holds what it found last."""
+    """Runs the engine, and holds its last findings."""
 
     def __init__(
         self,
@@ -196,7 +195,7 @@ class Detection:
         settings: Settings,
         facts: Callable[[float], Facts] | None = None,
     ) -> None:
-        """``facts`` gives the latest facts where somebody else gathers them."""
+        """``facts`` returns the latest facts if an activity of its own gathers them."""
         self._engine = engine
         self._table = table
         self._gatherer = gatherer
@@ -207,13 +206,13 @@ class Detection:
         self._store = store
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
         self.windows: Sequence[Window] = engine.windows
-        """The history as of the last look, oldest first."""
+        """The history as of the last reading, oldest window first."""
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
-        """The same, while nothing has hidden the world since."""
+        """Findings of the last cycle; empty while tierd is blind."""
 
     def run_cycle(self, seen: Window, now: float) -> None:
-        """What holds, told where it is new."""
+        """Detect findings in a window, and log those that began or ended."""
         self._learn(seen)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)

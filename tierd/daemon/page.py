@@ -1,4 +1,4 @@
-"""The status page of tierd's port: the HTML of it."""
+"""HTML of the status page on tierd's port."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def state_sentence(status: PageAnswer) -> str:
 
 
 def refusals_html(refusals: Sequence[RefusalAnswer]) -> str:
-    """Why nothing more is done about a finding, and what would change that."""
+    """Refusals for a finding, each with its remedy."""
     return "".join(f"<p>Not done: {html_safe(each.sentence)}" + (
         f"; to change that: {html_safe(each.remedy)}" if each.remedy else "") + "</p>" for each in refusals)
 

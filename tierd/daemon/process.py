@@ -40,7 +40,7 @@ GC_GENERATION_THRESHOLD = 10
 
 
 def collect_garbage_rarely() -> None:
-    """Once in so many new objects; and never through what is there already, which are modules and settings."""
+    """Collect garbage rarely, and leave the objects of modules and settings out."""
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, GC_GENERATION_THRESHOLD, GC_GENERATION_THRESHOLD)
 
@@ -48,7 +48,7 @@ def collect_garbage_rarely() -> None:
 def local_service(
     settings: Settings, clock: SystemClock, say: Callable[[str], None], web_config: WebConfigFile | None
 ) -> Service:
-    """The service over the mounted file system of the settings. Raises OSError for what is not there."""
+    """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
@@ -92,7 +92,7 @@ def local_service(
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
-    """Marks in the folder of the claim."""
+    """The writer of changelog marks in the folder of the claim."""
     def mdt_of(place: Path) -> int:
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -114,24 +114,24 @@ log = logging.getLogger("tierd")
 
 
 def set_process_name(name: str, comm: Path) -> None:
-    """Take a process name, so that ``jobid_var=procname_uid`` counts our work as ``NAME.0`` however we were started.
+    """Set the process name, so that ``jobid_var=procname_uid`` counts tierd's own work as ``NAME.0``.
 
-    Started as ``python -m tierd`` it would be ``python.0``, which may be anybody's. Threads inherit the name: this
-    comes before any is made.
+    For ``python -m tierd`` the job id would otherwise be ``python.0``, which other programs may have. Threads inherit
+    the name, so call this before any thread starts.
     """
-    with suppress(OSError):  # no procfs: then the job id of our work has to stand in `own_jobs`
+    with suppress(OSError):  # without procfs, `own_jobs` must name the job id
         comm.write_text(name, encoding="ascii")
 
 
 def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
-    """To systemd, and to other movers: apart, as the claim cannot be renewed while an MDS is away."""
+    """Start one heartbeat to systemd and one to other movers, because the claim needs an MDS that answers."""
     return Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Heartbeat(
         of.renew, seconds
     ).start()
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None) -> int:
-    """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
+    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used."""
     set_process_name("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
     reload: list[bool] = []
@@ -140,7 +140,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
-    faulthandler.enable()  # where it hung, in the log, when systemd's watchdog ends it
+    faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
     with extended_start(notify, settings.filesystem.mount, log.warning):
         keeper = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config),
                             web_config)
@@ -148,9 +148,9 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     pulses = start_heartbeats(keeper, notify, BEAT_SECONDS)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
-    notify(READY="1", STATUS="looking for the first time")
+    notify(READY="1", STATUS="reading the counters for the first time")
     try:
-        while not clock.wait(keeper.settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
+        while not clock.wait(keeper.settings.sense.cycle_seconds):  # ends early when Alertmanager asks for a cycle
             if watch.changed() or reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))

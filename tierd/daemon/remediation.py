@@ -1,7 +1,7 @@
 """Remediations: findings that were acted on, from the plan to the verdict.
 
-Default layouts are set at once, moves in their turn; files that were too young to be moved follow when they have
-settled. Remediations of before a restart come from the journal.
+Default layouts are set first, then files move in the order of the queue. Files that were too young to be moved follow
+later. After a restart, open remediations come from the journal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
-"""Verdicts that end in taking back."""
+"""Verdicts after which the acts of a remediation are undone."""
 
 
 @dataclass(slots=True)
@@ -48,11 +48,11 @@ class Remediation:
     acted_at: float
     """When the last default layout was set, or moves were queued. Its effect is measured from then on."""
     layout: Layout
-    """Layout of new files and of moved files alike."""
+    """Layout of new files and of moved files."""
     defaults: list[CompletedAct] = field(default_factory=list)
-    """Default layouts that were set and stand."""
+    """Default layouts that were set and are in force."""
     places: set[str] = field(default_factory=set)
-    """Directories that were planned for. While its finding holds, a job may go on to others."""
+    """Directories with a plan. While the finding holds, the job may begin to work in others."""
     tried: set[str] = field(default_factory=set)
     """Directories and files whose act is queued or was tried: each is tried once."""
     state: State = State.PLANNED
@@ -70,9 +70,9 @@ class Remediation:
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
-    """Whether the aggressor did nothing lately. Then its files are not moved."""
+    """Whether the aggressor has stopped. Then its files are not moved."""
     earlier: list[CompletedAct] = field(default_factory=list)
-    """Default layouts of earlier remediations of the same pair of jobs that stand and still fill the flash pool."""
+    """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
 
     @property
     def judged(self) -> bool:
@@ -141,7 +141,7 @@ class RemediationStore:
 
     def __init__(self, remediations: Iterable[Remediation] = (), lock: RLock | None = None) -> None:
         self.lock = lock or RLock()
-        """Held for moments only, never while the file system is asked."""
+        """Held for moments only, never during a request to the file system."""
         self._by_key = {each.finding.key: each for each in remediations}
 
     def __iter__(self) -> Iterator[Remediation]:
@@ -177,7 +177,7 @@ class RemediationStore:
 
 
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
-    """Cases whose default layouts stand since then, unjudged or with moves that wait: they go on after a restart."""
+    """Remediations that continue after a restart: their default layouts were set after ``since`` and are in force."""
     for (number, finding, entries), verdict in chain(
             ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
             ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
@@ -196,18 +196,18 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
 
 
 REPLAN_SECONDS = 10.0
-"""No more often is it asked what is to be done where a job has gone on to."""
+"""Shortest time between two plans for a job that begins to work in other directories."""
 MAX_CLOSED = 100
-"""Closed cases that are remembered, the latest: status shows them, and a job that comes back is known again."""
+"""Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
-"""A job that did nothing for so long, in so many looks at the least, has departed: its files are not read any more."""
-NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "what would help is there already, or no file is to be moved")
+"""A job without activity for so many seconds and windows has departed: it no longer reads its files."""
+NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 
 class Remediations:
-    """The open cases, and what is done in them through the gate.
+    """Carries out remediations through the gate.
 
-    Each verb belongs to one activity of the daemon, and none holds the lock while it asks the file system.
+    Each method belongs to one activity of the daemon. None holds the lock during a request to the file system.
     """
 
     def __init__(
@@ -232,21 +232,21 @@ class Remediations:
         self._clock = clock
         self._settings = settings
         self._planned: dict[FindingKey, float] = {}
-        """Findings without a victim: as of which look they were planned for last; the others, when they were again."""
+        """Time of the last plan. For a finding without a victim, it is the time of the finding at that plan."""
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
-        """What kept the last plan for a finding from doing more."""
+        """Refusals of the last plan for each finding."""
         self._taken_up: Counter[int] = Counter()
-        """Moves from before a restart that wait again, by the number of their finding, until all were looked at."""
+        """Requeued moves by the number of their finding, until all moves from before the restart are checked."""
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
         gate.on_begin = echo.moved
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
-        """Why the last plan for a finding did nothing, or not all that it might have."""
+        """Why the last plan for a finding has no acts, or fewer than possible."""
         with self._lock:
             return self._refusals.get(key, ())
 
     def act(self, findings: Sequence[Finding]) -> None:
-        """Plan for what is new, and let it wait for its turn; then what has become possible since in older cases."""
+        """Plan and queue acts for new findings, then acts that have become possible in older remediations."""
         with self._lock:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
         for finding in findings:
@@ -269,7 +269,7 @@ class Remediations:
             self._follow_up(case)
 
     def _refused_by_settings(self, finding: Finding) -> bool:
-        """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
+        """Whether settings allow only a report of this finding. The reason is then stored as its refusal."""
         if finding.kind not in self._settings.act.on:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
         elif self._settings.resolved_scopes.modes == {"observe"}:
@@ -298,19 +298,20 @@ class Remediations:
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
                                tried=set() if case is None or is_judged(finding) else case.tried)
         elif now < case.begun_at + self._settings.verify.moving_seconds:
-            case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
+            case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
         if not is_judged(finding):
-            case.number = number  # it came back under another: what is done now is done for that
+            case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
-        # advice alone, a dry run, and findings without a victim leave nothing to be judged
+        # there is nothing to judge after advice, after a dry run and for findings without a victim
         if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
-        """Whether there is nothing more to plan: a victim's case is planned once for each place, the others until they
-        end.
+        """Whether there is nothing more to plan now.
+
+        For a finding with a victim, each directory is planned once. Other findings are planned until they end.
         """
         with self._lock:
             if is_judged(finding):
@@ -318,11 +319,11 @@ class Remediations:
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
                 return True
-            self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
+            self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
             return False
 
     def _goes_on(self, case: Remediation, finding: Finding) -> bool:
-        """Whether the job works in other places by now, as one does that makes a directory for each of its steps."""
+        """Whether the job now works in other directories, like a job that makes a directory for each of its steps."""
         now = self._clock.now()
         if (case.abandoned or case.places.issuperset(finding.directories)
                 or now < self._planned.get(finding.key, case.begun_at) + REPLAN_SECONDS):
@@ -331,7 +332,7 @@ class Remediations:
         return True
 
     def _followed_up(self, case: Remediation) -> bool:
-        """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
+        """Whether more files may move: until the verdict, and for a limited time after the verdict that it helped."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
         evidence = case.finding.evidence
         if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
@@ -342,7 +343,7 @@ class Remediations:
         return not case.departed and (case.state in OPEN or (helped and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:
-        """Files that were too young to be moved when the plan was made have settled since."""
+        """Queue files that were too young to be moved when the remediation was planned."""
         left = [replace(activity, candidates=tuple(c for c in activity.candidates
                                                    if c.created_at < case.begun_at and c.path not in case.tried))
                 for activity in self._planning.activities(case.finding)]
@@ -370,7 +371,7 @@ class Remediations:
             self._log.of_number(case.number, [log.queued_sentence(moves)])
 
     def set_defaults(self) -> bool:
-        """Set the next few default layouts that wait, in their cases; whether there were any that could go."""
+        """Set the next few queued default layouts. True if any was due."""
         outcomes = self._gate.set_defaults()
         with self._lock:
             for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
@@ -400,15 +401,15 @@ class Remediations:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Put what somebody asked for into the queue. Doing it is for the gate."""
+        """Queue the moves of an order. The gate carries them out."""
         number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
+        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, are queued"]
         told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, told)
         self._gate.submit(found.actions, number)
 
     def requeue(self) -> None:
-        """Look at moves that waited when tierd ended: queue them again, or say why not, once all were looked at."""
+        """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
         moves = self._gate.first_to_requeue(recovery.REQUEUED_PER_CYCLE)
         if not moves:
             return
@@ -428,13 +429,13 @@ class Remediations:
             self._not_taken_up.clear()
 
     def _layout_of(self, key: FindingKey, directory: str) -> Layout | None:
-        """What files of a directory get in a case that was not given up."""
+        """Layout for files of a directory; None if the remediation was undone or its job has departed."""
         with self._lock:
             case = self._store.get(key)
             return None if case is None or case.abandoned or case.departed else case.layout_in(directory)
 
     def move(self, until: float, *, requests_only: bool) -> int:
-        """Let moves go whose turn has come, until that time; how many came to an end."""
+        """Carry out queued moves until that time. Returns how many ended."""
         outcomes = self._gate.pump(until, requests_only=requests_only)
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
@@ -444,12 +445,14 @@ class Remediations:
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
-            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; look, then tierctl resume")
+            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; find the cause, then tierctl resume")
         return len(outcomes)
 
     def forget_closed(self) -> list[Remediation]:
-        """Forget closed cases, but for the last ones; which they were. On a site whose jobs have numbers for names,
-        each job would leave one for good. What was done in them stands in the journal.
+        """Forget all closed remediations but the latest, and return the forgotten ones.
+
+        Job ids differ from run to run at many sites, so the number of remediations would grow without a limit. The
+        journal keeps their acts.
         """
         with self._lock:
             gone = self._store.forget(MAX_CLOSED)
@@ -458,19 +461,19 @@ class Remediations:
             return gone
 
     def drop_moves_of_departed_jobs(self, windows: Sequence[Window]) -> None:
-        """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
+        """Drop queued moves for aggressors that have stopped: these moves would only load the disks."""
         with self._lock:
             for case in self._store:
                 if not is_judged(case.finding) or case.closed:
                     continue
                 case.departed = has_departed(case.finding.aggressor, windows)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
-                    case.tried -= {action.path for action in dropped}  # when it comes back, they may be moved again
+                    case.tried -= {action.path for action in dropped}  # they may be moved if the job returns
                     self._log.of_number(case.number, [log.departed_sentence(case.finding, len(dropped))])
 
 
 def has_departed(job: str, windows: Sequence[Window]) -> bool:
-    """Whether a job did nothing in the last looks, two of them and ten seconds at the least."""
+    """Whether a job had no activity in the last windows: at least two windows and ten seconds."""
     seconds = looks = 0.0
     for window in reversed(windows):
         if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learned:
@@ -483,5 +486,5 @@ def has_departed(job: str, windows: Sequence[Window]) -> bool:
 
 def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
     modes = sorted({settings.resolved_scopes.of(action.path or action.directory).mode for action in recommended})
-    return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {count_of(len(recommended), 'act')} "
-                   "recommended and not done")
+    return Refusal(Reason.MODE, f"mode {', '.join(modes)} applies there: {count_of(len(recommended), 'act')} "
+                   "recommended, not done")

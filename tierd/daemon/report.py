@@ -18,14 +18,14 @@ Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
 COLOURS = ("#2a6fb0", "#c2452d", "#3b8f4a", "#8a5bb5", "#b8860b", "#4a9aa5")
 _GAP_SECONDS = 300.0
-"""Longer than that without a point, and the line is broken: tierd was not at work."""
+"""A curve is broken where points are farther apart, because tierd did not run."""
 _GAP_SHARE = 1 / 200
-"""The same of the whole picture, where that is long: points of a week are a quarter of an hour apart."""
+"""For a long period, the limit is this share of it: points of a week are a quarter of an hour apart."""
 
 
 def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, until: float,
          marks: Sequence[tuple[float, str]] = ()) -> str:
-    """One picture. ``marks`` are moments with what happened then."""
+    """One plot as SVG. ``marks`` are times with a description of the event."""
     shown = {name: points for name, points in curves.items() if points}
     gap = max(_GAP_SECONDS, _GAP_SHARE * (until - since))
     top = round_up(max((value for points in shown.values() for _, value in points), default=1.0))
@@ -44,7 +44,7 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
                      f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
     for step in range(6):
         time = since + (until - since) * step / 5
-        words, anchor = axis_time(time, until - since), "end" if step == 5 else "middle"  # the last must not be cut off
+        words, anchor = axis_time(time, until - since), "end" if step == 5 else "middle"  # inside the plot
         parts.append(f'<text x="{x(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{words}</text>')
     for time, words in marks[:200]:
         parts.append(f'<line class="mark" x1="{x(time):.1f}" x2="{x(time):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}">'
@@ -85,7 +85,7 @@ def round_up(value: float) -> float:
 
 
 def axis_time(time: float, span: float) -> str:
-    """A moment on the axis."""
+    """A time as a label of the axis."""
     return datetime.fromtimestamp(time, UTC).strftime("%H:%M" if span < 2 * 86400 else "%m-%d %H:%M")
 
 
@@ -100,7 +100,7 @@ svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-w
 .grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
 
 def report_page(answer: ReportAnswer) -> str:
-    """The whole file."""
+    """The report as one HTML file."""
     since, until = answer.since, answer.until
     samples = answer.samples
     marks = [(f.time, f.sentence) for f in answer.findings if f.victim]
@@ -116,10 +116,10 @@ def report_page(answer: ReportAnswer) -> str:
         f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
         f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
         "<h2>Streams that were slowed</h2>",
-        plot("Throughput; dashed lines: a default layout was set, or would have been", "MB/s", streams, begun, until,
-             acted),
-        "<h2>What went on</h2>",
-        plot("Findings that held; dashed lines: one began", "number",
+        plot("Throughput; dashed lines: a default layout was set, or would be set in a dry run", "MB/s", streams, begun,
+             until, acted),
+        "<h2>Activity</h2>",
+        plot("Findings that held; dashed lines: a finding began", "number",
              {"findings": samples.get("findings", [])}, begun, until, marks),
         plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         plot("Pools in use", "%", pools, begun, until),
@@ -131,12 +131,12 @@ def report_page(answer: ReportAnswer) -> str:
 
 
 def first_known(answer: ReportAnswer) -> float:
-    """When the first point of a curve was recorded; the beginning of the period where there is none."""
+    """Time of the first point of any curve; the beginning of the period if there are no points."""
     return min((float(points[0][0]) for points in answer.samples.values() if points), default=answer.since)
 
 
 def drawn_since(answer: ReportAnswer) -> float:
-    """Where the pictures begin: not long before anything is known, or an hour at work would be a stroke in a week."""
+    """Beginning of the plots: shortly before the first point, so that an hour of data fills a plot of a week."""
     since, first = answer.since, first_known(answer)
     if first - since <= 2 * SAMPLE_SECONDS:
         return since
@@ -144,29 +144,29 @@ def drawn_since(answer: ReportAnswer) -> float:
 
 
 def removed_before(answer: ReportAnswer) -> str:
-    """That single acts and findings of the period were removed."""
+    """A sentence if the journal no longer has all acts and findings of the period; otherwise ""."""
     begins = answer.complete_since
     if not answer.removed_acts or begins is None or begins <= answer.since:
         return ""
-    return f" The journal has single findings and acts since {utc_time(begins)}, and sums of earlier ones by days."
+    return f" The journal has single findings and acts since {utc_time(begins)}, and daily sums of earlier ones."
 
 
 def unknown_before(answer: ReportAnswer) -> str:
-    """That the pictures show less than was asked for."""
+    """A sentence if the plots begin later than the period; otherwise ""."""
     if drawn_since(answer) <= answer.since:
         return ""
-    return f" Nothing was recorded before {utc_time(first_known(answer))}, and the pictures begin there."
+    return f" Nothing was recorded before {utc_time(first_known(answer))}, and the plots begin there."
 
 
 def operating_state(answer: ReportAnswer) -> str:
-    """How tierd stands now."""
+    """Mode and pause of tierd now."""
     status = answer.status
     dry = " Dry run: nothing was changed." if status.dry_run else ""
     return f"Mode {status.mode}.{dry}" + (f" Paused: {status.paused}." if status.paused else "")
 
 
 def summary_sentence(answer: ReportAnswer) -> str:
-    """The period in a sentence."""
+    """Findings, acts and verdicts of the period in a sentence."""
     found = ", ".join(f"{count} {kind}" for kind, count in answer.kinds.items()) or "nothing found"
     judged = ", ".join(f"{count} {verdict_text(name)}" for name, count in answer.verdicts.items())
     gigabytes = answer.bytes_moved / 1e9
@@ -175,7 +175,7 @@ def summary_sentence(answer: ReportAnswer) -> str:
 
 
 def findings_table(answer: ReportAnswer) -> str:
-    """With what was measured afterwards."""
+    """Table of findings with their verdicts."""
     judged = {j.finding: j for j in answer.judgements}
     rows: list[tuple[str, ...]] = []
     for finding in answer.findings:
@@ -191,7 +191,7 @@ def findings_table(answer: ReportAnswer) -> str:
 
 
 def acts_table(answer: ReportAnswer) -> str:
-    """The last of them."""
+    """Table of the latest acts."""
     rows: list[tuple[str, ...]] = [
         (str(e.id), utc_time(e.time), e.outcome, f"{e.kind} {quoted(e.place)}",
              e.detail or e.after or "", e.reason) for e in answer.acts]
@@ -199,7 +199,7 @@ def acts_table(answer: ReportAnswer) -> str:
 
 
 def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_them: int) -> str:
-    """Rows, each cell as text."""
+    """An HTML table. Each cell is escaped text."""
     if not rows:
         return "<p>None.</p>"
     head = "".join(f"<th>{escape(title)}</th>" for title in header)
@@ -209,7 +209,7 @@ def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_
 
 
 def utc_time(time: float) -> str:
-    """A moment."""
+    """A time in UTC."""
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -51,14 +51,14 @@ from tierd.refusal import of_error, sentence_of
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
-"""So long a directory is looked through for somebody who waits for the answer."""
+"""Limit on the time to scan a directory while the requester waits."""
 MAX_EXPLAINED_ACTS = 20
 ORDER_KINDS = frozenset({REQUEST, SUBMISSION})
-"""What stands among the findings because somebody asked for it: no trouble, which may hold or come again."""
+"""Kinds of journal entries that record an order and not a detected problem."""
 
 
 def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> ExplainAnswer:
-    """``F3`` is a finding, ``17`` an act. Raises ValueError for one that the journal does not have."""
+    """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
     number = finding_number(name, journal)
     finding = journal.finding(number)
     if finding is None:
@@ -76,7 +76,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> Expl
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
-    """Number of the finding that is meant. Raises ValueError."""
+    """Number of the finding that a name refers to. Raises ValueError."""
     letter, digits = name[:1].upper(), name[1:] if name[:1].upper() == "F" else name
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
         raise ValueError(f"{name!r} is neither a finding (F3) nor an act (17)")
@@ -89,11 +89,11 @@ def finding_number(name: str, journal: JournalReader) -> int:
 
 
 ORDERS_PER_CYCLE = 500
-"""Submitted paths made into actions in one cycle: each is a few requests to an MDT."""
+"""Submitted paths that are planned in one cycle. Each costs a few requests to an MDT."""
 
 
 class OrderIntake:
-    """Takes orders in, as far as acts may be begun."""
+    """Plans and queues orders while acts may start."""
 
     def __init__(self, daemon: Daemon, gate: Gate, inbox: OrderInbox, filesystem: Filesystem, settings: Settings,
                  clock: Clock) -> None:
@@ -105,7 +105,7 @@ class OrderIntake:
         self._clock = clock
 
     def take_in(self) -> None:
-        """At the beginning of a cycle: what was ordered goes into the queue; nothing while tierd is held back."""
+        """Queue the moves of orders at the beginning of a cycle. While acts are held back, orders wait."""
         if self._gate.operating_state.held or self._gate.operating_state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
@@ -127,14 +127,14 @@ class OrderIntake:
             self._inbox.done()
 
     def made(self, order: Order) -> OrderPlan:
-        """What an order comes to at present: one file, or a directory as far as there is time."""
+        """The present plan for an order: one file, or as many files of a directory as the time allows."""
         now = self._clock.now
         until = float("inf") if order.kind == SUBMISSION else now() + ORDER_LOOKUP_SECONDS
         return plan_order(order, self._filesystem, self._settings, now, until)
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
-"""Requests that change something. Not everybody who may read may make them."""
+"""Requests that change something. They may need more rights than reading requests."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
 Handler = Callable[[Request], Answer]
@@ -160,11 +160,11 @@ def count_in(request: Request, key: str, default: int) -> int:
 
 
 class ChangingRequests:
-    """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present.
+    """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that whoever looks next sees it; ``taken_back`` with each act that was taken
-    back, and by whom; ``end_case`` with the number of a finding of which all is taken back: it returns how many moves
-    were dropped. ``resumed`` is called when a pause has ended.
+    ``publish`` is called after an undo, so that the next status shows it. ``taken_back`` is called with each undone act
+    and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
+    returns how many moves were dropped. ``resumed`` is called after a pause ends.
     """
 
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
@@ -206,7 +206,7 @@ class ChangingRequests:
         return self._operating_state()
 
     def _operating_state(self) -> OperatingStateAnswer:
-        """The present state, which the journal keeps over a restart."""
+        """Store the operating state in the journal, and return it."""
         self._gate.operating_state.store()
         return self._view.operating_state()
 
@@ -215,7 +215,7 @@ class ChangingRequests:
         number = request.get("id")
         if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
             return self._undo_finding(int(number[1:]), by)
-        if type(number) is not int:  # neither true nor 1.5 names an act
+        if type(number) is not int:  # JSON true and 1.5 are no numbers of acts
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
         if entry is None and self._journal.removed_act(number):
@@ -270,7 +270,7 @@ class ChangingRequests:
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
-        """Of what is ordered. Raises OSError or ValueError."""
+        """FID of an ordered path. Raises OSError or ValueError."""
         try:
             return self._filesystem.status(path).fid
         except FileNotFoundError:
@@ -290,29 +290,29 @@ class ChangingRequests:
         return SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
-        """A path below the mount point, or one from the file system's root as in history. Raises ValueError."""
+        """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
         if not path:
             raise ValueError("an empty path")
         mount = self._settings.filesystem.mount.rstrip("/")
         inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
         if not inner.startswith("/") and inner:
             raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
-        inner.encode("utf-8", "surrogateescape")  # half a character is no name: a ValueError
+        inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
         if {".", ".."} & set(inner.split("/")) or "\0" in inner:
             raise ValueError(f"{path!r}: a path without . and .. in it")
         return "/" + "/".join(part for part in inner.split("/") if part)
 
 
 MAX_REPORTED = 500
-"""Findings, and acts, of a report one by one; of the others their number is told."""
+"""Limit on listed findings, and on listed acts, in a report. The report gives the number of all."""
 MAX_CURVE_POINTS = 800
-"""Of each curve of a report: more cannot be seen."""
+"""Points of each curve in a report. More are not visible."""
 MAX_HISTORY = 10_000
-"""Acts that history gives at once."""
+"""Limit on the acts in one answer to ``history``."""
 
 
 class ReadingRequests:
-    """Answers from what is known, and changes nothing."""
+    """Answers reading requests, and changes nothing."""
 
     def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
                  clock: Clock) -> None:
@@ -366,29 +366,29 @@ class ReadingRequests:
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """What was done about a finding before."""
+    """The earlier remediation of a finding; None if there is none."""
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
 class RequestHandler:
-    """Answers requests about a daemon, from any thread."""
+    """Answers requests about a daemon. Safe in any thread."""
 
     def __init__(self, looking: ReadingRequests, changing: ChangingRequests) -> None:
         self._requests = {**looking.requests, **changing.requests}
 
     def __call__(self, request: Request) -> Answer:
-        """Answer one. Raises ValueError for what is not known, or cannot be."""
+        """Answer a request. Raises ValueError if it is unknown or invalid."""
         name = request.get("request")
         answer = self._requests.get(str(name))
         if answer is None:
             raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(self._requests))}")
         try:
             return answer(request)
-        except (TypeError, KeyError, OverflowError) as error:  # the last: a number no journal has
-            raise ValueError(f"{name}: the request is not as it should be: {error!r}") from error
+        except (TypeError, KeyError, OverflowError) as error:  # OverflowError: a number too large for the journal
+            raise ValueError(f"{name}: invalid request: {error!r}") from error
         except OSError as error:
             about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
             raise ValueError(f"{name}: {about}{error.strerror or error}") from error
         except sqlite3.Error as error:
-            raise ValueError(f"{name}: the journal: {error}; journalctl -u tierd says what tierd does about it"
+            raise ValueError(f"{name}: the journal: {error}; see journalctl -u tierd"
                              ) from error

@@ -1,4 +1,4 @@
-"""The daemon over one file system, with its activities, journal, control socket and port: from start to stop."""
+"""The service for one file system: the daemon with its activities, journal, control socket and port."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def build_gate(
     clock: Clock,
     executor: Executor | None = None,
 ) -> tuple[Gate, Undo]:
-    """The gate with its budget, breaker and guard; undoing heeds the pause file and the guard as well."""
+    """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too."""
     guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
@@ -80,25 +80,25 @@ def build_gate(
 
 
 def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> Iterator[str]:
-    """What waited when tierd ended waits again, or is told of."""
+    """Requeue the orders of before the restart. Returns a log line for each that is refused, and a summary."""
     for order, why in inbox.reload(lambda stamp: out_of_date_refusal(stamp, fsname, settings, now)):
         gate.not_requeued[why.sentence] += 1
-        yield f"not taken up after a restart: {order.what}: {why}"
+        yield f"not requeued after a restart: {order.what}: {why}"
     if gate.waiting or len(inbox):
-        yield (f"{gate.waiting} moves and {len(inbox)} orders have waited since before the start: "
-               "each is looked at again before it goes on")
+        yield (f"found {gate.waiting} moves and {len(inbox)} orders queued before the start: "
+               "tierd checks each again before it acts")
 
 
 def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
-    """What waits now and stands in the journal for the next start; "" for nothing."""
+    """The log line for the queue that the journal keeps for the next start; "" for an empty queue."""
     if not (gate.waiting or len(inbox)):
         return ""
-    lost = f", but {gate.not_persisted} of them are lost" if gate.not_persisted else ""
-    return f"{gate.waiting} moves and {len(inbox)} orders wait; the journal keeps them for the next start{lost}"
+    lost = f", except {gate.not_persisted} moves, which are lost" if gate.not_persisted else ""
+    return f"{gate.waiting} moves and {len(inbox)} orders are queued; the journal keeps them for the next start{lost}"
 
 
 class Service:
-    """The daemon over one file system, its journal and its control socket, from start to stop."""
+    """The daemon for one file system with its journal and control socket. It runs from construction to ``close``."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Service:
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
     ) -> None:
-        """``executor`` asks the file system several things at the same time; it is shut down with the service."""
+        """``executor`` runs several file system requests at the same time. The service shuts it down."""
         self._settings = settings
         self._mark = mark
         self._clock = clock
@@ -135,7 +135,7 @@ class Service:
         try:
             with journal_errors(settings.act.journal):
                 self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
-        except BaseException:  # what it holds already another one, with other settings, may need
+        except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
@@ -143,7 +143,7 @@ class Service:
                nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
                metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
                executor: Executor | None) -> None:
-        """Put everything together; what is under way or waits in the journal is closed or taken up."""
+        """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
         settings, clock, say = self._settings, self._clock, self._say
         if executor is not None:  # each reload has one of its own
             self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
@@ -153,8 +153,7 @@ class Service:
         self._closing.callback(self._journal.close)
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
-            say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
-                "undone from it")
+            say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
         gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
@@ -187,7 +186,7 @@ class Service:
             say(told)
 
     def _request_handler(self, undo: Undo) -> RequestHandler:
-        """Answers the requests of the control socket and of the page."""
+        """The handler for requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states)
@@ -201,7 +200,7 @@ class Service:
         return to_json(self._handler(request))
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
-        """Open the control socket and the port. Raises OSError for one that is taken."""
+        """Open the control socket and the port. Raises OSError if either is in use."""
         control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
@@ -221,22 +220,22 @@ class Service:
 
     @property
     def history(self) -> History:
-        """What was seen, for the service that takes this one's place."""
+        """The recorded windows and baselines, for the service that replaces this one."""
         return self._daemon.history
 
     def take_over(self, history: History) -> None:
-        """Go on from what the service before has seen."""
+        """Continue with the history of the service before."""
         self._daemon.take_over(history)
 
     def _made_activities(self) -> Activities:
-        """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
+        """The activities in the order of one cycle. :meth:`cycle` always runs the one that reads the counters."""
         daemon, gate = self._daemon, self._gate
 
         def each_cycle() -> float:
             return self._settings.sense.cycle_seconds
 
         def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
-            """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
+            """Retry acts that wait for a limit often. New acts, and the end of a pause, wake the activity."""
             return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
@@ -249,8 +248,8 @@ class Service:
 
         return Activities([
             activity("records", "reading changelogs", self._take_in_records, each_cycle),
-            activity("observe", "looking at the counters", daemon.observe, each_cycle, driven=True),
-            activity("facts", "looking at clients, room and layouts", self._gather_facts, lambda: FACTS_SECONDS),
+            activity("observe", "reading the counters", daemon.observe, each_cycle, driven=True),
+            activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      while_some(lambda: gate.waiting_defaults), acts=True),
@@ -272,17 +271,17 @@ class Service:
         self._publisher.publish(self._daemon, self._gate)
 
     def start(self, spawn: Spawn | None = None) -> None:
-        """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone.
+        """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
 
-        ``spawn`` runs an activity again and again in some other way: in virtual time, for a test.
+        ``spawn`` runs an activity repeatedly in another way, for example in virtual time for a test.
         """
         self._daemon.gather_facts_beforehand()
         self.activities.start(spawn)
 
     def cycle(self) -> str:
-        """One step of what whoever drives the service runs; a sentence about the state for systemd.
+        """Run one step of the activities that have no thread. Returns a sentence about the state for systemd.
 
-        Raises JournalError, and what an activity has failed with; the service must be closed then.
+        Raises JournalError and any error of an activity. The caller must then close the service.
         """
         with journal_errors(self._settings.act.journal):
             self._file.check()
@@ -290,7 +289,7 @@ class Service:
         return printable(status.cycle_sentence(self._publisher.view, self._gate))
 
     def _take_in_records(self) -> None:
-        """Take in what has come from changelogs and from other sources, and remember how far they were read."""
+        """Read changelogs and other sources, and store the positions in the journal."""
         self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
@@ -312,7 +311,7 @@ class Service:
         self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
 
     def _remove_old(self) -> None:
-        """Remove one portion of what is older than the journal keeps."""
+        """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
@@ -320,24 +319,24 @@ class Service:
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:
-        """A sign of life of the claim. It waits for as long as the file system does not answer."""
+        """Renew the claim. It waits for as long as the file system does not answer."""
         self._claim.renew()
 
     def beat(self) -> bool:
-        """False when a look has taken longer than any may. It never waits for the file system."""
+        """False if a cycle hangs. It never waits for the file system."""
         self.activities.look()
         return not self._liveness.hung()
 
     def _keep_positions(self) -> None:
-        """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
+        """Store the changelog positions, and only then clear the records that were read."""
         self._journal.set_positions(self._sources.follower.positions)
         if self._clearing is not None:
             self._clearing()
 
     def close(self) -> None:
-        """Stop answering and close the journal; what was under way or waits stands in it.
+        """Stop answering and close the journal, which keeps the queue.
 
-        An act that is under way in another thread comes to its end before.
+        An act that another thread carries out ends first.
         """
         if self._open and hasattr(self, "activities"):
             self._gate.stop()
@@ -351,7 +350,7 @@ class Service:
 
 
 class ClearingFilesystem(Filesystem, Protocol):
-    """The port, with changelogs that can be cleared."""
+    """A file system whose changelogs can be cleared."""
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Let Lustre forget what one registered reader has dealt with."""
+        """Clear the records of a changelog user up to an index."""

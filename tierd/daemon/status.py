@@ -52,7 +52,7 @@ from tierd.text import count_of
 
 @dataclass(frozen=True, slots=True)
 class RemediationSnapshot:
-    """A finding that was acted on."""
+    """A remediation as status shows it."""
 
     number: int
     aggressor: str
@@ -62,47 +62,47 @@ class RemediationSnapshot:
     state: State
     judged: bool
     verdict: Verdict
-    """Empty until it is judged."""
+    """Empty before the verdict."""
     waiting_defaults: int = 0
-    """Default layouts that wait to be set."""
+    """Number of queued default layouts."""
     waiting_moves: int = 0
     moves_held: bool = False
-    """Whether its moves wait, so that the act is measured without them."""
+    """Whether its moves wait, so that the effect is measured without them."""
     undo_reason: str = ""
-    """Why its default layouts are being taken back."""
+    """Why its default layouts are being undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
-    """What the daemon knew when a step ended last."""
+    """State of the daemon at the end of the last step of any activity."""
 
     window: Window | None = None
     windows: int = 0
     findings: tuple[Finding, ...] = ()
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    """Of findings, in the journal."""
+    """Numbers of findings in the journal."""
     cases: tuple[RemediationSnapshot, ...] = ()
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
-    """What keeps more from being done about a finding, as of its last plan."""
+    """Refusals of the last plan for each finding."""
     faults: Mapping[str, str] = field(default_factory=dict)
     waiting: int = 0
     """Moves in the queue."""
     cycles: int = 0
     cycle_seconds: float = 0.0
     looking_since: float = 0.0
-    """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
+    """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
     device_time: Mapping[str, TargetTime] = field(default_factory=dict)
-    """Of targets whose costs of service are known."""
+    """Device time of the targets whose service costs are known."""
 
 
 class StatusPublisher:
-    """The present view. Published by the activities, read by all."""
+    """Holds the latest snapshot. Activities publish it, and any thread reads it."""
 
     def __init__(self) -> None:
         self.view = StatusSnapshot()
 
     def publish(self, daemon: Daemon, gate: Gate) -> None:
-        """Put up how things are now."""
+        """Publish a snapshot of the present state."""
         windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
         waiting = gate.waiting_by_finding()
         with daemon.lock:
@@ -132,7 +132,7 @@ class StatusPublisher:
 
 
 STALLED_SECONDS = 60.0
-"""Moves that wait without any that ends for so long are reported, with the reason."""
+"""If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:
@@ -185,7 +185,7 @@ def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
 
 
 def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
-    """What is done about a finding."""
+    """A remediation."""
     return RemediationAnswer(
         finding=case.number, aggressor=case.aggressor, victim=case.victim, since=case.begun_at, state=case.state,
         judged=case.judged, verdict=case.verdict, directories=case.directories, waiting_defaults=case.waiting_defaults,
@@ -193,7 +193,7 @@ def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
 
 
 class StatusView:
-    """Makes the answers about the present state. For any thread; waits for no activity."""
+    """Builds answers about the present state. Safe in any thread; it waits for no activity."""
 
     def __init__(self, publisher: StatusPublisher, daemon: Daemon, gate: Gate, settings: Settings, clock: Clock,
                  waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceState]],
@@ -218,7 +218,7 @@ class StatusView:
         return extend(StatusAnswer, self._state(), findings=sentences)
 
     def top(self, max_rows: int) -> TopAnswer:
-        """``tierctl top``, with so many targets and jobs at most."""
+        """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         role = {f.victim: "slowed" for f in view.findings if f.victim and not f.advice_only}
@@ -284,7 +284,7 @@ class StatusView:
 
 
 TARGETS_SHOWN, JOBS_SHOWN = 8, 4
-"""Targets whose device time is shown, the busiest, and jobs of each, those that take most."""
+"""Limits on the targets whose device time is shown, and on the jobs of each."""
 
 
 def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
@@ -297,7 +297,7 @@ def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ..
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
-    """What goes on no more, or is late, and why: a sentence each."""
+    """A sentence for each activity that is stalled or late, with the reason."""
     found = []
     if daemon.stale_for:
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
@@ -359,7 +359,7 @@ def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, 
 
 
 def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
-    """What is seen, what is done, and what keeps more from being done."""
+    """Summary of one cycle: load, findings, queue and what holds acts back."""
     if view.window is None:
         seen = "first reading; findings need a second one"
     else:

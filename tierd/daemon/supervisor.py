@@ -1,7 +1,7 @@
 """The supervisor of the service: reloads it when its settings change, and restarts it when its journal fails.
 
-While no service can start, the supervisor tries again within a minute, as somebody may have mended the cause; a reload
-makes it try at once. tierd changes nothing meanwhile, and logs each new reason once.
+While no service can start, the supervisor tries again within a minute, because an administrator may have repaired the
+cause. A reload makes it try at once. Meanwhile tierd changes nothing, and logs each new reason once.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from tierd.text import printable
 
 log = logging.getLogger("tierd")
 MAX_SKIPPED_CYCLES = 11
-"""Cycles, about a minute of them."""
+"""Limit on the cycles between two tries: about a minute."""
 
 
 class SupervisedService(HeartbeatSource, Protocol):
-    """What is kept; :class:`tierd.daemon.service.Service`."""
+    """A service that the supervisor runs, such as :class:`tierd.daemon.service.Service`."""
 
     def cycle(self) -> str:
-        """One cycle, in a sentence. Raises JournalError."""
+        """Run one cycle. Returns a sentence about the state. Raises JournalError."""
 
     @property
     def history(self) -> History:
-        """What it has seen."""
+        """The recorded windows and baselines."""
 
     def take_over(self, history: History) -> None:
-        """Go on from what another has seen."""
+        """Continue with the history of another service."""
 
     def close(self) -> None:
-        """End it."""
+        """Stop the service."""
 
 
 class Supervisor:
@@ -57,41 +57,41 @@ class Supervisor:
         self.settings = settings
         self._service: SupervisedService | None = start(settings)
         self._seen: History | None = None
-        """What the last service had seen when it ended, where the next one sees the same."""
+        """History of the last service; None if the next one has other sources."""
         self._told = ""
         self._failures = self._skip = 0
-        """Cycles in a row that failed, and cycles to let pass before the next try."""
+        """Number of failed cycles in a row, and number of cycles to skip before the next try."""
 
     def cycle(self) -> str:
-        """One cycle; a sentence about the state."""
+        """Run one cycle. Returns a sentence about the state."""
         if self._service is None and self._skip:
             self._skip -= 1
-            return f"nothing is done: {self._told}"
+            return f"tierd does nothing: {self._told}"
         if self._service is None and not self._begin():
-            return f"nothing is done: {self._told}"
+            return f"tierd does nothing: {self._told}"
         assert self._service is not None
         try:
             told = self._service.cycle()
         except JournalError as error:
             self._end()
-            self._skip = min(2**self._failures - 1, MAX_SKIPPED_CYCLES)  # each try has its words in the log
+            self._skip = min(2**self._failures - 1, MAX_SKIPPED_CYCLES)  # each try writes to the log
             self._failures += 1
             self._tell(error_text(error))
-            return f"nothing is done: {self._told}"
+            return f"tierd does nothing: {self._told}"
         self._failures = 0
-        if self._told:  # not before: on a full disk a service may well start, and fail at its first word
+        if self._told:  # a full disk lets a service start and fails its first write
             log.info("at work again; %s", self._baselines())
             self._told = ""
         return told
 
     def renew(self) -> None:
-        """A sign of life to other movers; waits for as long as the file system does not answer."""
+        """Renew the claim. It waits for as long as the file system does not answer."""
         service = self._service
         if service is not None:
             service.renew()
 
     def beat(self) -> bool:
-        """Whether we live: False when a cycle hangs. Never waits for the file system."""
+        """False if a cycle hangs. It never waits for the file system."""
         service = self._service
         return service is None or service.beat()
 
@@ -110,7 +110,7 @@ class Supervisor:
                       "restart")
             return
         if wanted == self.settings:
-            log.info("configuration read again: nothing has changed")
+            log.info("configuration reloaded: no setting has changed")
             return
         self._end()
         before, self.settings, seen = self.settings, wanted, self._seen
@@ -126,13 +126,13 @@ class Supervisor:
             log.info("configuration reloaded; %s", self._baselines())
 
     def close(self) -> None:
-        """End the service, where there is one."""
+        """Stop the service, if there is one."""
         service, self._service = self._service, None
         if service is not None:
             service.close()
 
     def _end(self) -> None:
-        """The same, and keep what it has seen."""
+        """Stop the service, and keep its history."""
         if self._service is not None:
             self._seen = self._service.history
         self.close()
@@ -143,7 +143,7 @@ class Supervisor:
             self._service.take_over(self._seen)
 
     def _baselines(self) -> str:
-        return "baselines are learned anew" if self._seen is None else "what streams usually get is still known"
+        return "tierd learns baselines again" if self._seen is None else "baselines are kept"
 
     def _begin(self) -> bool:
         try:
@@ -155,13 +155,13 @@ class Supervisor:
 
     def _tell(self, why: str) -> None:
         if why != self._told:
-            log.error("%s; nothing is done, and tierctl has no answer, until that is mended; it is tried again within "
+            log.error("%s; until this is repaired, tierd does nothing and tierctl gets no answer; tierd retries within "
                       "a minute", why)
         self._told = why
 
 
 def same_sources(before: Settings, wanted: Settings) -> bool:
-    """Whether what was seen under the one settings is what would have been seen under the others."""
+    """Whether two settings read the same sources, so that the history of one is valid for the other."""
     def view(settings: Settings) -> object:
         return settings.filesystem, settings.sense, settings.own_jobs, settings.history_seconds
 

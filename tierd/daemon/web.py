@@ -50,7 +50,7 @@ class App:
         path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
-            return respond(start, "202 Accepted", "a cycle will begin at once\n")
+            return respond(start, "202 Accepted", "a cycle begins at once\n")
         if method not in {"GET", "HEAD"} or path == "/-/evaluate":
             return respond(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
         if path == "/metrics":
@@ -67,7 +67,7 @@ class App:
 
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():
-            return respond(start, "503 Service Unavailable", "no cycle for too long\n")
+            return respond(start, "503 Service Unavailable", "the last cycle ended too long ago\n")
         faults = from_json(FaultsAnswer, self._ask({"request": "status"})).faults if path == "/-/ready" else {}
         if faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")

@@ -24,7 +24,7 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     site.run(until=55)
     assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
     early = shown(capsys, "explain", "F1", site=site)
-    assert "it holds now" in early
+    assert "; active." in early
     assert "Verdict: none yet." in early
     site.run(until=130)
     told = shown(capsys, "explain", "1", site=site)  # by the act
@@ -45,11 +45,11 @@ def test_what_cannot_be_explained_is_said(site: Site, capsys: pytest.CaptureFixt
 
 
 def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "nothing is found that tierd would act on" in shown(capsys, "plan", site=site)
+    assert "no findings that tierd acts on" in shown(capsys, "plan", site=site)
     shown(capsys, "drain", "looking first", site=site)
     site.run(until=55)
     plan = shown(capsys, "plan", site=site)
-    assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume goes on); mode full\n")
+    assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume ends the drain); mode full\n")
     assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
     assert " -p hdd /proj/ingest\n" in plan
     assert shown(capsys, "history", site=site) == "no acts yet\n"
@@ -76,7 +76,7 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
 
 @pytest.mark.parametrize(("act", "says"), [
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
-    ({"mode": "recommend"}, "mode recommend holds there: 1 act recommended and not done"),
+    ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
 def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
                                                                 act: dict[str, Any], says: str) -> None:

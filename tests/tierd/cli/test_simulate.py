@@ -82,9 +82,9 @@ def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["simulate", "none"], "no scenario 'none': neither a file, nor one of the library: accelerator, bad-day"),
+    (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, bad-day"),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
-    (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: a picture is .png or .svg"),
+    (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: --plot writes .png or .svg"),
     (["simulate", "noisy-neighbour", "--plot", "/no/such/p.svg"], "/no/such/p.svg: cannot be written: No such file"),
     (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),

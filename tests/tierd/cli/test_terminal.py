@@ -55,4 +55,4 @@ def test_a_terminal_that_cannot_go_back_is_shown_it_once(site: Site) -> None:
             done = subprocess.run([*CTL, "top", "--socket", site.socket], stdout=out, check=False, timeout=60,
                                   env={**os.environ, "TERM": "dumb"})
         assert done.returncode == 0
-        assert shown.read(4096).startswith(b"tierd at work; mode full\r\n")
+        assert shown.read(4096).startswith(b"tierd running; mode full\r\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tierd.acts import Outcome
 from tierd.cli import MODULES
 from tierd.cli.tierctl import main, parser
 
@@ -50,7 +51,7 @@ def test_what_is_no_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_file_elsewhere_is_not_on_lustre(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "f").touch()
     assert main(["layout", str(tmp_path / "f")]) == 1
-    assert capsys.readouterr().err.endswith(("not on Lustre\n", "system's default)\n"))
+    assert capsys.readouterr().err.endswith(("not on Lustre\n", "file system)\n"))
 
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +82,21 @@ for command in ("status", "findings", "explain", "history", "plan", "pause", "un
 print(*(name for name in {heavy!r} if name in sys.modules))"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--long"]])
+def test_an_unknown_outcome_is_an_error_of_the_command_line(
+        form: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    socket = str(tmp_path / "nobody-listens.sock")
+    with pytest.raises(SystemExit) as ended:
+        main(["history", "--outcome", "nonsense", *form, "--socket", socket])
+    refusal = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "argument --outcome: invalid choice: 'nonsense'" in refusal
+    assert [outcome for outcome in Outcome if outcome not in refusal.partition("invalid choice")[2]] == []
+    assert socket not in refusal
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_is_accepted(outcome: Outcome) -> None:
+    assert parser("history").parse_args(["history", "--outcome", outcome]).outcome == outcome

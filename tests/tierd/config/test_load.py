@@ -38,13 +38,13 @@ small_file_bytes = -1
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give the whole path, from / on (it is 'mnt/lustre')"),
+    ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give an absolute path (it is 'mnt/lustre')"),
     ("[journal]\nkeep_days = 7", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is 7)"),
     ("[journal]\nkeep_days = -1", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is -1)"),
-    ('[act]\njournal = ""', "act.journal: give the whole path, from / on (it is '')"),
-    ('[act]\nsocket = "tierd.sock"', "act.socket: give the whole path, from / on (it is 'tierd.sock')"),
-    (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at the most, for it is that of a socket"),
-    ('[act]\npause_file = "pause"', "act.pause_file: give the whole path, from / on (it is 'pause')"),
+    ('[act]\njournal = ""', "act.journal: give an absolute path (it is '')"),
+    ('[act]\nsocket = "tierd.sock"', "act.socket: give an absolute path (it is 'tierd.sock')"),
+    (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at most, the limit for a socket"),
+    ('[act]\npause_file = "pause"', "act.pause_file: give an absolute path (it is 'pause')"),
     ('[act]\ndry_run = "no"', "act.dry_run: Input should be a valid boolean (it is 'no')"),
     ('[act]\non = ["shared-bandwidth"]', "act.on.0: tierd acts on noisy-neighbour, outgrown-component, hot-small"),
     ("[act]\ndry_run = 0", "act.dry_run: Input should be a valid boolean (it is 0)"),
@@ -55,7 +55,7 @@ small_file_bytes = -1
     ('[sense.readers]\n"lustre-MDT0000" = "cl1"', "sense.readers.lustre-MDT0000: name the metadata target as MDT0000"),
     ('[sense.readers]\nMDT0000 = "1"', "sense.readers.MDT0000: name the reader as lctl changelog_register did: cl1"),
     ('[small_files_to_flash]\nflash_pool = "hdd"', "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
-    ('[small_files_to_flash]\nhdd_pool = ""', "small_files_to_flash: flash_pool and hdd_pool need names"),
+    ('[small_files_to_flash]\nhdd_pool = ""', "small_files_to_flash: flash_pool and hdd_pool must have names"),
     ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', "flash_pool and hdd_pool are both 'flash'"),
 ])
 def test_what_could_not_work_is_told_before_it_is_tried(text: str, says: str) -> None:
@@ -166,7 +166,7 @@ expiry_seconds = 1
     assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
     assert "begins with / at the root" in lines[0]
     assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
-    with pytest.raises(ConfigurationError, match="more than one are for /a"):
+    with pytest.raises(ConfigurationError, match="several are for /a"):
         parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
 
 

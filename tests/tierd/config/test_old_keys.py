@@ -103,7 +103,7 @@ def test_check_config_prints_old_keys(tmp_path: Path, capsys: pytest.CaptureFixt
     printed = capsys.readouterr()
     assert printed.err == (f"warning: {path}:2: verify.least_gain: this setting is called min_gain now; rename it, as "
                            "the next release does not accept least_gain\n")
-    assert "in order" in printed.out
+    assert ": valid" in printed.out
 
 
 @pytest.mark.parametrize("text", [b"verify = 3\n", b"scopes = [1, {path = 2}]\n", b"detect = [1]\n"])

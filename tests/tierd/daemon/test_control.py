@@ -79,7 +79,7 @@ def test_of_several_daemons_one_has_to_be_named(tmp_path: Path) -> None:
         if name == "home":
             assert chosen() == str(tmp_path / "home/tierd.sock")
     assert chosen("--fs", "scratch") == str(tmp_path / "scratch/tierd.sock")
-    with pytest.raises(ControlError, match=r"name one: --fs home \| scratch"):
+    with pytest.raises(ControlError, match=r"select one: --fs home \| scratch"):
         chosen()
     with pytest.raises(ControlError, match="the name of an instance"):
         chosen("--fs", "../etc")

@@ -90,7 +90,7 @@ def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     at.source.fault = ConnectionRefusedError(111, "Connection refused")
     at.run(until=80)
     assert [s for s in at.said if "blind" in s] == [
-        "blind: [Errno 111] Connection refused; nothing is done until it can be seen again"]
+        "blind: [Errno 111] Connection refused; tierd does nothing until it can read the counters again"]
     assert at.daemon.faults
     assert list(at.journal.entries()) == []
     at.source.fault = None

@@ -87,14 +87,15 @@ LIES |= {
     "one target a million times as busy": lambda r, n: changed(r, times(1e6), "OST0003"),
     "huge names": lambda r, n: replace(r, jobs={(t, j + "x" * 100_000): c for (t, j), c in r.jobs.items()}),
 }
-NONSENSE = "their counters make no sense"
+NONSENSE = "implausible counters"
+RENAMED = "hardly any job of the last reading has the same name"
 EXPLAINED = {
-    "all targets ill": "in recovery; nothing is found there",
-    "jobs come and go": "hardly any job of the last look is left",
+    "all targets ill": "in recovery; tierd finds nothing there",
+    "jobs come and go": RENAMED,
     "no numbers": NONSENSE, "infinite": NONSENSE, "less than nothing": NONSENSE, "resets every time": NONSENSE,
     "one target resets": NONSENSE, "one target tells no numbers": NONSENSE, "jumps to huge numbers": NONSENSE,
     "one target a million times as busy": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
-    "huge names": "by its name: what comes and goes", "names that attack": "by its name: what comes and goes",
+    "huge names": RENAMED, "names that attack": RENAMED,
 }
 """What is said of lies that do not make tierd blind as a whole."""
 TOLD = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",

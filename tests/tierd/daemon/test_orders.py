@@ -31,7 +31,7 @@ def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: 
     site.run(until=5)
     shown(capsys, "drain", site=site)
     assert "DRAINING: by " in shown(capsys, "status", site=site)
-    assert re.search(r"\d+ moves are left", shown(capsys, "status", site=site))
+    assert re.search(r"\d+ moves left", shown(capsys, "status", site=site))
     site.run(until=60)
     history = ask(site.socket, {"request": "history", "last": 100})["entries"]
     assert {(e["kind"], e["outcome"]) for e in history} == {("migrate", "done")}
@@ -59,21 +59,21 @@ def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[st
     chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
     site.run(until=5)
     assert progress.wait_for_queue(chosen, {}, Napping(site)) == 0
-    assert capsys.readouterr().out.endswith("ended meanwhile: 30 migrate done\n")
+    assert capsys.readouterr().out.endswith("ended while waiting: 30 migrate done\n")
     assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
-    assert shown(capsys, "drain", "--wait", site=site).endswith("nothing was done meanwhile\n")
+    assert shown(capsys, "drain", "--wait", site=site).endswith("no acts ended while waiting\n")
     shown(capsys, "resume", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     shown(capsys, "pause", "enough", site=site)
     assert progress.wait_for_queue(chosen, {}) == 1
-    assert "held: enough; 1 wait" in capsys.readouterr().err
+    assert "held: enough; 1 left in the queue" in capsys.readouterr().err
 
 
 def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     small = site.cluster.make_file("/proj/keep/a/small", 700_000)
     large = site.cluster.make_file("/proj/keep/large", 40 << 20)
     preview = shown(capsys, "promote", "/mnt/lustre/proj/keep/", "--preview", site=site)
-    assert "would queue 2 files, 42.6 MB, of /proj/keep to flash" in preview
+    assert "would queue 2 files (42.6 MB) of /proj/keep for migration to flash" in preview
     assert "lfs migrate --non-block -E 1M -c 1 -p flash -E -1 " in preview
     site.run(until=10)
     assert shown(capsys, "history", site=site) == "no acts yet\n"
@@ -89,7 +89,7 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     told = shown(capsys, "explain", "1", site=site)
     assert "asked to promote /proj/keep" in told
     assert told.startswith("F1, request, made 20")
-    assert "no longer holds" not in told
+    assert "no longer active" not in told
     assert "Found" not in told  # again, or before: another order is no trouble that came back
 
 
@@ -114,7 +114,7 @@ def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: 
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
     assert progress.wait_for_queue(chosen, {}, Immediate()) == 0
     server.close()
-    assert capsys.readouterr().out == "ended meanwhile: 1 migrate gave-way\n"
+    assert capsys.readouterr().out == "ended while waiting: 1 migrate gave-way\n"
 
 
 class Immediate(threading.Event):

@@ -27,9 +27,9 @@ def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[st
     site.run(until=130)
     assert shown(capsys, "findings", site=site).startswith("F2  noisy-neighbour")
     first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", "F2"))
-    assert "it no longer holds" in first
+    assert "; no longer active." in first
     assert "Found again as F2 (20" in first
-    assert "it holds now" in second
+    assert "; active." in second
     assert "Found before as F1 (20" in second
     assert "Found again" not in second
 

@@ -42,7 +42,7 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     path = tmp_path / "r.html"
     assert shown(capsys, "report", "-o", str(path), "--since", "6h", site=site).endswith("0 findings, 0 acts\n")
     assert "nothing was recorded" in path.read_text()
-    assert "neither a span" in failed(capsys, "report", "--since", "yesterday", site=site)
+    assert "neither a duration" in failed(capsys, "report", "--since", "yesterday", site=site)
 
 
 def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:

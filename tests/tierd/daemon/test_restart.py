@@ -66,7 +66,7 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, capsys, *paths)
     end(site)
-    assert "3 moves and 0 orders have waited since before the start: each is looked at again" in told_of(site)
+    assert "found 3 moves and 0 orders queued before the start: tierd checks each again" in told_of(site)
     site.run(until=site.cluster.now + 5)
     status = shown(capsys, "status", site=site)
     assert "3 moves queued, 2.1 MB" in status
@@ -89,7 +89,7 @@ def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: py
     shown(capsys, "promote", "/proj/keep", site=site)
     shown(capsys, "submit", "--reason", "hot \udcff", "/proj/old/b", site=site)
     end(site)
-    assert "0 moves and 2 orders have waited since before the start" in told_of(site)
+    assert "found 0 moves and 2 orders queued before the start" in told_of(site)
     site.run(until=site.cluster.now + 10)
     assert "2 orders queued for the next cycle" in shown(capsys, "status", site=site)
     shown(capsys, "resume", site=site)
@@ -240,16 +240,17 @@ def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.
     kept = QueueStore(site.service._journal._db, maximum=2)
     site.service._journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
-    assert "1 move above what the journal stores: a restart loses them" in shown(capsys, "status", site=site)
+    status = shown(capsys, "status", site=site)
+    assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
     restarted(site)
-    assert "2 moves and 0 orders have waited since before the start" in told_of(site)
+    assert "found 2 moves and 0 orders queued before the start" in told_of(site)
 
 
 def test_what_waits_is_told_at_the_end_and_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     site.service.close()  # as when a reload has failed, and the old configuration too
-    assert told_of(site).count("1 moves and 0 orders wait; the journal keeps them for the next start") == 1
+    assert told_of(site).count("1 moves and 0 orders are queued; the journal keeps them for the next start") == 1
 
 
 def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:

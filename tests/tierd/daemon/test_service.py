@@ -47,7 +47,8 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=20)
-    learning = "learning what streams usually get, {} looks so far: a neighbour is found against 4 looks without it"
+    learning = ("learning the usual throughput of streams: {} readings so far; a comparison needs 4 readings without "
+                "the aggressor")
     assert learning.format(3) in shown(capsys, "status", site=site)
     site.run(until=50)
     assert "learning" not in shown(capsys, "status", site=site)
@@ -189,7 +190,7 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     site.start()
     site.run(until=now + 60)
     ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()
-    assert ended[-1].startswith("the record begins ")
+    assert ended[-1].startswith("the journal begins ")
     assert ended[-1].endswith("; 600 older acts removed ([journal] keep_days)")
     assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
     assert not any("/proj/599" in line for line in ended)

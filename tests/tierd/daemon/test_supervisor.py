@@ -92,7 +92,7 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     path.write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
     keeper.reload()
     cycles(site, keeper, 100)
-    assert ("what streams usually get is still known" in caplog.text) == known
+    assert ("baselines are kept" in caplog.text) == known
     assert any(words.startswith("SET default layout") for words in site.said)
     found = [words for words in site.said if words.startswith("FOUND")]
     assert ("instead of" in found[-1]) == known, "else by its signature"
@@ -106,8 +106,8 @@ def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_
     site.service._journal._db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
     site.cluster.advance(5)
     journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
-    assert kept.cycle() == f"nothing is done: {journal}"
-    assert caplog.text.count(f"{journal}; nothing is done, and tierctl has no answer, until that is mended") == 1
+    assert kept.cycle() == f"tierd does nothing: {journal}"
+    assert caplog.text.count(f"{journal}; until this is repaired, tierd does nothing and tierctl gets no answer") == 1
     assert "jobs on" in cycles(site, kept, 60)[-1], "it is at work again"
     assert "at work again" in caplog.text
     kept.close()
@@ -155,7 +155,7 @@ def test_on_a_full_disk_on_which_it_can_still_start_it_is_told_once(tmp_path: Pa
     left: list[None] = [None] * 5
     keeper = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
     told = [(keeper.cycle(), len(left)) for _ in range(28)]
-    full = "nothing is done: /j: the journal: database or disk is full"
+    full = "tierd does nothing: /j: the journal: database or disk is full"
     assert {words for words, _ in told[:-1]} == {full}
     assert [left for _, left in told] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
     assert told[-1][0] == "looked"
@@ -178,7 +178,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     spoilt = spoil(whole)
     path.write_bytes(spoilt)
     kept._service = None
-    assert {*cycles(site, kept, 50)} == {f"nothing is done: {path}: the journal: {words}"}
+    assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()
     with pytest.raises(ControlError, match="no such socket"):
@@ -236,7 +236,7 @@ def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, stateme
 
 
 def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: Site) -> None:
-    assert sum("a new journal is begun" in sentence for sentence in site.said) == 1
+    assert sum("created a new journal" in sentence for sentence in site.said) == 1
     path = Path(site.settings.act.journal)
     site.service.close()
     path.unlink()
@@ -247,4 +247,4 @@ def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: 
     db.close()
     site.start()
     site.run(until=10)
-    assert sum("a new journal is begun" in sentence for sentence in site.said) == 2
+    assert sum("created a new journal" in sentence for sentence in site.said) == 2

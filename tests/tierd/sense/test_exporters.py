@@ -169,7 +169,7 @@ class Source:
     (replace(WELL, time=909.0), "stale: its samples are 91 s old, and must be no older than 90 s"),
     (replace(WELL, time=1031.0), "31 s ahead of this node's clock"),
     (replace(WELL, targets=frozenset({"l-OST0000"})), "l-OST0001 not to be seen"),
-    (replace(WELL, time=990.0), "its samples are 10 s older than those before"),
+    (replace(WELL, time=990.0), "its samples are 10 s older than the samples before"),
 ])
 def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> None:
     source, clock = Source(), SettableClock()

@@ -103,7 +103,7 @@ def test_a_secret_that_cannot_be_had_is_named_and_never_shown(tmp_path: Path) ->
         (ServerAccess(token_file=str(tmp_path / "none")), "none cannot be read: No such file"),
         (ServerAccess(token_file=written(tmp_path / "empty", "\n")), "is empty"),
         (ServerAccess(user="u", password_env="NOT_SET"), "the environment variable NOT_SET is empty"),
-        (ServerAccess(token_file=odd), "more than one line"),
+        (ServerAccess(token_file=odd), "has several lines"),
     ):
         with liar(says("well")) as server, pytest.raises(SourceError) as raised:
             asked(server.url, access)

@@ -183,7 +183,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (says_json("[]"), "not an answer of a query API"),
     (says_json("nonsense"), "Expecting value"),
     (says_json("[" * 100_000), "http://127"),
-    (says("<html>login</html>", "text/html"), "'text/html' in place of 'application/json'"),
+    (says("<html>login</html>", "text/html"), "'text/html' instead of 'application/json'"),
     (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
     (answer({"metric": None, "values": []}), "not a series"),
     (answer({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
@@ -192,7 +192,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
     (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
-    (endless, "'text/plain' in place of"),
+    (endless, "'text/plain' instead of"),
 ])
 def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words) as raised:
