@@ -28,7 +28,7 @@ def found(windows: Sequence[Window], costs: dict[str, DeviceCosts] | None = None
     engine = Engine(Settings())
     if costs:
         engine.use_costs(costs)
-    return [[f for f in engine.think(each, lambda *_: (), lambda: Facts(pools=POOLS)).findings
+    return [[f for f in engine.run_cycle(each, lambda *_: (), lambda: Facts(pools=POOLS)).findings
              if f.kind == "noisy-neighbour"] for each in windows]
 
 
