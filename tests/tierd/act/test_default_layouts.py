@@ -147,7 +147,5 @@ def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World,
     if undoing:
         world.journal.begin_undo(entry, 2.0)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
-    assert (outcome, detail.partition("new one: ")[2]) == (
-        "interrupted",
-        "first 32K on the MDT, rest on hdd (1 stripe)",
-    )
+    present = detail.partition("new one: ")[2]
+    assert (outcome, present) == ("interrupted", "first 32K on the MDT, rest on hdd (1 stripe)")

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+Value = str | int | float | bytes | None
+"""A value that SQLite stores."""
+Row = tuple[Any, ...]
+"""A row of a query. SQLite does not declare the types of its columns; whoever unpacks the row knows them."""
 _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
 
 
@@ -77,10 +81,17 @@ class JournalFile:
         return found.st_dev, found.st_ino
 
 
+class Fetches(Protocol):
+    """The result of a statement."""
+
+    def fetchone(self) -> Row | None:
+        """The next row; None after the last."""
+
+
 class Executes(Protocol):
     """A connection, shared or not."""
 
-    def execute(self, statement: str, /) -> Any:
+    def execute(self, statement: str, /) -> Fetches:
         """Run one statement."""
 
 
@@ -88,19 +99,23 @@ class Rows:
     """The result of a statement: its rows, already fetched, and the number of the row it inserted."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._rows = deque(cursor.fetchall())
+        self._rows: deque[Row] = deque(cursor.fetchall())
         self.lastrowid = cursor.lastrowid
         self.rowcount = cursor.rowcount
 
-    def fetchone(self) -> Any:
+    def fetchone(self) -> Row | None:
         """The next row; None after the last."""
         return self._rows.popleft() if self._rows else None
 
-    def fetchall(self) -> list[Any]:
+    def only(self) -> Row:
+        """The row of a statement that always has one, such as ``SELECT count(*)``."""
+        return self._rows[0]
+
+    def fetchall(self) -> list[Row]:
         """All further rows."""
         return list(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Row]:
         while self._rows:
             yield self._rows.popleft()
 
@@ -122,12 +137,12 @@ class SharedConnection:
         """Whether a transaction is open."""
         return self._db.in_transaction
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         """Run one statement."""
         with self.lock:
             return Rows(self._db.execute(statement, values))
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Value]]) -> None:
         """Run one statement for each row of values."""
         with self.lock:
             self._db.executemany(statement, rows)
@@ -170,5 +185,6 @@ class SharedConnection:
 
 def pragma(db: Executes, name: str) -> int:
     """A number that SQLite stores with the file."""
-    (value,) = db.execute(f"PRAGMA {name}").fetchone()
-    return int(value)
+    row = db.execute(f"PRAGMA {name}").fetchone()
+    assert row is not None
+    return int(row[0])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
+from tierd.act.journal.connection import Row
 from tierd.acts import ActKind, Outcome
 
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(nullif(outcome, ''), 'under way'), "
@@ -35,7 +34,7 @@ class Entry:
     """Of the file or directory: another one with the same name is not touched. None in journals of old releases."""
 
 
-def entry_of(row: Sequence[Any]) -> Entry:
+def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
     return Entry(row[0], ActKind.from_journal(row[1]), to_path(row[2]), to_layout(row[3]), to_layout(row[4]),
                  row[5], Outcome.from_journal(row[6]), row[7], row[8], row[9], bool(row[10]),

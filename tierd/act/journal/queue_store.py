@@ -79,7 +79,7 @@ class QueueStore:
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
     def __len__(self) -> int:
-        (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").fetchone()
+        (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
         return int(count)
 
 

@@ -8,15 +8,74 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
 from tierd.acts import ActKind, Outcome
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 _OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
-Query = Callable[..., Sequence[Any]]
+Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
+
+
+class FindingRow(TypedDict):
+    """A finding or an order of the journal, as JSON. Times are epoch seconds."""
+
+    id: int
+    time: float
+    kind: str
+    aggressor: str
+    victim: str
+    sentence: str
+    evidence: dict[str, float]
+    """Numbers by name; see :func:`tierd.model.evidence_of`."""
+    targets: list[str]
+    directories: list[str]
+    subject: str
+
+
+class EarlierFinding(TypedDict):
+    """An earlier or later finding about the same problem."""
+
+    id: int
+    time: float
+    acts: int
+    """Number of acts that were done for it."""
+
+
+class JudgementRow(TypedDict):
+    """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
+
+    finding: int
+    time: float
+    verdict: str
+    usual: float
+    """Before the aggressor came."""
+    contended: float
+    """Beside the aggressor, before the acts."""
+    after: float
+    """After the acts."""
+
+
+class ActSums(TypedDict):
+    """Acts as sums."""
+
+    all_acts: int
+    files_moved: int
+    bytes_moved: int
+    outcomes: dict[str, int]
+    """Number of acts by kind and outcome: ``migrate done``."""
+
+
+class PeriodSums(ActSums):
+    """Acts, findings and verdicts of a period as sums."""
+
+    kinds: dict[str, int]
+    """Number of findings by kind."""
+    verdicts: dict[str, int]
+    """Number of verdicts by verdict."""
 
 
 class JournalReader:
@@ -69,13 +128,13 @@ class JournalReader:
         rows = self._all("SELECT finding FROM actions WHERE id = ?", act)
         return rows[0][0] if rows else None
 
-    def finding(self, number: int) -> dict[str, Any] | None:
+    def finding(self, number: int) -> FindingRow | None:
         """One finding; None if the journal has no such finding."""
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
         return _finding(rows[0]) if rows else None
 
-    def same_as(self, finding: int, last: int = 20) -> list[dict[str, Any]]:
-        """The same trouble at other times, oldest first: number, time, and how many acts were done for it."""
+    def same_as(self, finding: int, last: int = 20) -> list[EarlierFinding]:
+        """Other findings about the same problem, oldest first."""
         rows = self._all(
             "SELECT other.id, other.time, (SELECT count(*) FROM actions WHERE finding = other.id) FROM findings other, "
             "findings this WHERE this.id = ? AND other.id != this.id AND (other.kind, other.aggressor, other.victim, "
@@ -83,7 +142,7 @@ class JournalReader:
             finding, last)
         return [{"id": number, "time": time, "acts": acts} for number, time, acts in reversed(rows)]
 
-    def findings_between(self, since: float, until: float, most: int) -> list[dict[str, Any]]:
+    def findings_between(self, since: float, until: float, most: int) -> list[FindingRow]:
         """The last findings and orders of a period, oldest first."""
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE time BETWEEN ? AND ? "  # noqa: S608
                          "ORDER BY time DESC, id DESC LIMIT ?", since, until, most)
@@ -94,13 +153,14 @@ class JournalReader:
         return [tuple(row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
-    def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[dict[str, Any]]:
+    def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
         """Verdicts on acts, with the victim's throughput before, during and after."""
-        names = ("finding", "time", "verdict", "usual", "contended", "after")
+        names = ", ".join(JudgementRow.__annotations__)
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
-        rows = self._all(f"SELECT {', '.join(names)} FROM judgements WHERE {where} time BETWEEN ? AND ? "  # noqa: S608
+        rows = self._all(f"SELECT {names} FROM judgements WHERE {where} time BETWEEN ? AND ? "  # noqa: S608
                          "ORDER BY time", *values, since, until)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        return [JudgementRow(finding=number, time=time, verdict=verdict, usual=usual, contended=contended, after=after)
+                for number, time, verdict, usual, contended, after in rows]
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
         """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""
@@ -114,7 +174,7 @@ class JournalReader:
             found.setdefault(name, []).append((time, value))
         return found
 
-    def _all(self, query: str, *values: Any) -> Sequence[Any]:
+    def _all(self, query: str, *values: Value) -> Sequence[Row]:
         with self._open() as db:
             return db.execute(query, values).fetchall()
 
@@ -136,13 +196,13 @@ class Sums:
                                 "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
                                 "WHERE what = 'act') GROUP BY 1"))
 
-    def of_finding(self, finding: int) -> dict[str, Any]:
+    def of_finding(self, finding: int) -> ActSums:
         """Sums of the acts that were done because of one finding, those that were removed included."""
         return summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
                                   "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
                                   "FROM removed_by_finding WHERE finding = ?", finding, finding))
 
-    def of_period(self, since: float, until: float) -> dict[str, Any]:
+    def of_period(self, since: float, until: float) -> PeriodSums:
         """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts.
 
         Records that were removed are included by days (UTC): a day counts if its middle is in the period.
@@ -161,7 +221,7 @@ class Sums:
         return {**acts, "kinds": dict(kinds), "verdicts": dict(verdicts)}
 
 
-def summed(rows: Sequence[tuple[str, str, int, int]]) -> dict[str, Any]:
+def summed(rows: Sequence[Row]) -> ActSums:
     """The sums of rows of kind, outcome, number of acts and bytes."""
     counts = Counter[str]()
     for kind, outcome, count, _ in rows:
@@ -171,7 +231,8 @@ def summed(rows: Sequence[tuple[str, str, int, int]]) -> dict[str, Any]:
             "outcomes": dict(counts)}
 
 
-def _finding(row: Sequence[Any]) -> dict[str, Any]:
-    names = _FINDING.split(", ")
-    found = dict(zip(names, row, strict=True))
-    return found | {name: json.loads(found[name]) for name in ("evidence", "targets", "directories")}
+def _finding(row: Row) -> FindingRow:
+    number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject = row
+    return {"id": number, "time": time, "kind": kind, "aggressor": aggressor, "victim": victim, "sentence": sentence,
+            "evidence": json.loads(evidence), "targets": json.loads(targets), "directories": json.loads(directories),
+            "subject": subject}

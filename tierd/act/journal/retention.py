@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tierd.act.journal.connection import SharedConnection, pragma
+from tierd.act.journal.connection import Row, SharedConnection, pragma
 from tierd.act.journal.entry import to_path
 from tierd.acts import ActKind, Outcome
 
@@ -77,7 +76,7 @@ class ActDirectories:
         """Read the next acts; whether there may be more. An act under way is read again next time."""
         with self._db.lock:
             (until,) = self._db.execute("SELECT ifnull(max(value + 0), 0) FROM state "
-                                        "WHERE name = 'act_directories_until'").fetchone()
+                                        "WHERE name = 'act_directories_until'").only()
             rows = self._db.execute("SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT ?",
                                     (until, READ_PORTION)).fetchall()
             ended = next((at for at, row in enumerate(rows) if row[3] is None), len(rows))
@@ -147,7 +146,7 @@ class ClockGuard:
         """Time of the newest record; None in an empty journal."""
         (newest,) = self._db.execute(
             "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
-            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").fetchone()
+            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").only()
         return None if newest is None else float(newest)
 
 
@@ -164,7 +163,7 @@ class Retention:
         self._stages: tuple[_Stage, ...] = (self._samples, self._acts, self._findings, self._judgements, self._shrink)
         self._stage = 0
         self._cursor = _BEGINNING
-        """Age and number of the last row of a stage that was looked at in this pass."""
+        """Age and number of the last row of a stage that this pass has examined."""
         self._next_pass_at = -1e18
 
     def step(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
@@ -204,11 +203,11 @@ class Retention:
             f"EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) FROM actions WHERE {_ENDED} >= ? "
             f"AND {_ENDED} < ? AND ({_ENDED} > ? OR id > ?) ORDER BY {_ENDED}, id LIMIT ?",
             (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
-        (newest,) = self._db.execute("SELECT max(id) FROM actions").fetchone()
+        (newest,) = self._db.execute("SELECT max(id) FROM actions").only()
         gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
                 and row[5] != Outcome.UNDOING and (row[3], row[5]) != (ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE)]
-        sums, by_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
-        sizes, of_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+        sums, by_finding = Counter[Row](), Counter[Row]()
+        sizes, of_finding = Counter[Row](), Counter[Row]()
         for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
             day = int(intended_at // _DAY), "act", kind, outcome
             sums[day] += 1
@@ -232,7 +231,7 @@ class Retention:
             "EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id) FROM findings WHERE time >= ? "
             "AND time < ? AND (time > ? OR id > ?) ORDER BY time, id LIMIT ?",
             (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
-        (newest,) = self._db.execute("SELECT max(id) FROM findings").fetchone()
+        (newest,) = self._db.execute("SELECT max(id) FROM findings").only()
         gone = [row for row in rows if row[1] != newest and row[1] not in old.in_use and not row[3]]
         sums = Counter((int(time // _DAY), "finding", kind, "") for time, _, kind, _ in gone)
         self._add_sums((*key, count, 0) for key, count in sums.items())
@@ -258,10 +257,10 @@ class Retention:
         self._delete("DELETE FROM judgements WHERE finding = ?", gone)
         return self._portion_ends(rows)
 
-    def _delete(self, statement: str, rows: Sequence[Any]) -> None:
+    def _delete(self, statement: str, rows: Sequence[Row]) -> None:
         self._db.executemany(statement, [(row[1],) for row in rows])
 
-    def _add_sums(self, sums: Iterable[tuple[Any, ...]]) -> None:
+    def _add_sums(self, sums: Iterable[Row]) -> None:
         self._db.executemany(
             "INSERT INTO removed_by_day VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (day, what, kind, outcome) DO UPDATE SET "
             "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes", sums)
@@ -270,7 +269,7 @@ class Retention:
         """Enter where the complete record begins, for ``tierctl history``."""
         _set_state(self._db, "removed_before", repr(time))
 
-    def _portion_ends(self, rows: Sequence[Any]) -> bool:
+    def _portion_ends(self, rows: Sequence[Row]) -> bool:
         """Note where the next portion begins; False after the last."""
         if rows:
             self._cursor = rows[-1][0], rows[-1][1]

@@ -156,14 +156,14 @@ class Journal:
             "SELECT ifnull(sum(times), 0), ifnull(sum(times * size_bytes), 0) FROM (SELECT size_bytes, "
             "CASE WHEN outcome IN ('undone', 'undoing') THEN 2 ELSE 1 END AS times FROM actions "
             "WHERE kind = 'migrate' AND NOT dry_run AND ifnull(outcome, '') NOT IN ('refused', 'already', 'gone') AND "
-            "ifnull(ended_at, 1e18) >= ?)", (since,)).fetchone()
+            "ifnull(ended_at, 1e18) >= ?)", (since,)).only()
         return files, size_bytes
 
     def undone_at(self, place: str) -> float:
         """When the default layout of a directory was last undone; 0 if it never was."""
         (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind = 'set-default-layout'",
-                                   (to_bytes(place),)).fetchone()
+                                   (to_bytes(place),)).only()
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
@@ -188,17 +188,17 @@ class Journal:
 
     def removed_act(self, number: int) -> bool:
         """Whether the act was removed because of its age. The act with the highest number is never removed."""
-        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").fetchone()
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").only()
         return 0 < number <= last and self.entry(number) is None
 
     def removed_finding(self, number: int) -> bool:
         """Whether the finding was removed because of its age. The one with the highest number is never removed."""
-        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM findings").fetchone()
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM findings").only()
         return 0 < number <= last and not self.has_finding(number)
 
     def finding_of(self, act: int) -> int:
         """Number of the finding, or the order, an act was done for."""
-        (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).fetchone()
+        (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
         return int(number)
 
     def unfinished(self) -> list[Entry]:

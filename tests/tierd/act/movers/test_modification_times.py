@@ -108,7 +108,7 @@ def test_times_that_cannot_be_put_back_are_a_doubt_with_its_cause() -> None:
     world.lustre.tick_ns, world.lustre.mds_ahead_seconds = 0, 3600
     outcome = world.move()
     assert outcome.result is MoveResult.DOUBTFUL
-    assert "clock of the MDS" in outcome.detail
+    assert "the MDS clock" in outcome.detail
     assert world.lustre.contents("/a") == world.data
 
 
