@@ -32,6 +32,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
@@ -151,7 +152,10 @@ ROUNDS = 8
 
 
 def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts:
-    """Costs from windows of targets on which streams were at work. Raises ValueError where none moved a byte."""
+    """Costs from windows of targets on which streams were at work.
+
+    Raises ValueError where no window moved a byte, and where the windows differ by more than floats can resolve.
+    """
     prior = prior or CostPrior()
     usable = [work for work in observed if work.moved_bytes > 0]
     if not usable:
@@ -264,6 +268,8 @@ def _solve(rows: list[list[float]], right: list[float]) -> list[float]:
         table[i], table[pivot] = table[pivot], table[i]
         for n in range(size):
             if n != i:
+                if not table[i][i]:
+                    raise ValueError("the windows differ by more than floats can resolve")
                 factor = table[n][i] / table[i][i]
                 table[n] = [a - factor * b for a, b in zip(table[n], table[i], strict=True)]
     return [row[-1] / row[i] for i, row in enumerate(table)]
@@ -464,4 +470,5 @@ class CostLearner:
             pool = next(iter(self._due))
             del self._due[pool]
             alone, mixed_with = self._kept[pool]
-            self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}
+            with suppress(ValueError):  # then the costs before stay
+                self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}

@@ -65,7 +65,11 @@ amounts = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 @given(st.lists(st.builds(Work, amounts, amounts, amounts), min_size=1, max_size=40).filter(
     lambda works: any(work.moved_bytes for work in works)))
 def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
-    costs = fit(works)
+    try:
+        costs = fit(works)
+    except ValueError as error:  # 1 byte and 1e12 operations, say: no costs are better than wrong ones
+        assert "more than floats can resolve" in str(error)
+        return
     assert all(isfinite(cost) and cost >= 0 for cost in costs.seconds)
     assert all(isfinite(value) for row in costs.covariance for value in row)
     assert costs.busy_error(works[0]) >= 0

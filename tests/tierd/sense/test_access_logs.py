@@ -117,7 +117,7 @@ def test_a_log_of_nonsense_is_told_and_let_go(node: Node) -> None:
     logs = following(node, SettableClock())
     log.data = b"x" * 65
     logs.read()
-    assert "no whole entries" in logs.age.problem
+    assert "not a multiple of the entry size" in logs.age.problem
     assert logs.age.stale(1000.0)
 
 
