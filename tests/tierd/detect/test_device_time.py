@@ -67,8 +67,7 @@ amounts = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
     try:
         costs = fit(works)
-    except ValueError as error:  # 1 byte and 1e12 operations, say: no costs are better than wrong ones
-        assert "more than floats can resolve" in str(error)
+    except ValueError:  # 1 byte and 1e12 operations, say: no costs are better than wrong ones
         return
     assert all(isfinite(cost) and cost >= 0 for cost in costs.seconds)
     assert all(isfinite(value) for row in costs.covariance for value in row)
