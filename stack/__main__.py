@@ -73,6 +73,7 @@ def run(folder: Path, clock: SystemClock, seconds: float) -> None:
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds:
             site.cycle()
             story.step(clock.now() - begun)
+        introduced = False  # what tierd logs while the site stops is of no interest
 
 
 class AlertStory:

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from socket import socket as Connection
 
 import pytest
 
@@ -135,7 +135,7 @@ def alerts(*states: str) -> str:
 
 
 def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.TempPathFactory) -> None:
-    socket = str(tmp_path_factory.mktemp("s") / "tierd.sock")
+    control = str(tmp_path_factory.mktemp("s") / "tierd.sock")
     asked: list[object] = []
     logged: list[str] = []
     state: list[str] = [alerts("pending")]
@@ -144,13 +144,13 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
         asked.append(request["request"])
         return {"held": ""}
 
-    def prometheus_answers(to: Connection, request: str) -> None:
+    def prometheus_answers(to: socket.socket, request: str) -> None:
         says_json(state[0])(to, request)
 
-    server = ControlServer(socket, answer)
+    server = ControlServer(control, answer)
     try:
         with liar(prometheus_answers) as prometheus:
-            story = AlertStory(socket, AlertWatch(prometheus.url, logged.append), logged.append)
+            story = AlertStory(control, AlertWatch(prometheus.url, logged.append), logged.append)
             story.step(60.0)
             assert (asked, logged) == (["pause"], [])
             state[0] = alerts("firing")

@@ -160,6 +160,7 @@ def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int]
         while not clock.wait(CYCLE_SECONDS) and not ended():
             site.cycle()
             screen.update()
+        screen.ended = True
 
 
 def free_port(wanted: int) -> int:
@@ -258,6 +259,8 @@ class Screen:
         self.scenario = scenario
         self.summary: list[tuple[str, str]] = []
         """Before, during, after and what was changed; empty before the verdict."""
+        self.ended = False
+        """Whether the site is being stopped; what tierd logs then is of no interest."""
         self._site: Site | None = None
         self._story = Story(scenario.jobs[1].start_seconds, 0.0)
         self._lines: list[tuple[float, str]] = []
@@ -292,7 +295,7 @@ class Screen:
         Of the lines about moves, only the first of each kind is printed; the caption of the chart counts the others.
         """
         first_word = sentence.split(" ", 1)[0]
-        if self._site is None or first_word in self._enough:
+        if self._site is None or self.ended or first_word in self._enough:
             return  # before the introduction: the line about the port
         if first_word in OF_MOVES:
             self._enough.add(first_word)
