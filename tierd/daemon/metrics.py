@@ -6,7 +6,7 @@ their verdicts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -215,7 +215,7 @@ def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]
             break
         recent.append(window)
     victims = {victim for victim, _ in streams}
-    moved: dict[str, Counter[str]] = {victim: Counter() for victim in victims}
+    moved = {victim: defaultdict[str, float](float) for victim in victims}
     for window in recent:
         for (target, job), load in window.loads.items():
             if job in victims:
@@ -224,7 +224,7 @@ def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]
     found = {}
     for pair, stream in streams.items():
         here = sum(moved[pair[0]][target] for target in stream.widest.targets)
-        found[pair] = here / seconds, (moved[pair[0]].total() - here) / seconds
+        found[pair] = here / seconds, (sum(moved[pair[0]].values()) - here) / seconds
     return found
 
 
