@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,7 +12,8 @@ from prometheus_client.registry import Collector
 from exporter.jobs.lines import compiled as compiled_lines
 from exporter.scrape import Scraper
 from httpserver.config import WebConfigFile
-from httpserver.metrics import WebConfigMetrics
+from httpserver.connections import Connections
+from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
 from lustre import __version__
 from lustre.formats import compiled
 
@@ -97,12 +98,19 @@ def _info() -> Metric:
     return info
 
 
-def registry(scraper: Scraper, web_config: WebConfigFile | None = None) -> CollectorRegistry:
+def registry(
+    scraper: Scraper,
+    web_config: WebConfigFile | None = None,
+    connections: Connections | None = None,
+    held_bytes: Callable[[], int] = lambda: 0,
+) -> CollectorRegistry:
     """Make the registry of the exporter's own metrics, including its process and its garbage collector."""
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
     if web_config is not None:
         own.register(WebConfigMetrics(web_config, PREFIX))
+    if connections is not None:
+        own.register(ConnectionMetrics(connections, held_bytes, PREFIX))
     ProcessCollector(registry=own)
     GCCollector(registry=own)
     return own
