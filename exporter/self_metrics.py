@@ -54,6 +54,12 @@ class ExporterMetrics(Collector):
             PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
             labels=("collector", "parameter"),
         )  # fmt: skip
+        implausible = CounterMetricFamily(
+            PREFIX + "implausible_values",
+            "Values left out of sums over targets because no target can do so much in the time. The sums go on from"
+            " the values before.",
+            labels=("collector", "parameter"),
+        )
         errors = CounterMetricFamily(
             PREFIX + "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.",
             labels=("collector", "parameter", "error"),
@@ -62,10 +68,13 @@ class ExporterMetrics(Collector):
             read.add_metric((name,), outcome.reads.bytes_read)
             for parameter, lines in sorted(outcome.reads.skipped.copy().items()):
                 skipped.add_metric((name, parameter), lines)
+            for parameter, values in sorted(outcome.reads.implausible.copy().items()):
+                implausible.add_metric((name, parameter), values)
             for (parameter, error), times in sorted(outcome.reads.errors.copy().items()):
                 errors.add_metric((name, parameter, error), times)
         yield read
         yield skipped
+        yield implausible
         yield errors
 
     def _loaded(self) -> Metric:
