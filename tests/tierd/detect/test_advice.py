@@ -245,8 +245,8 @@ def storm(creates: int, opens: int, windows: list[Window] | None = None) -> str:
 
 
 def test_a_storm_of_opens_does_not_wait_for_the_lock_on_the_directory() -> None:
-    assert "one directory for each process" in storm(80_000, 0)
-    assert "one directory for each process" not in storm(1000, 80_000)
+    assert "one directory per process" in storm(80_000, 0)
+    assert "one directory per process" not in storm(1000, 80_000)
 
 
 def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
