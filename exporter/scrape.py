@@ -213,11 +213,11 @@ class Scraper:
         deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         snapshot = NodeSnapshot(self._parameters)
-        asked = [running for running in self._running if names is None or running.collector.name in names]
-        for running in asked:
+        requested = [running for running in self._running if names is None or running.collector.name in names]
+        for running in requested:
             running.start(snapshot, (over - self._clock()) * TURN_SHARE)
         found: list[tuple[Family, Sequence[bytes]]] = []
-        for running in asked:
+        for running in requested:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
         self._log_unreadable()

@@ -63,7 +63,7 @@ def test_processes_of_an_old_kernel_look_up_names_of_one_directory_in_turn() -> 
     assert rate(ran(disks(2, 1, client=ClientSettings(parallel_lookups=False)), apart), "stat") > 1.5 * rates[1]
 
 
-def test_the_size_of_data_on_the_mdt_is_asked_of_who_holds_their_lock() -> None:
+def test_the_size_of_data_on_the_mdt_comes_from_the_lock_holder() -> None:
     dom = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
     held = Mdtest(nodes=2, files_each=20, layout=dom, drops_locks=False)
     slow, quick = (rate(ran(recorded_test_bed(), job), "stat") for job in (held, replace(held, drops_locks=True)))

@@ -185,7 +185,7 @@ IMPLAUSIBLE = "implausible counters"
 MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
 """Upper limits, per second, of what one job can do on one target. No real job reaches them."""
 MAX_JOB_ID_CHARACTERS = 256
-"""Maximum length of a job id. A kernel prints 64 bytes at the most."""
+"""Maximum length of a job id. A kernel prints at most 64 bytes."""
 _CLOCK_SLACK_SECONDS = 5.0
 """Clock difference of a server that does not make a new entry look old."""
 

@@ -83,7 +83,7 @@ def random_writes(rng: Random) -> list[Job]:
                          call_bytes=rng.choice((4 * KIB, 8 * KIB, 16 * KIB)))]
 
 
-def nobody(_: Random) -> list[Job]:
+def no_neighbour(_: Random) -> list[Job]:
     """No neighbour."""
     return []
 
@@ -114,7 +114,7 @@ def another_stream_and_few_small_files(rng: Random) -> list[Job]:
 KINDS: tuple[tuple[str, Callable[[Random], list[Job]]], ...] = tuple(
     (noise.__name__.replace("_", " "), noise) for noise in (
         small_files, small_files, small_files_read_again, two_jobs_of_small_files, random_writes,
-        nobody, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files))
+        no_neighbour, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files))
 
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
