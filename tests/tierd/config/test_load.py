@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tierd.config.act import Mode
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.settings import Settings
 
@@ -146,6 +147,7 @@ files_per_second = 2
     assert inner.limits is not None
     assert inner.limits.files_per_second == 2
     assert settings.resolved_scopes.modes == {"observe", "full"}
+    assert settings.resolved_scopes.modes == {Mode.OBSERVE, Mode.FULL}
 
 
 def test_mistakes_in_scopes_are_reported_with_their_lines() -> None:
