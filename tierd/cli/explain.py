@@ -19,10 +19,10 @@ from tierd.daemon.answers import (
     ExplainAnswer,
     FindingsAnswer,
     PlanAnswer,
-    SameFindingRow,
     from_json,
 )
 from tierd.daemon.states import result_text, verdict_text
+from tierd.journal_rows import SameFindingRow
 from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
 
 

@@ -202,6 +202,7 @@ class Judge:
         """Log and count a verdict, and store it in the journal for later decisions."""
         case.verdict = judgement.verdict
         self._tally.verdicts[judgement.verdict] += 1
+        self._tally.judged_at = self._clock.now()
         self._tally.gained[case.finding.victim] = judgement.won_back
         self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                   judgement.after - judgement.contended)

@@ -175,6 +175,8 @@ class LoopCounters:
     """Part of its loss that each victim regained, by the last judgement."""
     gains: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Loss of each victim, and what it regained, in bytes per second."""
+    judged_at: float = 0.0
+    """When the last verdict was given."""
     changelog_lag_seconds: float = 0.0
     """Age of the oldest record of the last cycle when it was read."""
 
@@ -196,6 +198,8 @@ class FindingLog:
         self._tally = tally
         self._numbers: dict[FindingKey, int] = {}
         """Journal numbers of the findings that hold or were acted on."""
+        self._begun_at: dict[FindingKey, float] = {}
+        """When each of these findings last began."""
         self._refused: set[tuple[FindingKey, str]] = set()
         self._recommended: set[tuple[FindingKey, str]] = set()
         self._faults: dict[str, str] = {}
@@ -218,6 +222,7 @@ class FindingLog:
         with self._lock:
             self._tally.found[finding.kind] += 1
             self._tally.found_at[finding.kind] = self._clock.now()
+            self._begun_at[finding.key] = self._clock.now()
             self._numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, found_sentences(finding))
 
@@ -227,6 +232,7 @@ class FindingLog:
             self.of(finding.key, [over_sentence(finding)])
             if not acted_on:
                 self._numbers.pop(finding.key, None)
+                self._begun_at.pop(finding.key, None)
             self._recommended = {told for told in self._recommended if told[0] != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
@@ -234,6 +240,11 @@ class FindingLog:
         """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
             self._numbers.pop(key, None)
+            self._begun_at.pop(key, None)
+
+    def begun_at(self, key: FindingKey) -> float:
+        """When a finding last began, in epoch seconds; 0 if that is not known."""
+        return self._begun_at.get(key, 0.0)
 
     def number(self, finding: Finding) -> int:
         """Number of a finding in the journal."""

@@ -44,6 +44,11 @@ COSTS_STATE = "device_costs"
 """Name of these costs in the journal."""
 
 
+def is_learning(windows: int, device_time: Mapping[str, TargetTime], settings: Settings) -> bool:
+    """Whether so many windows are too few to compare a stream with its past, and device time is not known either."""
+    return not device_time and windows < 2 * settings.noisy_neighbour.min_windows
+
+
 class Daemon:
     """The seven activities of tierd, each with its own interval.
 
@@ -276,6 +281,15 @@ class Daemon:
     def number(self, finding: Finding) -> int:
         """Number of a finding in the journal."""
         return self._log.number(finding)
+
+    def begun_at(self, finding: Finding) -> float:
+        """When a finding last began, in epoch seconds; 0 if that is not known."""
+        return self._log.begun_at(finding.key)
+
+    @property
+    def learning(self) -> bool:
+        """Whether too little is known to say that nobody is slowed."""
+        return is_learning(len(self.windows), self.device_time, self._settings)
 
     @property
     def history(self) -> History:

@@ -41,7 +41,7 @@ from tierd.daemon.answers import (
     TopAnswer,
     extend,
 )
-from tierd.daemon.loop import Daemon
+from tierd.daemon.loop import Daemon, is_learning
 from tierd.daemon.states import State
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, SlowdownEvidence, Window
@@ -264,7 +264,7 @@ class StatusView:
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
             least_seconds=min_windows * settings.sense.cycle_seconds,
-            learning=not view.device_time and view.windows < 2 * min_windows,
+            learning=is_learning(view.windows, view.device_time, settings),
             device_time=device_time_rows(view.device_time),
             cycles=view.cycles,
             cycle_seconds=view.cycle_seconds,

@@ -74,7 +74,7 @@ def test_each_module_adds_the_commands_it_is_listed_with() -> None:
 
 def test_asking_the_daemon_loads_neither_the_simulator_nor_the_configuration() -> None:
     """Importing them took 4 to 7 s of processor time on a loaded node, for each ``tierctl status``."""
-    heavy = "simulator", "tierd.config", "tierd.simulation", "pydantic", "prometheus_client"
+    heavy = "simulator", "tierd.config", "tierd.simulation", "tierd.act", "sqlite3", "pydantic", "prometheus_client"
     script = f"""import sys
 from tierd.cli.tierctl import parser
 for command in ("status", "findings", "explain", "history", "plan", "pause", "undo", "submit"):

@@ -12,19 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tierd.sense.clocks import SettableClock
 from tierd.sense import discovery
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets
-
-
-@dataclass
-class SettableClock:
-    at: float = 1000.0
-
-    def now(self) -> float:
-        return self.at
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError
 
 
 def put(path: Path, text: str) -> None:

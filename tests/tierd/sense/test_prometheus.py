@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.servers import Prometheus, free_port, program, running
+from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, endless, liar, says, says_json, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
@@ -26,16 +27,6 @@ from tierd.sense import exporters, exposition
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
 from tierd.sense.readings import ChangelogState, Reading, window
-
-NOW = 1_795_000_000.0
-
-
-class StoppedClock:
-    def now(self) -> float:
-        return NOW
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError
 
 
 def labels(target: str = "OST0000", **more: str) -> dict[str, str]:
@@ -163,7 +154,7 @@ def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
 def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
     return PrometheusCounters(
-        settings, "l", StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
+        settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
     )
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.servers import free_port, program, running
-from tests.tierd.sense.clocks import StoppedClock
+from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, liar, says_json
-from tests.tierd.sense.test_prometheus import NOW
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
@@ -41,7 +40,7 @@ def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: 
                 **more: Any) -> PrometheusHistory:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=8 << 20), **more)
     return PrometheusHistory(
-        settings, fs, clock or StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 30.0
+        settings, fs, clock or SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 30.0
     )
 
 
@@ -101,11 +100,8 @@ def test_matchers_that_rules_may_not_have_are_named() -> None:
         remembering(server.url, matchers='cluster="x"')(seen("a"), NOW)
 
 
-class Hurrying(StoppedClock):
+class Hurrying(SettableClock):
     """Each look at it takes a while."""
-
-    def __init__(self) -> None:
-        self.at = NOW
 
     def now(self) -> float:
         self.at += 3
@@ -116,7 +112,7 @@ def test_it_is_all_of_it_in_time_or_nothing() -> None:
     jobs = [f"j{n}" for n in range(150)]
     with liar(answer(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
         with pytest.raises(SourceError, match="its history takes longer than 20 s"):
-            remembering(server.url, Hurrying())(seen(*jobs), NOW)
+            remembering(server.url, Hurrying(NOW))(seen(*jobs), NOW)
         assert 1 < len(server.requests) < 6
 
 

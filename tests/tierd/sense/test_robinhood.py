@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lustre.fid import Fid
+from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
 from tests.tierd.sense.mariadb import Root, mariadb
 from tierd.config.sense import RobinhoodSettings
@@ -21,14 +22,6 @@ from tierd.sense.robinhood import FILES_QUERY, NEEDED_COLUMNS, MySqlConnection, 
 NOW = 1_795_000_000
 DIRECTORY = Fid(0x200000401, 0x10)
 ACTIVITY = DirectoryActivity("train.1001", "/proj/set")
-
-
-class StoppedClock:
-    def now(self) -> float:
-        return NOW
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError
 
 
 class Recorded:
@@ -61,7 +54,7 @@ def row(number: int, fid: bytes | None = None, name: bytes | None = None) -> tup
 
 
 def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> Robinhood:
-    return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, StoppedClock())
+    return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, SettableClock(NOW))
 
 
 def test_files_come_beside_those_known_page_by_page() -> None:
@@ -139,7 +132,7 @@ def real(server: Root, folder: Path, **changes: Any) -> Robinhood:
         "robinhood_lustre", socket=server.socket, password_file=written(folder / "pw", "geheim\n")
     )
     settings = replace(settings, **changes)
-    return Robinhood(settings, lambda: MySqlConnection(settings, {}), StoppedClock())
+    return Robinhood(settings, lambda: MySqlConnection(settings, {}), SettableClock(NOW))
 
 
 def test_a_real_database(server: Root, tmp_path: Path) -> None:
