@@ -33,7 +33,7 @@ QUIET_SECONDS = 45.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m stack", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
     seconds = parser.parse_args(arguments).seconds
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartError as error:
         print(error, file=sys.stderr)
         return 1
-    print("\nStopped. All files are deleted.")
+    print("\nStopped. All temporary files are deleted.")
     return 0
 
 

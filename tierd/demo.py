@@ -204,9 +204,9 @@ def running_exporter(root: Path, port: int) -> Iterator[str]:
             process.wait()
 
 
-def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0) -> None:
+def await_exporter(url: str, clock: SystemClock, timeout_seconds: float = 20.0) -> None:
     """Wait until the exporter answers. Raises SourceError when it does not."""
-    until = clock.now() + patience_seconds
+    until = clock.now() + timeout_seconds
     while True:
         try:
             exporters.fetch_exposition(url, 5.0)

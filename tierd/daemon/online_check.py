@@ -67,7 +67,7 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     try:
         node.library(settings.movers.library)
     except OSError as error:
-        yield Contradiction(("movers", "library"), f"{settings.movers.library} cannot be loaded: {error}")
+        yield Contradiction(("movers", "library"), f"{error.strerror or error}")
     yield from credential_contradictions(settings, node)
     yield from silent_servers(settings, node)
 
@@ -77,7 +77,7 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], node: 
     try:
         fsname, pools = node.pools()
     except OSError as error:
-        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {settings.filesystem.mount}: {error}")
+        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {settings.filesystem.mount}: {error.strerror or error}")
         return
     policy = "small_files_to_flash"
     tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
