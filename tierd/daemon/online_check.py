@@ -77,7 +77,8 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], node: 
     try:
         fsname, pools = node.pools()
     except OSError as error:
-        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {settings.filesystem.mount}: {error.strerror or error}")
+        mount = settings.filesystem.mount
+        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
         return
     policy = "small_files_to_flash"
     tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tierd.sense.loopback_server import liar, says
+from tests.tierd.sense.loopback_server import answers, liar
 from tierd.__main__ import main
 from tierd.config.contradictions import Contradiction
 from tierd.config.load import parse
@@ -67,7 +67,7 @@ def test_missing_programs_libraries_and_secrets() -> None:
 
 
 def test_servers_are_asked_and_those_that_do_not_answer_are_warnings() -> None:
-    with liar(says("lustre_up 1\n")) as exporter:
+    with liar(answers("lustre_up 1\n")) as exporter:
         text = f'[sense]\nexporters = ["{exporter.url}/metrics", "http://127.0.0.1:1/metrics"]'
         node = replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch)
         (one,) = found(text, node)
