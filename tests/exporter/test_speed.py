@@ -1,4 +1,4 @@
-"""Ratios of processor time within one run, with room for a busy machine; ``make bench`` says what they are."""
+"""Ratios of processor time within one run, with tolerance for a busy machine. ``make bench`` prints the ratios."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def pieces(environ, start_response):
 
 @dataclass
 class Stopped:
-    """A clock that jumps when told, and tells when it was looked at."""
+    """A clock that jumps on request, and records when it is read."""
 
     now: float = 0.0
     looked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))

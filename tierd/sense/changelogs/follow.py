@@ -69,7 +69,7 @@ class Follower:
     def restart_from_zero(self, mdt: str) -> None:
         """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
         self._positions[mdt] = 0
-        self._missed[mdt] = "it was begun anew"
+        self._missed[mdt] = "it has restarted"
 
     def records(self) -> Iterator[Record]:
         """Records since the last call, one by one. Raises the errors of ``batches``."""
