@@ -19,7 +19,7 @@ from stack.__main__ import NOISY, AlertStory, introduction, with_late_neighbour
 from stack.alerting import AlertWatch, demonstration, write_demonstration_rules
 from stack.services import NO_UI, Ports, first_page, grafana_command, grafana_data, grafana_environment
 from tests.servers import TOOLS, Prometheus, fetched, program
-from tests.tierd.sense.loopback_server import liar, says, says_json
+from tests.tierd.sense.loopback_server import answers, answers_json, liar
 from tierd.clock import SystemClock
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ask
@@ -145,7 +145,7 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
         return {"held": ""}
 
     def prometheus_answers(to: socket.socket, request: str) -> None:
-        says_json(state[0])(to, request)
+        answers_json(state[0])(to, request)
 
     server = ControlServer(control, answer)
     try:
@@ -168,7 +168,7 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
 
 
 def test_a_page_that_only_says_how_to_build_the_application_is_none() -> None:
-    page, missing = says(f"<html>run {NO_UI}</html>", "text/html"), says("", status="404 Not Found")
+    page, missing = answers(f"<html>run {NO_UI}</html>", "text/html"), answers("", status="404 Not Found")
     with liar([missing, page, missing, page]) as server:
         assert first_page(server.url, ("/alerts", "/"), without=NO_UI) == ""
         assert first_page(server.url, ("/alerts", "/")) == f"{server.url}/"
