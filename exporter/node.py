@@ -44,6 +44,8 @@ class ReadStats:
     """Number of failed reads by (parameter, error)."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Number of skipped lines by parameter."""
+    implausible: dict[str, int] = field(default_factory=dict)
+    """Number of values left out of sums, by parameter, because no target can do so much."""
 
     def error(self, parameter: str, name: str) -> None:
         """Count a failed read."""
@@ -459,6 +461,12 @@ class ParameterReader:
         """Count lines of a parameter that were not understood."""
         if lines:
             self._reads.skip(parameter_name(kind, name), lines)
+
+    def implausible(self, kind: str, name: str, values: int) -> None:
+        """Count values that were left out of a sum because no target can do so much."""
+        if values:
+            key = parameter_name(kind, name)
+            self._reads.implausible[key] = self._reads.implausible.get(key, 0) + values
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
         """Return the names in a folder of a device."""

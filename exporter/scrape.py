@@ -82,6 +82,8 @@ def _run(call: Callable[[], T], future: Future[T]) -> None:
 
 log = logging.getLogger("lustre-exporter")
 PERMISSION = "CAP_DAC_READ_SEARCH"
+LOG_AGAIN_SECONDS = 3600.0
+"""Time between two log lines on implausible values of a parameter."""
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
 TURN_SHARE = 1 / 8
@@ -176,6 +178,8 @@ class Scraper:
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
         self._running = [_CollectorRun(c, context, clock, wait) for c in collectors if c.name in settings.enabled]
+        self._implausible: dict[tuple[str, str], tuple[int, float]] = {}
+        """Number of implausible values at the last log line, and its time, by collector and parameter."""
         self._refused = ""
         """The last log line on parameters that this process may not read."""
 
@@ -209,15 +213,27 @@ class Scraper:
         deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         snapshot = NodeSnapshot(self._parameters)
-        asked = [running for running in self._running if names is None or running.collector.name in names]
-        for running in asked:
+        requested = [running for running in self._running if names is None or running.collector.name in names]
+        for running in requested:
             running.start(snapshot, (over - self._clock()) * TURN_SHARE)
         found: list[tuple[Family, Sequence[bytes]]] = []
-        for running in asked:
+        for running in requested:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
         self._log_unreadable()
+        self._log_implausible()
         return ScrapeResult(tuple(found))
+
+    def _log_implausible(self) -> None:
+        """Log values that no target can reach, once for each parameter and hour."""
+        for running in self._running:
+            for parameter, values in running.outcome.reads.implausible.copy().items():
+                key = running.collector.name, parameter
+                before, logged = self._implausible.get(key, (0, -LOG_AGAIN_SECONDS))
+                if values > before and self._clock() - logged >= LOG_AGAIN_SECONDS:
+                    left_out = values - before
+                    log.warning("%s: %d values that no target can reach were left out of sums", parameter, left_out)
+                    self._implausible[key] = values, self._clock()
 
     def _log_unreadable(self) -> None:
         """Log once which parameters this process may not read, because missing metrics look like missing parameters."""

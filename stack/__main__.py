@@ -1,6 +1,6 @@
 """``python -m stack``: simulator, exporter, tierd, Prometheus, Alertmanager and, where installed, Grafana.
 
-Everything listens on 127.0.0.1 and keeps its files in one temporary folder, which is removed afterwards.
+All programs listen on 127.0.0.1 and keep their files in one temporary folder, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tierd.sense.exporters import scrape_fixed_list
 
 
 class NoClearFilesystem(SimulatedFilesystem):
-    """A simulated file system whose changelogs tierd does not clear."""
+    """A simulated file system that ignores requests to clear changelogs."""
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Do nothing: the simulated changelogs keep only their latest records."""
 
 
 def tierd_settings(folder: Path, port: int) -> Settings:
-    """Settings of the demonstration, with a journal, a control socket and the web server."""
+    """Settings of the demonstration, with a journal, a control socket and a web server."""
     chosen = demo.settings()
     act = replace(chosen.act, dry_run=False, journal=f"{folder}/journal.sqlite", socket=f"{folder}/tierd.sock")
     return replace(chosen, act=act, web=replace(chosen.web, port=port),
@@ -88,7 +88,7 @@ def running_site(folder: Path, exporter_port: int, tierd_port: int, clock: Syste
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m stack", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
     seconds = parser.parse_args(arguments).seconds
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartError as error:
         print(error, file=sys.stderr)
         return 1
-    print("\nStopped. All files are deleted.")
+    print("\nStopped. All temporary files are deleted.")
     return 0
 
 
@@ -135,9 +135,9 @@ def run(folder: Path, clock: SystemClock, seconds: float) -> None:
 
 def print_introduction(ports: services.Ports, grafana: bool) -> None:
     """Print the addresses."""
-    without = "not found on the PATH or in GRAFANA_HOME"
+    without = "not installed (neither on the PATH nor in GRAFANA_HOME)"
     print(f"""
-A simulated Lustre file system with a stream and, after 25 s, a noisy neighbour. tierd acts on it.
+A simulated Lustre file system with a streaming job. After 25 s a noisy neighbour starts, and tierd acts on it.
 
   exporter      http://127.0.0.1:{ports.exporter}/
   tierd         http://127.0.0.1:{ports.tierd}/

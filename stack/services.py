@@ -19,7 +19,7 @@ SCRAPE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """On 127.0.0.1."""
+    """TCP ports on 127.0.0.1."""
 
     exporter: int
     tierd: int
@@ -29,7 +29,7 @@ class Ports:
 
 
 def prometheus_command(folder: Path, ports: Ports) -> list[str]:
-    """Its settings, and the command."""
+    """Write the settings of Prometheus. Returns its command."""
     file = folder / "prometheus.yml"
     file.write_text(f"""\
 global: {{scrape_interval: {SCRAPE_SECONDS}s, evaluation_interval: {SCRAPE_SECONDS}s}}
@@ -44,7 +44,7 @@ scrape_configs:
 
 
 def alertmanager_command(folder: Path, ports: Ports) -> list[str]:
-    """The example of ``alerts/``, but for tierd's port, and the command."""
+    """Write the settings of Alertmanager: the example of ``alerts/`` with tierd's port. Returns its command."""
     example = (ROOT / "alerts" / "alertmanager.yml").read_text(encoding="utf-8")
     file = folder / "alertmanager.yml"
     file.write_text(example.replace("127.0.0.1:9170", f"127.0.0.1:{ports.tierd}"), encoding="utf-8")
@@ -53,7 +53,7 @@ def alertmanager_command(folder: Path, ports: Ports) -> list[str]:
 
 
 def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
-    """Its provisioning, and its environment: everybody may look, nobody is asked who they are."""
+    """Write Grafana's provisioning. Returns its environment, which allows anonymous viewers."""
     given = ROOT / "dashboards" / "provisioning"
     provisioning = folder / "provisioning"
     for kind in ("dashboards", "datasources"):
@@ -76,7 +76,7 @@ def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
 
 
 def grafana_command(home: str) -> list[str] | None:
-    """The command of a Grafana below ``GRAFANA_HOME`` or on the PATH; None where there is none."""
+    """The command of Grafana below ``GRAFANA_HOME`` or on the PATH; None if it is not installed."""
     if home:
         for name in ("grafana", "grafana-server"):
             if (Path(home) / "bin" / name).exists():
@@ -94,15 +94,15 @@ START_TIMEOUT_SECONDS = 60.0
 
 
 class StartError(RuntimeError):
-    """A program did not come up; the words say which, and the end of what it wrote."""
+    """A program did not start. The message has its URL and the end of its log."""
 
 
 @contextmanager
 def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
             environment: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Run a program until the block ends; entered when its URL answers. Raises StartError."""
+    """Run a program until the block ends. The block starts when the program's URL answers. Raises StartError."""
     if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # even kill -9 of this process leaves nothing running
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # the program ends even if this process is killed
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: S603 -- Prometheus, Alertmanager, Grafana, with arguments of our own
             command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
@@ -120,7 +120,7 @@ def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
 
 
 def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: Clock) -> None:
-    """Wait until a URL answers."""
+    """Wait until a URL answers. Raises StartError if the program ends, or after START_TIMEOUT_SECONDS."""
     until = clock.now() + START_TIMEOUT_SECONDS
     while True:
         try:

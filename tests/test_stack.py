@@ -48,7 +48,7 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
         rest, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert "Stopped. All files are deleted." in rest
+    assert "Stopped. All temporary files are deleted." in rest
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
     for url in urls.values():

@@ -164,9 +164,9 @@ def free_port(wanted: int) -> int:
     raise OSError("no free port on 127.0.0.1")
 
 
-def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0) -> None:
+def await_exporter(url: str, clock: SystemClock, timeout_seconds: float = 20.0) -> None:
     """Wait until the exporter answers. Raises SourceError when it does not."""
-    until = clock.now() + patience_seconds
+    until = clock.now() + timeout_seconds
     while True:
         try:
             exporters.fetch_exposition(url, 5.0)

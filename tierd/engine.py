@@ -60,7 +60,7 @@ class Engine:
         self._facts = Facts()
         self._learner = CostLearner()
         self._device_time: Mapping[str, TargetTime] = {}
-        self._facts_asked = 0
+        self._early_facts = 0
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
 
@@ -127,8 +127,8 @@ class Engine:
 
     def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
         """Learn from the newest window, and account for the recent ones."""
-        if complete or (not self._facts.pools and self._facts_asked < MAX_EARLY_FACTS):
-            self._facts, self._facts_asked = facts(), self._facts_asked + 1
+        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
+            self._facts, self._early_facts = facts(), self._early_facts + 1
         if not self._facts.pools:
             return {}
         window = view.windows[-1]
@@ -159,7 +159,7 @@ class Engine:
         """Active findings of the half-minute detectors."""
         if complete:
             scopes = self._settings.resolved_scopes
-            self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+            self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)

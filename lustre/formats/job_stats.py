@@ -95,9 +95,10 @@ def parse_block(block: bytes) -> Job:
     """Read one job's block."""
     first, _, body = block.partition(b"\n")
     head = header.split(body)
-    rows = _OPERATION.findall(body, head.end)
+    rows = [row for row in _OPERATION.findall(body, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(body, head.lines + len(rows) + body.count(_HEADING))
     names, samples, units, maxima, sums, histograms = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
+    tables = [(name, buckets(text)) for name, text in zip(names, histograms, strict=True) if b":" in text]
     return Job(
         job_id(first),
         head.start_time,
@@ -107,9 +108,14 @@ def parse_block(block: bytes) -> Job:
         tuple([_UNITS.get(unit, unit) for unit in units]),
         sums,
         maxima,
-        tuple([(name, buckets(text)) for name, text in zip(names, histograms, strict=True) if b":" in text]),
-        skipped,
+        tuple([(name, sizes) for name, sizes in tables if not _is_beyond(sizes)]),
+        skipped + sum([_is_beyond(sizes) for _, sizes in tables]),
     )
+
+
+def _is_beyond(sizes: tuple[tuple[int, int], ...]) -> bool:
+    """Whether a count is beyond any counter."""
+    return any(count >= header.WRAPPED for _, count in sizes)
 
 
 def parse(data: bytes) -> JobStats:

@@ -32,6 +32,10 @@ class CompletedAct:
     """Time when a default layout was set; epoch seconds."""
 
 
+MOVES_PAUSE_SECONDS = 300.0
+"""Moves after a longer pause are a new run of moves, which dashboards mark once."""
+
+
 class CompletedActs:
     """Outcomes of all acts since the start, counted."""
 
@@ -44,6 +48,8 @@ class CompletedActs:
         self.last: dict[tuple[ActKind, Outcome], float] = {}
         """Time of the last act by kind and outcome; epoch seconds."""
         self.moved_bytes = 0
+        self.moves_begun_at = 0.0
+        """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
     def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
               fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
@@ -53,9 +59,13 @@ class CompletedActs:
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         """Count an outcome, and return it."""
+        kind = outcome.action.kind, outcome.result
         with self._lock:
-            self.counts[outcome.action.kind, outcome.result] += 1
-            self.last[outcome.action.kind, outcome.result] = self._clock.now()
+            now = self._clock.now()
+            if kind == (ActKind.MIGRATE, Outcome.DONE) and now - self.last.get(kind, 0.0) > MOVES_PAUSE_SECONDS:
+                self.moves_begun_at = now
+            self.counts[kind] += 1
+            self.last[kind] = now
         return outcome
 
 

@@ -187,9 +187,9 @@ class BreakerSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     failures: Annotated[int, Ge(1)] = 10
-    """Failed moves among the last ``window``, at the least."""
+    """Minimum number of failed moves among the last ``window`` moves."""
     share: Annotated[float, Gt(0), Le(1)] = 0.5
-    """Their share of the last ``window`` moves, at the least."""
+    """Minimum share of failed moves among the last ``window`` moves."""
     window: Annotated[int, Ge(1)] = 100
 
 
@@ -265,7 +265,7 @@ class ActSettings:
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are only reported."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
-    """Default layouts of directories set per second, at the most. Each takes half a dozen requests to an MDT."""
+    """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
     """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"

@@ -108,7 +108,11 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
 
     def serve(self, slot: Slot, client: object) -> None:
         """Serve one connection, in its thread."""
-        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
+
+        def arrived() -> None:
+            self.connections.request_arrived(slot)
+
+        self._respond(slot.connection, arrived)
 
     def reject(self, connection: socket.socket) -> None:
         """Ask the client to try again."""

@@ -32,7 +32,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
@@ -154,7 +153,7 @@ ROUNDS = 8
 def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts:
     """Costs from windows of targets on which streams were at work.
 
-    Raises ValueError where no window moved a byte, and where the windows differ by more than floats can resolve.
+    Raises ValueError if no window moved a byte.
     """
     prior = prior or CostPrior()
     usable = [work for work in observed if work.moved_bytes > 0]
@@ -260,19 +259,20 @@ def _not_negative(normal: Matrix, right: Vector) -> Vector:
 
 
 def _solve(rows: list[list[float]], right: list[float]) -> list[float]:
-    """Gauss elimination with pivots; the matrix is positive definite."""
-    table = [[*row, value] for row, value in zip(rows, right, strict=True)]
-    size = len(table)
-    for i in range(size):
-        pivot = max(range(i, size), key=lambda n: abs(table[n][i]))
-        table[i], table[pivot] = table[pivot], table[i]
-        for n in range(size):
+    """Gauss-Jordan elimination of a positive definite matrix, scaled to a diagonal of ones (Jacobi preconditioning).
+
+    The scaled matrix has eigenvalues of at least :data:`RIDGE`, a million times what floats lose in the elimination.
+    Without the scaling, windows of a byte beside windows of a terabyte lose the ridge to rounding.
+    """
+    scales = [1 / sqrt(row[i]) for i, row in enumerate(rows)]
+    table = [[*(value * scale * other for value, other in zip(row, scales, strict=True)), last * scale]
+             for row, last, scale in zip(rows, right, scales, strict=True)]
+    for i, pivot in enumerate(table):
+        for n, row in enumerate(table):
             if n != i:
-                if not table[i][i]:
-                    raise ValueError("the windows differ by more than floats can resolve")
-                factor = table[n][i] / table[i][i]
-                table[n] = [a - factor * b for a, b in zip(table[n], table[i], strict=True)]
-    return [row[-1] / row[i] for i, row in enumerate(table)]
+                factor = row[i] / pivot[i]
+                table[n] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
+    return [row[-1] / row[i] * scale for i, (row, scale) in enumerate(zip(table, scales, strict=True))]
 
 
 def _inverse(matrix: Matrix) -> Matrix:
@@ -470,5 +470,4 @@ class CostLearner:
             pool = next(iter(self._due))
             del self._due[pool]
             alone, mixed_with = self._kept[pool]
-            with suppress(ValueError):  # then the costs before stay
-                self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}
+            self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}

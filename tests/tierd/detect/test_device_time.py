@@ -65,10 +65,7 @@ amounts = st.one_of(st.just(0.0), st.floats(1e-3, 1e12))
 @given(st.lists(st.builds(Work, amounts, amounts, amounts), min_size=1, max_size=40).filter(
     lambda works: any(work.moved_bytes for work in works)))
 def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
-    try:
-        costs = fit(works)
-    except ValueError:  # 1 byte and 1e12 operations, say: no costs are better than wrong ones
-        return
+    costs = fit(works)
     assert all(isfinite(cost) and cost >= 0 for cost in costs.seconds)
     assert all(isfinite(value) for row in costs.covariance for value in row)
     assert costs.busy_error(works[0]) >= 0

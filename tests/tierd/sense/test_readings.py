@@ -95,21 +95,21 @@ def test_the_quick_way_comes_to_the_same(before: JobCounters, after: JobCounters
 
 @given(st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}),
        st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}))
-def test_what_goes_on_as_it_should_is_dealt_with_quickly(before: dict[str, float], more: dict[str, float]) -> None:
+def test_a_plausible_difference_is_handled_by_the_fast_path(before: dict[str, float], more: dict[str, float]) -> None:
     after = {name: count + more[name] for name, count in before.items()}
     load = fast_ost_load(OST_TARGET, "j", JobCounters(before, {}), JobCounters(after, {}), MAX_OPERATIONS, MAX_BYTES)
     assert (load is not None) == any(more.values())
 
 
 def test_counters_are_given_back_as_they_came() -> None:
-    told = JobCounters({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
-    assert (told.samples, told.sums, told.sizes) == ({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0})
-    assert told == JobCounters({"sync": 0.0, "write": 3.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
-    assert told != JobCounters({"write": 4.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    given = JobCounters({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert (given.samples, given.sums, given.sizes) == ({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0})
+    assert given == JobCounters({"sync": 0.0, "write": 3.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert given != JobCounters({"write": 4.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
 
 
 @pytest.mark.parametrize("number", [math.nan, -math.nan])
-def test_what_is_no_number_is_told_as_long_as_it_stands(number: float) -> None:
+def test_counters_that_are_not_numbers_are_implausible(number: float) -> None:
     before, after = (Reading(time, {(OST_TARGET, "j"): JobCounters({"write": number}, {})}, frozenset({OST_TARGET}))
                      for time in (0.0, 5.0))
     assert window(before, after).conditions == {OST_TARGET: IMPLAUSIBLE}
