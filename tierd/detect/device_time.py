@@ -521,5 +521,5 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            alone, mixed = self._kept[pool]
-            self.costs = {**self.costs, pool: fit([*alone, *mixed], self._priors.get(pool))}
+            alone, together = self._kept[pool]
+            self.costs = {**self.costs, pool: fit([*alone, *together], self._priors.get(pool))}
