@@ -131,6 +131,8 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: cluster.ost.pool"),
     ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: a scenario has no such key"),
     ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: 'clay' is not one of events, flows"),
+    ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
+    ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
 ])  # fmt: skip
 def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:

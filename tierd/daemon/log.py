@@ -16,6 +16,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.refusal import Refusal
@@ -294,6 +295,6 @@ class FindingLog:
         """Log once each act that the mode of its directory only recommends."""
         with self._lock:
             for place, mode, sentences in recommended_sentences(actions, self._settings):
-                if mode != "observe" and (finding.key, place) not in self._recommended:
+                if mode != Mode.OBSERVE and (finding.key, place) not in self._recommended:
                     self._recommended.add((finding.key, place))
                     self.of(finding.key, sentences)

@@ -55,9 +55,14 @@ def test_units_with_odd_letters(capture: Unpack) -> None:
 
 
 def test_large_and_wrapped_numbers_pass_unchanged() -> None:
-    read = stats.parse(b"read_bytes   18446744073709551615 samples [bytes] -9223372036854775808 1 -5 9\n")
-    assert read.samples == (b"18446744073709551615",)
+    read = stats.parse(b"read_bytes   9223372036854775807 samples [bytes] -9223372036854775808 1 -5 9\n")
+    assert read.samples == (b"9223372036854775807",)
     assert read.minima + read.sums == (b"-9223372036854775808", b"-5")
+
+
+def test_a_number_of_samples_beyond_63_bits_is_skipped() -> None:
+    read = stats.parse(b"read_bytes   18446744073709551615 samples [bytes] 1 1 5 9\nopen   3 samples [reqs]\n")
+    assert (read.names, read.skipped) == ((b"open",), 1)
 
 
 def test_units_of_2_10_are_those_of_today() -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.exposition import escape
+from exporter.jobs.lines import unique_name
+from lustre.formats.job_stats import MAX_JOB_ID_BYTES
+from tierd.sense.exposition import labels_of
 from tierd.sense.readings import (
     IMPLAUSIBLE,
     MAX_BYTES,
@@ -108,3 +113,19 @@ def test_counters_that_are_not_numbers_are_implausible(number: float) -> None:
     before, after = (Reading(time, {(OST_TARGET, "j"): JobCounters({"write": number}, {})}, frozenset({OST_TARGET}))
                      for time in (0.0, 5.0))
     assert window(before, after).conditions == {OST_TARGET: IMPLAUSIBLE}
+
+
+def test_a_job_id_is_as_long_as_lustre_and_the_exporter_make_it_and_no_longer() -> None:
+    longest = b"\xff" * MAX_JOB_ID_BYTES
+    taken = {unique_name(longest, ()), escape(longest.decode("utf-8", "backslashreplace"))}
+    label = b'job="%b"' % unique_name(longest, taken)
+    name = labels_of(label)["job"]
+    assert (len(name), name[:8], name[-6:]) == (4 * 31 + 2, r"\xff\xff", r"\xff~2")
+    assert not conditions_of(name)
+    assert conditions_of("x" * (4 * 32 + 5)) == {OST_TARGET: IMPLAUSIBLE}
+
+
+def conditions_of(job: str) -> Mapping[str, str]:
+    before, after = (Reading(time, {(OST_TARGET, job): JobCounters({"write": time}, {})}, frozenset({OST_TARGET}))
+                     for time in (5.0, 10.0))
+    return window(before, after).conditions
