@@ -169,7 +169,7 @@ def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
     assert connections.dropped()["slow"] == 1
 
 
-def test_a_request_beyond_the_share_of_its_address_is_told_to_come_back(serve) -> None:
+def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> None:
     go_on, entered = threading.Event(), threading.Event()
 
     def slow(environ, start_response):
