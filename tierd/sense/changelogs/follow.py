@@ -170,7 +170,7 @@ class TimedCalls:
         self._calls: dict[str, _Call] = {}
 
     def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """The result of ``ask``, or what it raised.
+        """The result of ``ask``. Raises the error of ``ask``.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
         call that returns late goes to the next caller with an equal ``question``.
