@@ -29,7 +29,8 @@ REPORTED_AFTER_SECONDS = 60.0
 """A step that lasts longer is reported once, with what it waits for."""
 STOP_SECONDS = 5.0
 """When the daemon stops, it waits this long for an activity that changes nothing."""
-FILESYSTEM_AWAY = "the file system, or a server of it, does not answer (lfs check servers); tierd continues when it does"
+FILESYSTEM_AWAY = ("the file system, or a server of it, does not answer (lfs check servers); tierd continues when it "
+                   "answers")
 
 
 @dataclass(frozen=True, slots=True)
