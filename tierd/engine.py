@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tierd import policies
+from tierd.arrays import ArrayTracker
 from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
@@ -59,6 +61,7 @@ class Engine:
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
         self._learner = CostLearner()
+        self._arrays = ArrayTracker()
         self._device_time: Mapping[str, TargetTime] = {}
         self._facts_asked = 0
         self._tracks: LoadTracks | None = None
@@ -98,12 +101,18 @@ class Engine:
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
-        view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
+        since = window.end - self._settings.history_seconds
+        arrays = self._arrays.update(window.jobs, window.end, since,
+                                     partial(attribution.main_directory, counts or activities, since))
+        view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys(), arrays)
         self._tracks = view.tracks
         view = replace(view, device_time=self._account(view, complete, facts))
-        since = window.end - self._settings.history_seconds
-        found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
-                 for finding in self._slowed(view)}
+        found = {}
+        for finding in self._slowed(view):
+            tasks = tuple(view.arrays.get(finding.aggressor, finding.tasks))
+            located = attribution.activities_of_jobs(counts or activities, tasks or (finding.aggressor,),
+                                                     finding.aggressor, since)
+            found[finding.key] = attribution.with_directories(replace(finding, tasks=tasks), located)
         view.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.detect.arrays import array_of, group_of, groups
+from tierd.arrays import array_of, group_of, groups
 
 NUMBERS = st.integers(0, 10**7)
 TASK_IDS: tuple[Callable[[int, int], str], ...] = (
