@@ -21,8 +21,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+
+from tierd.detect.history import total_namespace
+from tierd.detect.profile import Classes, total
+from tierd.model import JobLoad, NamespaceLoad, Window
 
 _SLURM_TASK = re.compile(r"(?<![\w\[])(\d+)_\d+(?!\w)")
 _BRACKET_TASK = re.compile(r"(?<![\w\[])(\d+)\[\d+\]")
@@ -147,6 +152,49 @@ class ArrayTracker:
                 self._large.discard(name)
         known = {job for tasks in self._seen.values() for job in tasks}
         self._directories = {job: place for job, place in self._directories.items() if job in known}
+
+
+def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: Classes) -> Window:
+    """The window with each array of small files or small I/O as one job, under the name of the array.
+
+    ``arrays`` are the tasks of each. Tasks that stream stay jobs of their own: each may be the victim of another
+    neighbour. So do all tasks of an array that as a whole is no array of small files or small I/O.
+    """
+    name_of = {task: name for name, tasks in arrays.items() for task in tasks}
+    if not name_of:
+        return window
+    found: defaultdict[str, defaultdict[str, list[JobLoad]]] = defaultdict(lambda: defaultdict(list))
+    for load in window.loads.values():
+        if load.job in name_of:
+            found[name_of[load.job]][load.job].append(load)
+    loads, namespace = dict(window.loads), dict(window.namespace)
+    for name, by_task in found.items():
+        small = {task for task in arrays[name] if not _streams(by_task.get(task, ()), namespace.get(task), classes)}
+        here = [load for task, each in by_task.items() if task in small for load in each]
+        names = _together(name, [namespace[task] for task in small if task in namespace])
+        if not here or _streams(here, names, classes):
+            continue
+        on_target: defaultdict[str, list[JobLoad]] = defaultdict(list)
+        for load in here:
+            on_target[load.target].append(load)
+            del loads[load.target, load.job]
+        loads |= {(target, name): total(each)._replace(job=name) for target, each in on_target.items()}
+        namespace = {job: load for job, load in namespace.items() if job not in small}
+        if names is not None:
+            namespace[name] = names
+    return replace(window, loads=loads, namespace=namespace)
+
+
+def _streams(loads: Sequence[JobLoad], names: NamespaceLoad | None, classes: Classes) -> bool:
+    """Whether these loads of a window are those of a stream: full RPCs, and more bytes than small files have."""
+    moved = sum(load.moved_bytes for load in loads)
+    files = max(names.closes, names.creates) if names is not None else 0.0
+    return (moved > classes.small_file_bytes * max(files, 1.0)
+            and moved >= classes.stream_rpc_bytes * sum(load.bulk_operations for load in loads))
+
+
+def _together(name: str, parts: Sequence[NamespaceLoad]) -> NamespaceLoad | None:
+    return replace(total_namespace(parts), job=name) if parts else None
 
 
 def _unnumbered(text: str) -> str:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.model import JobLoad, Window
 
 ByKey = defaultdict[tuple[str, str], list[JobLoad]]
 
@@ -183,23 +183,3 @@ def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Pr
         sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
         sum([n.closes > 0 for n in namespace]) / len(active), sum([n.opens for n in namespace]),
     )
-
-
-def profile_of_array(name: str, tasks: Sequence[Profile], windows: Sequence[Window]) -> Profile:
-    """Profile of the tasks of an array together, under the name of the array; at least one task."""
-    loads: defaultdict[str, list[JobLoad]] = defaultdict(list)
-    for task in tasks:
-        for target, load in task.by_target.items():
-            loads[target].append(load)
-    keys = [(target, task.job) for task in tasks for target in task.by_target]
-    jobs = [task.job for task in tasks]
-    active = [replace(window, loads={}, namespace=_namespace_of_array(name, jobs, window))
-              for window in windows if any(key in window.loads for key in keys)]
-    return profile(name, active, {target: total(each)._replace(job=name) for target, each in loads.items()})
-
-
-def _namespace_of_array(name: str, jobs: Iterable[str], window: Window) -> dict[str, NamespaceLoad]:
-    parts = [window.namespace[job] for job in jobs if job in window.namespace]
-    counts = (sum(each) for each in zip(*((p.opens, p.closes, p.creates, p.unlinks, p.other_operations) for p in parts),
-                                        strict=True))
-    return {name: NamespaceLoad(name, *counts)} if parts else {}

@@ -58,7 +58,7 @@ def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenari
     is_hard = hard_rng.random() < HARD_SHARE
     if not usual or (hard and is_hard):
         kind, noise = hard_rng.choice(hard)
-        rng = hard_rng
+        rng = Random(f"{kind} {seed}")  # noqa: S311 -- so it is the same whichever others are drawn from
     else:
         kind, noise = rng.choice(usual)
     if kind == NEW_STREAM:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import add, eq
 from statistics import fmean, median, quantiles
-from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
@@ -23,20 +22,16 @@ LoadSeries = tuple[Sequence[float], Sequence[float]]
 """Bytes and operations, window by window."""
 LoadArrays = tuple["array[float]", "array[float]"]
 """Bytes and operations of one job on one target, window by window."""
-NO_ARRAYS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class LoadTracks:
     """Loads of jobs on targets, window by window. Each is looked up once, for any number of pairs of jobs.
 
     ``before`` are the tracks of the previous cycle. Their arrays are moved into these, since most windows are the same.
-    ``arrays`` are the tasks of each array of jobs; its loads are their sums.
     """
 
-    def __init__(self, windows: Sequence[Window], before: LoadTracks | None = None,
-                 arrays: Mapping[str, Sequence[str]] = NO_ARRAYS) -> None:
+    def __init__(self, windows: Sequence[Window], before: LoadTracks | None = None) -> None:
         self.windows = windows
-        self._arrays = arrays
         self._seconds = [window.seconds for window in windows]
         self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
         """Identity of the windows; packing a window does not change it."""
@@ -62,16 +57,12 @@ class LoadTracks:
     def _looked_up(self, key: tuple[str, str]) -> LoadArrays:
         track = self._old.pop(key, None)
         if track is None:
-            track, new = (array("d"), array("d")), [window.loads for window in self.windows]
+            track = array("d"), array("d")
+            append_loads(track, key, [window.loads for window in self.windows])
         else:
-            new = self._loads
             for numbers in track:
                 del numbers[self._to:], numbers[:self._from]
-        tasks = self._arrays.get(key[1])
-        if tasks is None:
-            append_loads(track, key, new)
-        else:
-            append_sums(track, key[0], tasks, new)
+            append_loads(track, key, self._loads)
         return track
 
     def settle(self) -> None:
@@ -118,16 +109,6 @@ def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapp
         else:
             moved.append(load.read_bytes + load.write_bytes)
             operations.append(load.reads + load.writes + load.other_operations)
-
-
-def append_sums(track: LoadArrays, target: str, jobs: Sequence[str],
-                windows: Iterable[Mapping[tuple[str, str], JobLoad]]) -> None:
-    """Append the loads of several jobs together on a target in further windows."""
-    keys = [(target, job) for job in jobs]
-    for loads in windows:
-        found = [load for key in keys if (load := loads.get(key)) is not None]
-        track[0].append(sum([load.read_bytes + load.write_bytes for load in found]))
-        track[1].append(sum([load.reads + load.writes + load.other_operations for load in found]))
 
 
 def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:

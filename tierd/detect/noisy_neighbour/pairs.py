@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tierd.detect.device_time import TargetTime
-from tierd.detect.noisy_neighbour.baseline import NO_ARRAYS, LoadSeries, LoadTracks, SlowdownSettings
-from tierd.detect.profile import Classes, Profile, is_stream, is_suspect, profile_of_array, profiles
+from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, SlowdownSettings
+from tierd.detect.profile import Profile, is_stream, profiles
 from tierd.model import Finding, Window
 
 Demand = Mapping[str, tuple[float, float]]
@@ -138,11 +138,6 @@ def sorted_median(ordered: Sequence[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def is_stream_alone(job: Profile, classes: Classes) -> bool:
-    """Whether one task of an array streams. A task that finishes a small file now and then does not."""
-    return is_stream(job, classes) and job.bytes_per_file > classes.small_file_bytes
-
-
 @dataclass(frozen=True, slots=True)
 class SlowdownView:
     """The input of detectors of slowdowns, made once per cycle."""
@@ -160,8 +155,6 @@ class SlowdownView:
     """Jobs that stream."""
     device_time: Mapping[str, TargetTime] = field(default_factory=dict, repr=False)
     """Recent service time of targets by job; only targets whose costs of service are known."""
-    arrays: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
-    """Tasks of each array that is one job in the view."""
     slowed_cache: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     """Result of ``may_have_slowed`` by victim, shared by the detectors."""
     demand_cache: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
@@ -181,30 +174,16 @@ class SlowdownView:
 
 
 def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before: LoadTracks | None = None,
-                  active: Collection[tuple[str, str, str]] = (),
-                  arrays: Mapping[str, Sequence[str]] = NO_ARRAYS) -> SlowdownView:
-    """The view as of the newest window; there must be one. ``before`` are the tracks of the previous cycle.
-
-    ``arrays`` are the tasks of each large array since the oldest window. An array of small files or small I/O is one
-    job in the view, under its own name.
-    """
+                  active: Collection[tuple[str, str, str]] = ()) -> SlowdownView:
+    """The view as of the newest window; there must be one. ``before`` are the tracks of the previous cycle."""
     recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
     jobs = profiles(recent)
-    joined = {}
-    for name, tasks in arrays.items():
-        small = [task for task in tasks if task not in jobs or not is_stream_alone(jobs[task], settings.classes)]
-        at_work = [jobs[task] for task in small if task in jobs]
-        if len(at_work) > 1 and is_suspect(together := profile_of_array(name, at_work, recent), settings.classes):
-            joined[name] = small
-            for task in at_work:
-                del jobs[task.job]
-            jobs[name] = together
     on: defaultdict[str, list[Profile]] = defaultdict(list)
     for each in jobs.values():
         for target in each.by_target:
             on[target].append(each)
     streams = [job for job in jobs.values() if is_stream(job, settings.classes)]
-    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before, joined), active, on, streams, arrays=joined)
+    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on, streams)
 
 
 @dataclass(frozen=True, slots=True)
