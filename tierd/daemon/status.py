@@ -222,7 +222,7 @@ class StatusView:
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         role = {f.victim: "slowed" for f in view.findings if f.victim and not f.advice_only}
-        role |= {f.aggressor: "noise" for f in view.findings if f.aggressor and not f.advice_only}
+        role |= {job: "noise" for f in view.findings if f.aggressor and not f.advice_only for job in f.aggressors}
         return extend(
             TopAnswer, self._state(), findings=self.findings().findings if view.window else (), seconds=window.seconds,
             targets=tuple(target_rows(window, view.findings)[:max_rows]),

@@ -69,3 +69,9 @@ def looks(*jobs: str, seconds: float = 5.0) -> list[Window]:
     (looks("b", "b", seconds=60.0), True), (looks("b", "b", seconds=2.0), False), ([], False)])
 def test_a_job_has_departed_after_two_looks_and_ten_seconds_without_it(windows: list[Window], gone: bool) -> None:
     assert has_departed("a", windows) is gone
+
+
+def test_an_array_has_departed_with_its_last_task() -> None:
+    assert not has_departed("77_[]", looks("b", "77_2", "b"), ("77_1", "77_2"))
+    assert not has_departed("77_[]", looks("b", "77_9", "b"), ("77_1", "77_2"))
+    assert has_departed("77_[]", looks("77_1", "b", "b"), ("77_1", "77_2"))
