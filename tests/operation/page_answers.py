@@ -12,23 +12,20 @@ from tierd.daemon.answers import (
     DefaultLayoutRow,
     ExplainAnswer,
     FindingAnswer,
-    FindingRow,
     HistoryAnswer,
     JobRow,
     JobTimeRow,
-    JudgementRow,
-    MessageRow,
     OverviewAnswer,
     PoolRow,
     ReasonRow,
     RefusalAnswer,
-    SameFindingRow,
     SourceAnswer,
     StatusAnswer,
     TargetRow,
     TargetTimeRow,
     to_json,
 )
+from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 NOW = 1_795_000_000.0
 STREAM = "s.1"
@@ -77,7 +74,8 @@ ACT = ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "
 HISTORY = HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
 EXPLAIN = ExplainAnswer(
     finding=FindingRow(id=1, time=NOW - 60, kind="noisy-neighbour", aggressor=EVIL, victim=STREAM,
-                       sentence=CASE.sentence, evidence={"slowdown": 1.4}, targets=CASE.targets, directories=(DIRECTORY,), subject=""),
+                       sentence=CASE.sentence, evidence={"slowdown": 1.4}, targets=CASE.targets,
+                       directories=(DIRECTORY,), subject=""),
     holds=True, ordered=False, advice=(), acts=(ACT,), all_acts=1, files_moved=0, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
     judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6),),

@@ -38,6 +38,8 @@ EXPLAINED = frozenset({Outcome.REFUSED, Outcome.GAVE_WAY, Outcome.FAILED, Outcom
 MAX_REASONS = 40
 """Different details that are counted; a detail may have a name in it. Further ones are counted together."""
 OTHER_REASONS = "other reasons"
+MOVES_PAUSE_SECONDS = 300.0
+"""Moves after a longer pause are a new run of moves, which dashboards mark once."""
 
 
 class CompletedActs:
@@ -54,6 +56,8 @@ class CompletedActs:
         self.moved_bytes = 0
         self.reasons: Counter[tuple[Outcome, str]] = Counter()
         """Number of acts that were not carried out, by outcome and detail, without the figures in it."""
+        self.moves_begun_at = 0.0
+        """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
     def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
               fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
@@ -63,9 +67,13 @@ class CompletedActs:
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         """Count an outcome, and return it."""
+        kind = outcome.action.kind, outcome.result
         with self._lock:
-            self.counts[outcome.action.kind, outcome.result] += 1
-            self.last[outcome.action.kind, outcome.result] = self._clock.now()
+            now = self._clock.now()
+            if kind == (ActKind.MIGRATE, Outcome.DONE) and now - self.last.get(kind, 0.0) > MOVES_PAUSE_SECONDS:
+                self.moves_begun_at = now
+            self.counts[kind] += 1
+            self.last[kind] = now
             if outcome.result in EXPLAINED:
                 reason = outcome.result, without_figures(outcome.detail)
                 if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:

@@ -4,16 +4,19 @@
 in the field's metadata. ``from_json`` ignores unknown keys, so tierctl works with daemons of later releases, and takes
 defaults for missing ones, so it works with earlier daemons.
 
-The module imports the standard library only: ``tierctl status`` must start quickly on a loaded node.
+The module imports the standard library and rows of the journal only: ``tierctl status`` must start quickly on a loaded
+node.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import ClassVar, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 Json = Mapping[str, object]
 """A JSON object."""
@@ -560,51 +563,6 @@ class PlanAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRow:
-    """A finding or an order in the journal."""
-
-    id: int
-    time: float
-    kind: str
-    aggressor: str
-    victim: str
-    sentence: str
-    evidence: Mapping[str, float]
-    targets: tuple[str, ...]
-    directories: tuple[str, ...]
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
-class JudgementRow:
-    """A verdict in the journal; throughput of the victim in bytes per second."""
-
-    finding: int
-    time: float
-    verdict: str
-    usual: float
-    contended: float
-    after: float
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A sentence that was logged about a finding."""
-
-    time: float
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class SameFindingRow:
-    """The same finding at another time."""
-
-    id: int
-    time: float
-    acts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainAnswer:
     """``tierctl explain``."""
 
@@ -696,11 +654,6 @@ class ReportAnswer:
     samples: Mapping[str, tuple[tuple[float, float], ...]]
     """Time and value of each point, by series."""
     status: StatusAnswer
-
-
-def rows(cls: type[T], found: Sequence[Json]) -> tuple[T, ...]:
-    """Rows of the journal as dataclasses."""
-    return tuple(from_json(cls, row) for row in found)
 
 
 def extend(cls: type[T], answer: Answer, **more: object) -> T:

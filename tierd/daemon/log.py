@@ -16,6 +16,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.refusal import Refusal
@@ -175,6 +176,8 @@ class LoopCounters:
     """Part of its loss that each victim regained, by the last judgement."""
     gains: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Loss of each victim, and what it regained, in bytes per second."""
+    judged_at: float = 0.0
+    """When the last verdict was given."""
     changelog_lag_seconds: float = 0.0
     """Age of the oldest record of the last cycle when it was read."""
 
@@ -187,15 +190,17 @@ class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
     def __init__(
-        self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, tally: LoopCounters
+        self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters
     ) -> None:
         self.say = say
         self._journal = journal
         self._clock = clock
         self._settings = settings
-        self._tally = tally
+        self._counters = counters
         self._numbers: dict[FindingKey, int] = {}
         """Journal numbers of the findings that hold or were acted on."""
+        self._begun_at: dict[FindingKey, float] = {}
+        """When each of these findings last began."""
         self._refused: set[tuple[FindingKey, str]] = set()
         self._recommended: set[tuple[FindingKey, str]] = set()
         self._faults: dict[str, str] = {}
@@ -216,8 +221,9 @@ class FindingLog:
     def begun(self, finding: Finding) -> None:
         """Number, count and log a finding that did not hold before."""
         with self._lock:
-            self._tally.found[finding.kind] += 1
-            self._tally.found_at[finding.kind] = self._clock.now()
+            self._counters.found[finding.kind] += 1
+            self._counters.found_at[finding.kind] = self._clock.now()
+            self._begun_at[finding.key] = self._clock.now()
             self._numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, found_sentences(finding))
 
@@ -227,6 +233,7 @@ class FindingLog:
             self.of(finding.key, [over_sentence(finding)])
             if not acted_on:
                 self._numbers.pop(finding.key, None)
+                self._begun_at.pop(finding.key, None)
             self._recommended = {told for told in self._recommended if told[0] != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
@@ -234,6 +241,11 @@ class FindingLog:
         """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
             self._numbers.pop(key, None)
+            self._begun_at.pop(key, None)
+
+    def begun_at(self, key: FindingKey) -> float:
+        """When a finding last began, in epoch seconds; 0 if that is not known."""
+        return self._begun_at.get(key, 0.0)
 
     def number(self, finding: Finding) -> int:
         """Number of a finding in the journal."""
@@ -276,13 +288,13 @@ class FindingLog:
                 what = finding.key, without_figures(refusal.sentence)
                 if what not in self._refused:
                     self._refused.add(what)
-                    self._tally.refusals[refusal.reason] += 1
+                    self._counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Log once each act that the mode of its directory only recommends."""
         with self._lock:
             for place, mode, sentences in recommended_sentences(actions, self._settings):
-                if mode != "observe" and (finding.key, place) not in self._recommended:
+                if mode != Mode.OBSERVE and (finding.key, place) not in self._recommended:
                     self._recommended.add((finding.key, place))
                     self.of(finding.key, sentences)

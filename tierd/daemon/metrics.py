@@ -6,6 +6,7 @@ their verdicts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,8 +24,10 @@ from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
 from tierd.detect.builtin import SLOWDOWNS
-from tierd.model import NoisyNeighbourEvidence
+from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
@@ -47,13 +50,23 @@ class MetricsContext:
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
     """Settings, holds and cycles."""
-    tally = daemon.tally
+    counters = daemon.counters
     info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
     info.add_metric((), {"version": __version__})
     yield info
     act = settings.act
     yield GaugeMetricFamily("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).",
                             float(act.dry_run))
+    yield GaugeMetricFamily("tierd_observes_only",
+                            "Whether the configured modes allow no acts (1) or some (0): observe and recommend allow"
+                            " none.", float(settings.resolved_scopes.modes <= {"observe", "recommend"}))
+    yield GaugeMetricFamily("tierd_learning",
+                            "Whether tierd knows too little to say that no stream is slowed (1) or enough (0).",
+                            float(daemon.learning))
+    own = InfoMetricFamily("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.")
+    for job in settings.own_jobs:
+        own.add_metric((), {"jobid": job})
+    yield own
     yield GaugeMetricFamily("tierd_paused",
                             "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
                             " or not (0).", float(bool(gate.operating_state.paused or gate.operating_state.stopped)))
@@ -64,10 +77,10 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
                             float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
     yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
-                            tally.last_cycle_at)
-    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", tally.cycle_seconds)
-    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", tally.cycles)
-    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", tally.records)
+                            counters.last_cycle_at)
+    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", counters.cycle_seconds)
+    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", counters.cycles)
+    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", counters.records)
 
 
 def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Iterator[Metric]:
@@ -103,7 +116,7 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", beside.journal_bytes())
     yield GaugeMetricFamily("tierd_changelog_lag_seconds",
                             "Age of the oldest changelog record read in the last cycle, at the time it was read.",
-                            daemon.tally.changelog_lag_seconds)
+                            daemon.counters.changelog_lag_seconds)
     position = GaugeMetricFamily("tierd_changelog_position", "Index of the last changelog record read, by MDT.",
                                  labels=("mdt",))
     for mdt, index in beside.positions().items():
@@ -136,24 +149,16 @@ def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[M
 
 
 def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
-    """Started and active findings by kind, and the slowdown of victims."""
-    tally = daemon.tally
+    """Started and active findings by kind."""
+    counters = daemon.counters
     found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
     for kind in finding_kinds(settings):
-        found.add_metric((kind,), tally.found[kind])
+        found.add_metric((kind,), counters.found[kind])
     yield found
     active = GaugeMetricFamily("tierd_active_findings", "Findings active now, by kind.", labels=("kind",))
-    slowdown = GaugeMetricFamily("tierd_interference_slowdown",
-                                 "Slowdown factor of the victim compared with its throughput before the aggressor"
-                                 " started, by target.", labels=("target", "aggressor", "victim"))
     for kind in finding_kinds(settings):
         active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
-    for finding in daemon.findings:
-        for target in finding.targets:
-            if isinstance(finding.evidence, NoisyNeighbourEvidence):
-                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence.slowdown)
     yield active
-    yield slowdown
 
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
@@ -161,22 +166,139 @@ def finding_kinds(settings: Settings) -> tuple[str, ...]:
     return (*(detector.name for detector in SLOWDOWNS), *(c.detector.name for c in settings.detect))
 
 
-def stream_metrics(daemon: Daemon) -> Iterator[Metric]:
-    """Throughput of streams in findings and cases: before the aggressor, and now."""
-    pairs = {(f.victim, f.aggressor): f.evidence for f in (*(c.finding for c in daemon.cases), *daemon.findings)
-             if isinstance(f.evidence, NoisyNeighbourEvidence)}
+Pair = tuple[str, str]
+"""Victim and aggressor."""
+RECENT_SECONDS = 30.0
+"""Throughput now is the mean of so many seconds where a single window varies too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowedStream:
+    """A pair of jobs in a finding that holds, in a remediation that is not closed, or in both."""
+
+    widest: Finding
+    """The finding with the most targets since the pair is known. A finding may rest on fewer targets for one cycle, and
+    its throughput is that on these targets."""
+    active: Finding | None
+    """The finding, if it holds now."""
+    case: Remediation | None
+    """The remediation, if it is not closed."""
+
+    @property
+    def evidence(self) -> NoisyNeighbourEvidence:
+        """The numbers of the finding with the most targets."""
+        assert isinstance(self.widest.evidence, NoisyNeighbourEvidence)
+        return self.widest.evidence
+
+
+def slowed_streams(daemon: Daemon, known: Mapping[Pair, SlowedStream]) -> dict[Pair, SlowedStream]:
+    """The pairs of now. ``known`` are those of the last call."""
+    active = {f.key: f for f in daemon.findings if isinstance(f.evidence, NoisyNeighbourEvidence)}
+    cases = {c.finding.key: c for c in daemon.cases
+             if not c.closed and isinstance(c.finding.evidence, NoisyNeighbourEvidence)}
+    found = {}
+    for key in dict.fromkeys((*cases, *active)):
+        case, now = cases.get(key), active.get(key)
+        candidates = [f for f in (now, case.finding if case else None) if f is not None]
+        pair = candidates[0].victim, candidates[0].aggressor
+        if pair in known:
+            candidates.append(known[pair].widest)
+        found[pair] = SlowedStream(max(candidates, key=lambda f: len(f.targets)), now, case)
+    return found
+
+
+def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]) -> dict[Pair, tuple[float, float]]:
+    """Recent throughput of each victim on the targets of its finding, and on all others; bytes per second."""
+    recent: list[Window] = []
+    for window in reversed(windows):
+        if window.learned or (recent and recent[0].end - window.start > RECENT_SECONDS):
+            break
+        recent.append(window)
+    victims = {victim for victim, _ in streams}
+    moved = {victim: defaultdict[str, float](float) for victim in victims}
+    for window in recent:
+        for (target, job), load in window.loads.items():
+            if job in victims:
+                moved[job][target] += load.moved_bytes
+    seconds = sum(window.seconds for window in recent) or 1.0
+    found = {}
+    for pair, stream in streams.items():
+        here = sum(moved[pair[0]][target] for target in stream.widest.targets)
+        found[pair] = here / seconds, (sum(moved[pair[0]].values()) - here) / seconds
+    return found
+
+
+def stream_metrics(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Iterator[Metric]:
+    """Streams in findings and remediations: their slowdown, and their throughput before the aggressor and now."""
+    slowdown = GaugeMetricFamily("tierd_interference_slowdown",
+                                 "Slowdown factor of the victim compared with its throughput before the aggressor"
+                                 " started, by target. Exposed until the remediation is closed.",
+                                 labels=("target", "aggressor", "victim"))
     usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
                               "Throughput of the victim before the aggressor started, which acts are expected to"
                               " restore.", labels=("victim", "aggressor"))
     now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
                             labels=("victim", "aggressor"))
     windows = daemon.windows
-    for (victim, aggressor), evidence in pairs.items():
-        usual.add_metric((victim, aggressor), evidence.victim_usual_bytes_per_second)
+    rates = recent_rates(windows, streams)
+    for (victim, aggressor), stream in streams.items():
+        here, elsewhere = rates[victim, aggressor]
+        usual.add_metric((victim, aggressor), stream.evidence.victim_usual_bytes_per_second + elsewhere)
         if windows:
             now.add_metric((victim, aggressor), throughput(windows[-1], victim))
-    yield usual
-    yield now
+        factor = stream.evidence.victim_usual_bytes_per_second / here if here else None
+        if stream.active is not None and isinstance(stream.active.evidence, NoisyNeighbourEvidence):
+            factor = stream.active.evidence.slowdown
+        if factor is not None:
+            for target in stream.widest.targets:
+                slowdown.add_metric((short_name(target), aggressor, victim), factor)
+    yield from (usual, now, slowdown)
+
+
+def short_name(target: str) -> str:
+    """The name of a target without the file system, as the exporter's label has it.
+
+    >>> short_name("lustre-OST0003"), short_name("a-b-MDT0000")
+    ('OST0003', 'MDT0000')
+    """
+    return target.rpartition("-")[2]
+
+
+def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]) -> Metric:
+    """The cases: a finding about a stream, and what tierd does about it."""
+    cases = GaugeMetricFamily("tierd_case_begun_timestamp_seconds",
+                              "Unix time when tierd found that the aggressor slows the victim, or began to act on it."
+                              " Labels: number of the finding, state (found, then that of the remediation), verdict,"
+                              " and why tierd does not act, or empty.",
+                              labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
+    for (victim, aggressor), stream in streams.items():
+        case, finding = stream.case, stream.active or stream.widest
+        labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
+                  case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
+        cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+    return cases
+
+
+def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
+    """A word for why tierd does not act on a finding; empty while it acts or where it has acted."""
+    if stream.case is not None and stream.case.state not in {State.PLANNED, State.KEPT}:
+        return ""
+    if stream.case is not None and stream.case.verdict:
+        return ""
+    if gate.dry_run:
+        return "dry-run"
+    if (held := gate.operating_state.held) is not None:
+        return str(held.reason)
+    if stream.case is not None:
+        return ""
+    if gate.operating_state.draining:
+        return "draining"
+    if stream.widest.advice_only:
+        return "advice"
+    if daemon.blocking_faults:
+        return "source"
+    refusals = daemon.why_not(stream.active or stream.widest)
+    return str(refusals[0].reason) if refusals else ""
 
 
 JOBS_OF_TARGET = 5
@@ -192,9 +314,9 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
                              "Estimated share of the time in which the target is busy, by what targets of its pool"
                              " have been seen to do.", labels=("target",))
     for target, time in daemon.device_time.items():
-        busy.add_metric((target,), time.utilisation)
+        busy.add_metric((short_name(target),), time.utilisation)
         for job, part in time.top(JOBS_OF_TARGET):
-            share.add_metric((target, job), part)
+            share.add_metric((short_name(target), job), part)
     yield share
     yield busy
 
@@ -213,23 +335,23 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
     yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
 
 
-def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
+def verdict_metrics(counters: LoopCounters, undo: Undo) -> Iterator[Metric]:
     """Verdicts, refusals, undone acts, and gains."""
     verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
     for verdict in JUDGED_VERDICTS:
-        verdicts.add_metric((verdict,), tally.verdicts[verdict])
+        verdicts.add_metric((verdict,), counters.verdicts[verdict])
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
     for reason in PLAN_REASONS:
-        refusals.add_metric((reason,), tally.refusals[reason])
+        refusals.add_metric((reason,), counters.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
     gained = GaugeMetricFamily("tierd_won_back_ratio",
                                "Share of the victim's lost throughput that the last judged act recovered.",
                                labels=("victim",))
-    for victim, part in sorted(tally.gained.items()):
+    for victim, part in sorted(counters.gained.items()):
         gained.add_metric((victim,), part)
     yield gained
     expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second",
@@ -237,7 +359,7 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
                                  " most.", labels=("victim",))
     measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second",
                                  "Throughput that the last judged act recovered for the victim.", labels=("victim",))
-    for victim, (could, did) in sorted(tally.gains.items()):
+    for victim, (could, did) in sorted(counters.gains.items()):
         expected.add_metric((victim,), could)
         measured.add_metric((victim,), did)
     yield from (expected, measured)
@@ -248,15 +370,18 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
     when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
                              "Unix time of the last event, by kind of event. 0 means there was none.",
                              labels=("event",))
-    tally, last = daemon.tally, gate.completed_acts.last
+    counters, last = daemon.counters, gate.completed_acts.last
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
-        ("finding", max(tally.found_at.values(), default=0.0)),
+        ("finding", max(counters.found_at.values(), default=0.0)),
+        ("slowdown", max((counters.found_at.get(detector.name, 0.0) for detector in SLOWDOWNS), default=0.0)),
         ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
         ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
+        ("moves-begun", gate.completed_acts.moves_begun_at),
         ("dry-run", max(last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out)),
         ("failure", max(last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out)),
         ("undo", undo.undone_at),
+        ("verdict", counters.judged_at),
     ):
         when.add_metric((event,), at)
     return when
@@ -276,6 +401,8 @@ class DaemonCollector(Collector):
         self._undo = undo
         self._settings = settings
         self._sources = sources
+        self._streams: Mapping[Pair, SlowedStream] = {}
+        """Those of the last scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, read without waiting for any activity."""
@@ -288,10 +415,12 @@ class DaemonCollector(Collector):
         yield from source_metrics(daemon, self._sources())
         yield from restraint_metrics(daemon, gate, self._beside)
         yield from finding_metrics(daemon, settings)
-        yield from stream_metrics(daemon)
+        self._streams = slowed_streams(daemon, self._streams)
+        yield from stream_metrics(daemon, self._streams)
+        yield case_metric(daemon, gate, self._streams)
         yield from device_time_metrics(daemon)
         yield from act_metrics(gate)
-        yield from verdict_metrics(daemon.tally, undo)
+        yield from verdict_metrics(daemon.counters, undo)
         yield last_event_metric(daemon, gate, undo)
         if self._beside.web_config is not None:
             yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()

@@ -53,7 +53,7 @@ from tierd.daemon.cases import (
 )
 from tierd.daemon.changes import Changes
 from tierd.daemon.curves import StreamCurves
-from tierd.daemon.loop import Daemon
+from tierd.daemon.loop import Daemon, is_learning
 from tierd.daemon.users import UserNames
 from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Facts, Finding, SlowdownEvidence, Window
@@ -98,7 +98,7 @@ class StatusPublisher:
 
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Publish a snapshot of the present state."""
-        windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
+        windows, counters, findings = daemon.windows, daemon.counters, daemon.findings
         waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
@@ -109,7 +109,7 @@ class StatusPublisher:
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
-            daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
+            daemon.faults, waiting.total(), counters.cycles, counters.cycle_seconds,
             looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
             device_time=device_time, figures=figures, facts=daemon.facts)
         self.changes.announce()
@@ -288,7 +288,7 @@ class StatusView:
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
             least_seconds=min_windows * settings.sense.cycle_seconds,
-            learning=not view.device_time and view.windows < 2 * min_windows,
+            learning=is_learning(view.windows, view.device_time, settings),
             device_time=device_time_rows(view.device_time),
             cycles=view.cycles,
             cycle_seconds=view.cycle_seconds,

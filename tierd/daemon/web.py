@@ -110,7 +110,7 @@ class App:
         if path in {"/-/healthy", "/-/ready"}:
             return self._health(path, start)
         if path == "/events":
-            return self._events(start, head=method == "HEAD")
+            return self._events(environ, start, head=method == "HEAD")
         if asset := self._pages.assets.get(path):
             return send_asset(environ, start, asset)
         return self._page(path, environ, start)
@@ -128,7 +128,7 @@ class App:
     def _viewer(self, environ: WSGIEnvironment) -> Viewer:
         user = environ.get("REMOTE_USER", "")
         may_change = bool(user) and user in self._change_users
-        return Viewer(user, self._tokens.token(user) if may_change else "")
+        return Viewer(user, self._tokens.token(user) if may_change else "", self._changes.number)
 
     def _do(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Carry out what a button asks for, if the user may, and the form is one that tierd made for this user."""
@@ -153,20 +153,26 @@ class App:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "well\n")
 
-    def _events(self, start: StartResponse, *, head: bool) -> Iterable[bytes]:
-        """Server-sent events (HTML Living Standard, section 9.2): one for each new status."""
+    def _events(self, environ: WSGIEnvironment, start: StartResponse, *, head: bool) -> Iterable[bytes]:
+        """Server-sent events (HTML Living Standard, section 9.2): one for each status later than that of the page."""
+        query = first_values(environ.get("QUERY_STRING", ""))
+        known = environ.get("HTTP_LAST_EVENT_ID") or query.get("after", "")
+        after = int(known) if known.isascii() and known.isdigit() and len(known) < 18 else self._changes.number
         if not self._streams.acquire(blocking=False):
             return respond(start, "503 Service Unavailable", f"{MAX_EVENT_STREAMS} pages listen already\n")
         start("200 OK", [("Content-Type", "text/event-stream"), NO_STORE, *HEADERS])
-        return EventStream(self._changes, self._streams.release, 0.0 if head else EVENT_STREAM_SECONDS, self._clock)
+        seconds = 0.0 if head else EVENT_STREAM_SECONDS
+        return EventStream(self._changes, after, self._streams.release, seconds, self._clock)
 
 
 class EventStream:
     """The body of an answer with events. The server calls :meth:`close` at its end, also when the client has left."""
 
-    def __init__(self, changes: Changes, release: Callable[[], None], seconds: float,
+    def __init__(self, changes: Changes, after: int, release: Callable[[], None], seconds: float,
                  clock: Callable[[], float]) -> None:
+        """``after`` is the status that the client has. One of before a restart of tierd may be later than all."""
         self._changes = changes
+        self._seen = after if after <= changes.number else -1
         self._release = release
         self._seconds = seconds
         self._clock = clock
@@ -174,13 +180,12 @@ class EventStream:
     def __iter__(self) -> Iterator[bytes]:
         """Yield events and beats until the time is over or the service closes."""
         until = self._clock() + self._seconds
-        seen = self._changes.number
         yield b"retry: 3000\n\n"
         while (left := until - self._clock()) > 0 and not self._changes.closed:
-            number = self._changes.wait(seen, min(BEAT_SECONDS, left))
-            yield b"data: %d\n\n" % number if number > seen else b":\n\n"
-            if number > seen:
-                seen = number
+            number = self._changes.wait(self._seen, min(BEAT_SECONDS, left))
+            yield b"id: %d\ndata: new\n\n" % number if number > self._seen else b":\n\n"
+            if number > self._seen:
+                self._seen = number
                 self._changes.rest(MIN_EVENT_SECONDS)
 
     def close(self) -> None:

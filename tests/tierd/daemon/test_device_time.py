@@ -87,7 +87,7 @@ def test_metrics_and_status_show_who_takes_the_time(tmp_path: Path) -> None:
     metrics = registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(fs="lustre"))
 
     def value(name: str, **labels: str) -> float | None:
-        return metrics.get_sample_value(name, {"fs": "lustre", "target": "lustre-OST0002", **labels})
+        return metrics.get_sample_value(name, {"fs": "lustre", "target": "OST0002", **labels})
 
     shares = [value("lustre_target_device_time_share", jobid=job.job_id) for job in (STREAM, ALWAYS_THERE)]
     assert sum(share or 0.0 for share in shares) == pytest.approx(1.0, abs=0.02)

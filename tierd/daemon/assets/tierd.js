@@ -5,6 +5,7 @@ const POLL_SECONDS = 10;
 const live = document.getElementById("live");
 let busy = false;
 let again = false;
+let number = document.body.dataset.number;  // of the status that the page shows
 
 function show(on, words) {
   live.className = on ? "live-on" : "";
@@ -41,6 +42,7 @@ async function refresh() {
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }
     document.title = page.title;
+    number = page.body.dataset.number;
     show(true, "live");
   } catch (error) {
     show(false, "no answer from tierd; trying again");
@@ -52,7 +54,7 @@ async function refresh() {
 
 // A browser connects again by itself when an answer has ended, and not when it was refused: then the page asks.
 function listen() {
-  const events = new EventSource("/events");
+  const events = new EventSource("/events?after=" + number);
   events.onmessage = () => { if (!document.hidden) refresh(); };
   events.onopen = () => show(true, "live");
   events.onerror = () => {

@@ -1,0 +1,155 @@
+"""Metrics about slowed streams: how long their series live, what is usual, and what tierd does about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from tests.tierd.simulated import NOISE, STREAM, World, world
+from tierd.config.settings import Settings
+from tierd.daemon.metrics import MetricsContext, registry, slowed_streams, stream_metrics
+from tierd.daemon.states import State
+from tierd.model import Finding, NoisyNeighbourEvidence
+
+PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
+FS = MetricsContext(fs="lustre")
+
+
+def exposed(at: World, settings: Settings | None = None) -> CollectorRegistry:
+    return registry(at.daemon, at.gate, at.undo, settings or Settings(), beside=FS)
+
+
+def family(metrics: CollectorRegistry, name: str) -> Metric:
+    (found,) = [metric for metric in metrics.collect() if metric.name == name]
+    return found
+
+
+def case(metrics: CollectorRegistry) -> dict[str, str]:
+    (sample,) = family(metrics, "tierd_case_begun_timestamp_seconds").samples
+    assert sample.value > 0
+    return {name: sample.labels[name] for name in ("id", "victim", "aggressor", "state", "verdict", "reason")}
+
+
+def run_until_found(at: World, before: float = 80) -> Finding:
+    while True:
+        found = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
+        if found:
+            return found[0]
+        at.run(until=at.cluster.now + 5)
+        assert at.cluster.now < before
+
+
+def test_labels_are_those_of_the_exporter(tmp_path: Path) -> None:
+    at = world(tmp_path, dry_run=True)
+    run_until_found(at)
+    slow = family(exposed(at), "tierd_interference_slowdown")
+    assert {(s.labels["fs"], s.labels["target"]) for s in slow.samples} == {
+        ("lustre", target.removeprefix("lustre-")) for target in run_until_found(at).targets}
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_the_usual_throughput_does_not_drop_with_the_targets_of_one_cycle(tmp_path: Path, targets: int) -> None:
+    at = world(tmp_path, dry_run=True)
+    finding = run_until_found(at)
+    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
+    assert len(finding.targets) == 4
+    share = targets / len(finding.targets)
+    fewer = replace(finding, targets=finding.targets[:targets], evidence=replace(
+        finding.evidence, victim_usual_bytes_per_second=share * finding.evidence.victim_usual_bytes_per_second,
+        victim_bytes_per_second=share * finding.evidence.victim_bytes_per_second))
+    metrics = exposed(at)
+    before = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
+    at.daemon._detection.findings = (fewer,)
+    after = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
+    assert before is not None
+    assert after == before
+    assert len(family(metrics, "tierd_interference_slowdown").samples) == 4
+
+
+def test_usual_and_present_throughput_are_of_the_same_targets(tmp_path: Path) -> None:
+    """A stream that uses more targets than its neighbour has its whole throughput in both."""
+    at = world(tmp_path, dry_run=True)
+    finding = run_until_found(at)
+    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
+    half = replace(finding, targets=finding.targets[:2], evidence=replace(
+        finding.evidence, victim_usual_bytes_per_second=finding.evidence.victim_usual_bytes_per_second / 2))
+    at.daemon._detection.findings = (half,)
+    metrics = exposed(at)
+    usual = metrics.get_sample_value("tierd_victim_usual_bytes_per_second", {"fs": "lustre", **PAIR})
+    now = metrics.get_sample_value("tierd_victim_bytes_per_second", {"fs": "lustre", **PAIR})
+    assert usual is not None
+    assert now is not None
+    assert 0.55 < now / usual < 1.0
+
+
+def test_the_slowdown_is_exposed_until_the_remediation_is_closed(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    run_until_found(at)
+    metrics = exposed(at)
+    at.run(until=at.cluster.now + 10)
+    seen: list[tuple[bool, int, str]] = []
+    while not any(state == "closed" for _, _, state in seen):
+        at.run(until=at.cluster.now + 5)
+        (remediation,) = at.daemon.cases
+        slow = family(metrics, "tierd_interference_slowdown").samples
+        seen.append((bool(at.daemon.findings), len(slow), str(remediation.state)))
+        assert at.cluster.now < 300, seen
+    assert any(not holds and count == 4 for holds, count, state in seen), "the finding ended, the case was open"
+    assert seen[-1][1:] == (0, "closed")
+
+
+def test_a_case_has_its_state_and_verdict(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    finding = run_until_found(at)
+    metrics = exposed(at)
+    states = [case(metrics)]
+    while at.cluster.now < 300 and any(c.state is not State.CLOSED for c in at.daemon.cases):
+        at.run(until=at.cluster.now + 5)
+        states += [case(metrics)] if at.daemon.cases[0].state is not State.CLOSED else []
+    assert {entry["state"] for entry in states} <= {"found", "planned", "acting", "judging", "kept"}
+    assert "judging" in {entry["state"] for entry in states}
+    assert {entry["id"] for entry in states} == {f"F{at.daemon.number(finding)}"}
+    assert {entry["reason"] for entry in states} == {""}
+    at_verdict = metrics.get_sample_value("tierd_last_event_timestamp_seconds", {"fs": "lustre", "event": "verdict"})
+    assert at_verdict is not None
+    assert at_verdict > metrics.get_sample_value(  # type: ignore[operator]
+        "tierd_last_event_timestamp_seconds", {"fs": "lustre", "event": "slowdown"}) > 0
+
+
+def test_a_case_has_the_reason_why_nothing_is_done(tmp_path: Path) -> None:
+    (tmp_path / "dry").mkdir()
+    at = world(tmp_path / "dry", dry_run=True)
+    run_until_found(at)
+    at.run(until=at.cluster.now + 10)
+    assert case(exposed(at))["reason"] == "dry-run"
+    at.gate.operating_state.pause("checking disks")
+    at.gate._dry_run = False
+    assert case(exposed(at))["reason"] == "paused"
+    observing = replace(Settings(), act=replace(Settings().act, mode="observe"))
+    (tmp_path / "observe").mkdir()
+    at = world(tmp_path / "observe", settings=observing)
+    run_until_found(at)
+    at.run(until=at.cluster.now + 10)
+    metrics = exposed(at, observing)
+    assert (case(metrics)["state"], case(metrics)["reason"]) == ("found", "mode")
+    assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == 1
+
+
+def test_tierd_learns_first(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    metrics = exposed(at)
+    assert metrics.get_sample_value("tierd_learning", {"fs": "lustre"}) == 1
+    at.run(until=60)
+    assert metrics.get_sample_value("tierd_learning", {"fs": "lustre"}) == 0
+    assert metrics.get_sample_value("tierd_observes_only", {"fs": "lustre"}) == 0
+    assert {s.labels["jobid"] for s in family(metrics, "tierd_own_job").samples} == set(Settings().own_jobs)
+
+
+def test_without_findings_there_are_no_series(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    assert slowed_streams(at.daemon, {}) == {}
+    assert [metric.samples for metric in stream_metrics(at.daemon, {})] == [[], [], []]
