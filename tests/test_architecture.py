@@ -44,6 +44,8 @@ ONLY: dict[str, tuple[str, ...]] = {
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client"),
     "isal": ("exporter.exposition",),
+    "jinja2": ("tierd.daemon.page",),
+    "markupsafe": ("tierd.daemon.page",),
     "time": ("tierd.clock", "exporter.clock", "httpserver.bodies", "httpserver.connections", "httpserver.server",
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (

@@ -201,6 +201,7 @@ class Judge:
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """Log and count a verdict, and store it in the journal for later decisions."""
         case.verdict = judgement.verdict
+        case.judgement, case.judged_at = judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
         self._counters.gained[case.finding.victim] = judgement.won_back

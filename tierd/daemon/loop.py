@@ -25,7 +25,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -306,6 +306,11 @@ class Daemon:
     def device_time(self) -> Mapping[str, TargetTime]:
         """Recent share of each job in the service time of each target whose costs are known."""
         return self._engine.device_time
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that were collected last: pools, and the space on their targets."""
+        return self._facts.known
 
     @property
     def windows(self) -> Sequence[Window]:

@@ -32,6 +32,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
+from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
 """Verdicts after which the acts of a remediation are undone."""
@@ -59,6 +60,10 @@ class Remediation:
     state: State = State.PLANNED
     verdict: Verdict = Verdict.NONE
     """Empty before the verdict, and if there is nothing to judge."""
+    judgement: Judgement | None = None
+    """The measurement behind the verdict; None without one, and for one of before a restart."""
+    judged_at: float = 0.0
+    """Time of that measurement; 0 without one."""
     over: bool = False
     """Whether the finding has ended."""
     undo_reason: str = ""
