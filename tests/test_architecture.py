@@ -44,7 +44,8 @@ ONLY: dict[str, tuple[str, ...]] = {
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client"),
     "isal": ("exporter.exposition",),
-    "time": ("tierd.clock", "exporter.clock", "httpserver.server", "httpserver.single_flight", "simulator.realtime"),
+    "time": ("tierd.clock", "exporter.clock", "httpserver.bodies", "httpserver.connections", "httpserver.server",
+             "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
         "tierd.daemon", "tierd.daemon.web",

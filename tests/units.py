@@ -24,8 +24,8 @@ def complaints(unit: Path, program: str, scratch: Path) -> list[str]:
     copy = scratch / unit.name
     copy.write_text(unit.read_text().replace(program, "/bin/true"))
     checked = analyze("verify", "--man=no", str(copy))
-    told = [line for line in checked.stderr.splitlines() if unit.name in line]
-    return told or [checked.stderr] * (checked.returncode != 0)
+    reported = [line for line in checked.stderr.splitlines() if unit.name in line]
+    return reported or [checked.stderr] * (checked.returncode != 0)
 
 
 def exposure(unit: Path) -> float:

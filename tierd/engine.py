@@ -12,7 +12,7 @@ from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.builtin import SLOWDOWNS
-from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account
+from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, own_unlinks
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
@@ -60,12 +60,12 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
-        self._learner = CostLearner()
+        self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
         self._device_time: Mapping[str, TargetTime] = {}
-        self._facts_asked = 0
+        self._early_facts = 0
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
 
@@ -134,27 +134,28 @@ class Engine:
 
     @property
     def costs(self) -> Mapping[str, DeviceCosts]:
-        """What service costs on the targets of each pool, as far as it is learnt."""
+        """What service costs on the targets of each pool, as far as it is known."""
         return self._learner.costs
 
     def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
-        """Go on from the costs that an earlier run learnt."""
-        self._learner = CostLearner(costs)
+        """Start with the costs that an earlier run learned."""
+        self._learner = CostLearner(costs, self._settings.resolved_scopes.flash_pools)
 
     def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
         """Learn from the newest window, and account for the recent ones."""
-        if complete or (not self._facts.pools and self._facts_asked < MAX_EARLY_FACTS):
-            self._facts, self._facts_asked = facts(), self._facts_asked + 1
+        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
+            self._facts, self._early_facts = facts(), self._early_facts + 1
         if not self._facts.pools:
             return {}
         window = view.windows[-1]
         pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
                    for target in targets}  # of several pools, the smallest says most
         streams = {stream.job for stream in view.streams}
-        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions)
-        loads = (load for job in view.jobs.values() for load in job.by_target.values())
+        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
+                            own_unlinks(window.namespace.values()))
+        loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
-        self._device_time = account(loads, seconds, pool_of, self._learner.costs)
+        self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()))
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
@@ -175,7 +176,7 @@ class Engine:
         """Active findings of the half-minute detectors."""
         if complete:
             scopes = self._settings.resolved_scopes
-            self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+            self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)

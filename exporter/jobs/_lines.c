@@ -61,6 +61,13 @@ digits(Text *text, Word *found)
     return found->size >= 1 && found->size <= MOST_DIGITS;
 }
 
+/* Whether a number is beyond 63 bits, or a sum that reached its limit. The Python readers handle these. */
+static int
+beyond(Word found)
+{
+    return found.size >= 20 || (found.size == 19 && memcmp(found.at, "9223372036854775807", 19) >= 0);
+}
+
 static int
 number(Text *text, Word *found)
 {
@@ -203,7 +210,7 @@ operation(Text *text, Operation *found)
     }
     if (found->samples.at[0] == '0' || !LITERAL(text, ", min:") || !signed_number(text) || !LITERAL(text, ", max:") ||
         !signed_number(text) || !LITERAL(text, ", sum:") || !number(text, &found->sum) || !LITERAL(text, ", sumsq:") ||
-        !signed_number(text) || is(found->sum, "9223372036854775807")) /* reached the limit of 64 bits: not a sum */
+        !signed_number(text) || beyond(found->sum) || beyond(found->samples))
         return 0;
     if (found->is_bytes && LITERAL(text, ", hist: {")) {
         found->sizes.at = text->at;
@@ -252,7 +259,7 @@ next_used(Text *text, Seen *seen, Operation *found)
 static int
 value_of(Word digits, uint64_t *value)
 {
-    if (digits.size == MOST_DIGITS) /* near the limit of 64 bits: left to Python */
+    if (beyond(digits)) /* left to Python */
         return 0;
     *value = 0;
     for (size_t i = 0; i < digits.size; i++)

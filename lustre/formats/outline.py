@@ -23,7 +23,7 @@ from lustre.formats import compiled, header
 NUMBER = b"\x01"
 """A number that is ignored."""
 WANTED = b"\x02"
-"""A number that is extracted. It must be below 2⁶⁴ and must not be 2⁶³ - 1, the limit of the kernel's sums."""
+"""A number that is extracted. It must be below 2⁶³ - 1, the limit of the kernel's sums."""
 WANTED_TIME = b"\x03"
 """Digits and points, extracted as text."""
 TIME = b"\x04"

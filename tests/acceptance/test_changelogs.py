@@ -103,7 +103,7 @@ def test_the_same_records_as_lfs_prints(site: Site, mdt: int) -> None:
     assert {index for index in indices if index >= min(ours)} <= ours  # others may clear meanwhile
 
 
-def test_reading_goes_on_where_it_ended(site: Site, mdt: int) -> None:
+def test_reading_continues_where_it_ended(site: Site, mdt: int) -> None:
     name = f"MDT{mdt:04x}"
     found = records(site, name, -1)
     middle = found[len(found) // 2].index

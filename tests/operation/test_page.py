@@ -37,7 +37,7 @@ ANSWERS = {
 def page(tmp_path: Path, *arguments: str) -> str:
     if CHROMIUM is None:
         pytest.skip("no Chromium")
-    app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, lambda: None)
+    app = App(CollectorRegistry(), lambda request: ANSWERS[request["request"]], lambda: True, lambda: None)
     server = listen(WebSettings(port=0), app, None)
     try:
         done = subprocess.run(

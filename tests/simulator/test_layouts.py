@@ -157,7 +157,7 @@ def test_a_component_extends_itself_while_there_is_room() -> None:
         ("flash", 6 * MIB), ("flash", 64 * MIB), ("hdd", None)]  # fmt: skip
 
 
-def test_without_room_the_next_component_goes_on_from_there() -> None:
+def test_without_free_space_the_next_component_continues() -> None:
     cluster = Cluster(bed())
     for ost in cluster.osts[:2]:
         ost.store.withheld_bytes = ost.store.space().avail_bytes - 5 * MIB

@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
         ''')
 
 
-@pytest.mark.parametrize(("text", "says"), [
+@pytest.mark.parametrize(("text", "sentence"), [
     ("title = \n", "line 1"),
     ("seconds = 'long'\n[[job]]\nkind = 'ls'", r"line 1: seconds: 'long' is no number"),
     ("[[job]]\nkind = 'ls'\nnodes = 0", r"line 3: job 1.nodes: 0 is less than 1"),
@@ -135,8 +135,8 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
 ])  # fmt: skip
-def test_mistakes_are_told_with_their_line(text: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
         scenario.parse(text)
 
 

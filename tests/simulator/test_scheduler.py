@@ -215,9 +215,9 @@ def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster
             assert isinstance(broken.exception(), OSError)
         assert cluster.now == 9.0
 
-    asked = scheduler.spawn("asking", asking)
+    waiting = scheduler.spawn("asking", asking)
     scheduler.run_until(20)
-    assert asked.finished.done
+    assert waiting.finished.done
 
 
 def test_who_is_no_activity_lets_all_of_them_live(scheduler: VirtualScheduler, cluster: Cluster) -> None:

@@ -56,7 +56,7 @@ def configured_detectors(
     """Detectors with the settings of their tables, and every mistake of every table."""
     if not isinstance(tables, Mapping):
         return (), [
-            DetectorMistake("no_table", ("detect",), "Input should be a table of tables, one a detector", tables)
+            DetectorMistake("no_table", ("detect",), "this is a table of tables, one for each detector", tables)
         ]
     known = {detector.table: detector for detector in detectors}
     mistakes = [DetectorMistake("extra_forbidden", ("detect", name), "", values)

@@ -11,7 +11,6 @@ import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 TIMEOUT_SECONDS = 30.0
 
@@ -25,8 +24,11 @@ class ControlError(OSError):
         self.again = again
 
 
-def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Ask the daemon. Raises ControlError with what to do about it."""
+def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, object]:
+    """Ask the daemon. Returns a JSON object, for ``tierd.daemon.answers.from_json``.
+
+    Raises ControlError with what to do about it.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
             # with a time-out of Python's own, connecting would not wait for a place in the queue

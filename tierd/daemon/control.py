@@ -7,18 +7,17 @@ import os
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
 from tierd.config.settings import ControlAccess
+from tierd.daemon.answers import Json
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
 from tierd.daemon.peers import Peer
 
-Answer = Mapping[str, Any]
-Handle = Callable[[Mapping[str, Any]], Answer]
+Handle = Callable[[Json], Json]
 """Answers a request; raises ValueError for one it does not know, in words for whoever asked. Called by many threads."""
 _CHANGE_REQUEST_MAX_BYTES = 8 << 20
 """Of a request of those who may change something: a thousand paths at once."""
@@ -67,7 +66,7 @@ class ControlServer:
         on_request()
         connection.sendall(json.dumps(self.answer(line, self._handle, peer)).encode() + b"\n")
 
-    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Answer:
+    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Json:
         """The answer to one request."""
         try:
             request = json.loads(line)
@@ -107,9 +106,13 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
         self._respond = respond
         super().__init__(path, socketserver.BaseRequestHandler)
 
-    def serve(self, slot: Slot, client: Any) -> None:
+    def serve(self, slot: Slot, client: object) -> None:
         """Serve one connection, in its thread."""
-        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
+
+        def arrived() -> None:
+            self.connections.request_arrived(slot)
+
+        self._respond(slot.connection, arrived)
 
     def reject(self, connection: socket.socket) -> None:
         """Ask the client to try again."""

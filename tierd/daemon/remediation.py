@@ -217,7 +217,7 @@ class Remediations:
         planning: Planner,
         gate: Gate,
         journal: Journal,
-        telling: FindingLog,
+        finding_log: FindingLog,
         echo: OwnMoveFilter,
         filesystem: Filesystem,
         clock: Clock,
@@ -228,7 +228,7 @@ class Remediations:
         self._planning = planning
         self._gate = gate
         self._journal = journal
-        self._log = telling
+        self._log = finding_log
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
@@ -404,9 +404,9 @@ class Remediations:
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Queue the moves of an order. The gate carries them out."""
         number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, are queued"]
-        told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
-        self._log.of_number(number, told)
+        lines = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, are queued"]
+        lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
+        self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
 
     def requeue(self) -> None:

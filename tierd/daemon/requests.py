@@ -156,14 +156,14 @@ def count_in(request: Request, key: str, default: int) -> int:
 class ChangingRequests:
     """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that the next status shows it. ``taken_back`` is called with each undone act
+    ``publish`` is called after an undo, so that the next status shows it. ``on_undone`` is called with each undone act
     and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
     returns how many moves were dropped. ``resumed`` is called after a pause ends.
     """
 
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], taken_back: Callable[[Entry, str], None],
+                 made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
                  end_case: Callable[[int, str], int],
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
@@ -175,7 +175,7 @@ class ChangingRequests:
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
-        self._taken_back = taken_back
+        self._on_undone = on_undone
         self._end_case = end_case
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
@@ -223,7 +223,7 @@ class ChangingRequests:
     def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
         result = self._undo_act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
-            self._taken_back(entry, by)
+            self._on_undone(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:

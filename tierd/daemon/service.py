@@ -176,14 +176,14 @@ class Service:
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
         gate.on_queued = self._wake_acts
-        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
+        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
                                   clock)
         self._handler = self._request_handler(undo)
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
-        for told in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
-            say(told)
+        for sentence in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
+            say(sentence)
 
     def _request_handler(self, undo: Undo) -> RequestHandler:
         """The handler for requests of the control socket and of the page."""
@@ -192,7 +192,7 @@ class Service:
                           self._sources.states, lambda: self.activities.states)
         looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
+                            self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             self._wake_acts)
         return RequestHandler(looking, changing)
 

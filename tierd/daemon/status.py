@@ -103,7 +103,7 @@ class StatusPublisher:
 
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Publish a snapshot of the present state."""
-        windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
+        windows, counters, findings = daemon.windows, daemon.counters, daemon.findings
         waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
@@ -126,7 +126,7 @@ class StatusPublisher:
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
-            daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
+            daemon.faults, waiting.total(), counters.cycles, counters.cycle_seconds,
             looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
             device_time=daemon.device_time)
 

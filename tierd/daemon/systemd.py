@@ -1,12 +1,11 @@
 """systemd and the daemon: readiness, status, watchdog, and more time for a start (``Type=notify``, ``WatchdogSec=``).
 
-A move may take as long as its file is large, so a heartbeat thread keeps the watchdog informed for as long as a cycle
-may last at the most; after that the process counts as hung, and systemd restarts it. Another thread renews the claim
-for other movers: the claim lies on the file system, and renewing it waits while an MDS is away, which is no reason for
-a restart.
+A large file takes long to move, so a heartbeat thread notifies the watchdog until the maximum duration of a cycle has
+passed. After that the process counts as hung, and systemd restarts it. Another thread renews the claim, because the
+claim is a file on the file system: while an MDS is away the renewal waits, which is no reason for a restart.
 
-While an MDS is away every call into the file system waits until it is back: minutes, or a night. A start asks systemd
-for more time meanwhile, and the log names what it waits for: else systemd would end it, and give up after a few tries.
+While an MDS is away, every call into the file system waits, for minutes or for a night. A start then asks systemd for
+more time, and logs what it waits for. Otherwise systemd would end the process, and give up after a few tries.
 """
 
 from __future__ import annotations
@@ -96,8 +95,8 @@ def extended_start(
             say(f"the file system at {mount} keeps the start waiting: a metadata server, or another, may be away (lfs "
                 "check servers); tierd begins when it answers")
 
-    pulse = Heartbeat(beat, seconds).start()
+    heartbeat = Heartbeat(beat, seconds).start()
     try:
         yield
     finally:
-        pulse.stop()
+        heartbeat.stop()

@@ -31,7 +31,7 @@ class Settings:
     min_samples: Annotated[int, Ge(1)] = 20
     """Sizes needed to use their distribution. With fewer, the mean decides, with a wider margin."""
     split_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Share of files that may be split, at the most: files up to 64 times the component."""
+    """Maximum share of files that may be split: files up to 64 times the component."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,10 @@ from tierd.sense.http_client import SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
-"""Job ids have 32 bytes in Lustre. A far longer label does not come from lustre-exporter."""
+"""Limit on a label. The longest job id takes 163 bytes: 31 bytes as ``\\xHH`` with doubled backslashes, and a number.
+
+A far longer label does not come from lustre-exporter.
+"""
 _LONGEST_LINE_BYTES = 8 * LONGEST_LABEL_BYTES
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)

@@ -23,6 +23,7 @@ from math import inf, isnan
 from operator import itemgetter, sub
 from struct import Struct
 
+from lustre.formats.job_stats import MAX_JOB_ID_BYTES
 from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
@@ -184,8 +185,8 @@ IMPLAUSIBLE = "implausible counters"
 """Condition of a target with a counter that is NaN, that fell without a restart, or that rose impossibly fast."""
 MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
 """Upper limits, per second, of what one job can do on one target. No real job reaches them."""
-MAX_JOB_ID_CHARACTERS = 256
-"""Maximum length of a job id. A kernel prints 64 bytes at the most."""
+MAX_JOB_ID_CHARACTERS = 4 * MAX_JOB_ID_BYTES + 8
+"""Maximum length of a job id: each byte as ``\\xHH``, and the number that lustre-exporter appends to equal names."""
 _CLOCK_SLACK_SECONDS = 5.0
 """Clock difference of a server that does not make a new entry look old."""
 

@@ -113,7 +113,7 @@ def random_writes(rng: Random) -> list[Job]:
                          call_bytes=rng.choice((4 * KIB, 8 * KIB, 16 * KIB)))]
 
 
-def nobody(_: Random) -> list[Job]:
+def no_neighbour(_: Random) -> list[Job]:
     """No neighbour."""
     return []
 
@@ -196,7 +196,7 @@ def _named(*noises: Callable[[Random], list[Job]]) -> Kinds:
 
 KINDS: Kinds = _named(
     small_files, small_files, small_files_read_again, two_jobs_of_small_files, random_writes,
-    nobody, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files)
+    no_neighbour, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files)
 HARD_KINDS: Kinds = _named(
     trickle_with_another_stream, noise_that_builds_up, tasks_of_an_array, bursts_of_small_files,
     small_files_on_a_new_stream)

@@ -42,7 +42,7 @@ class Settings:
     max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Fraction of its throughput that a steady job may lose after the act."""
     min_controls: Annotated[int, Ge(1)] = 3
-    """Jobs on other targets, at the least, to measure the change of the whole file system."""
+    """Minimum number of jobs on other targets to measure the change of the whole file system."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
     """Time for which a directory is left alone after its default layout was undone."""
 
@@ -52,23 +52,23 @@ class JobTotals:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
-        self._asked: set[int] = set()
+        self._used: set[int] = set()
 
     def moved(self, window: Window) -> Mapping[str, float]:
         """Bytes per second by job."""
         return self._of(window)[1]
 
-    def asked(self, window: Window) -> Mapping[str, float]:
+    def operations(self, window: Window) -> Mapping[str, float]:
         """Metadata operations per second by job."""
         return self._of(window)[2]
 
     def settle(self) -> None:
         """Drop windows not used since the last call: most acts are judged within two minutes."""
-        self._known = {key: known for key, known in self._known.items() if key in self._asked}
-        self._asked = set()
+        self._known = {key: known for key, known in self._known.items() if key in self._used}
+        self._used = set()
 
     def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
-        self._asked.add(id(window))
+        self._used.add(id(window))
         known = self._known.get(id(window))
         if known is None:  # the entry keeps the window, so that its id stays unique
             known = self._known[id(window)] = (
@@ -209,10 +209,10 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     if now >= since + settings.harm_seconds:
         near = jobs_on_targets(before, {*finding.targets, *act.flash}) - {finding.victim}
         harmed = harmed_jobs(was, got, near, elsewhere, settings)
-        asking = steady_rates(before, totals.asked)
-        for job, lost in harmed_jobs(
-            asking, steady_rates(later, totals.asked), asking.keys() - {finding.victim}, elsewhere, settings
-        ).items():
+        operations = steady_rates(before, totals.operations)
+        later_operations = steady_rates(later, totals.operations)
+        others = operations.keys() - {finding.victim}
+        for job, lost in harmed_jobs(operations, later_operations, others, elsewhere, settings).items():
             harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
     if harmed:
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)

@@ -81,20 +81,20 @@ start_seconds = 4
     assert "x 1." in shown
 
 
-def test_metadata_jobs_are_told_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metadata_jobs_are_reported_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "data-on-mdt", "--no-policy"]) == 0
     shown = capsys.readouterr().out
     assert "create" in shown
     assert "What tierd did" not in shown
 
 
-def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
+def test_times_of_acts_survive_a_clock_that_jumps() -> None:
     clocks = [(0.0, 1000.0), (50.0, 4600.0)]
     entries = [replace(ENTRY, intended_at=1040.0), replace(ENTRY, intended_at=4660.0)]
     assert [begun_at(entry, clocks) for entry in entries] == [40.0, 60.0]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
+@pytest.mark.parametrize(("arguments", "sentence"), [
     (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, bad-day"),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: --plot writes .png or .svg"),
@@ -102,10 +102,10 @@ def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
     (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
-def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
     assert main(arguments) == 1
     printed = capsys.readouterr()
-    assert says in printed.err
+    assert sentence in printed.err
     assert printed.out == "", "said before anything has run"
 
 

@@ -52,18 +52,18 @@ def test_nothing_seen_names_nothing() -> None:
     assert directories([]) == ()
 
 
-def test_a_job_that_stays_in_some_dozens_of_directories_is_told_by_each() -> None:
+def test_each_directory_is_named_if_a_job_stays_in_dozens() -> None:
     places = [replace(busy(f"/proj/run/d{n:02d}", 30), lately=30, last_time=100.0 + n) for n in range(20)]
     assert directories(places) == tuple(f"/proj/run/d{n:02d}" for n in range(20))
     assert directories([*places, replace(busy("/home/x", 2), lately=2, last_time=100.0)])[-1] == "/proj/run/d19"
 
 
-def test_a_job_that_makes_a_directory_for_each_step_is_told_by_what_they_lie_in() -> None:
+def test_the_parent_is_named_if_a_job_makes_a_directory_for_each_step() -> None:
     assert directories([replace(busy(f"/proj/run/d{n:02d}", 30), lately=30, last_time=10.0 * n)
                         for n in range(20)]) == ("/proj/run",)
 
 
-def test_a_place_that_no_record_named_is_not_told() -> None:
+def test_a_directory_without_a_path_is_not_named() -> None:
     assert directories([busy("", 30), busy("/a", 10)]) == ("/a",)
     assert directories([busy("", 30)]) == ()
 

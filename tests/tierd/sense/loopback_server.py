@@ -28,7 +28,7 @@ def head(kind: str = "text/plain; version=0.0.4", status: str = "200 OK", *more:
     return "\r\n".join((f"HTTP/1.1 {status}", f"Content-Type: {kind}", "Connection: close", *more, "", "")).encode()
 
 
-def says(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str, status: str = "200 OK") -> Behave:
+def answers(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str, status: str = "200 OK") -> Behave:
     """A whole answer."""
     data = body.encode() if isinstance(body, str) else body
 
@@ -38,8 +38,8 @@ def says(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str,
     return behave
 
 
-def says_json(body: str) -> Behave:
-    return says(body, "application/json")
+def answers_json(body: str) -> Behave:
+    return answers(body, "application/json")
 
 
 def endless(to: socket.socket, _: str) -> None:

@@ -59,7 +59,7 @@ def test_no_directory_changes_direction_more_than_once() -> None:
     assert not undone  # here it helps, so there is no reason to
 
 
-def test_other_victims_of_a_directory_taken_back_do_not_set_it_again() -> None:
+def test_other_victims_do_not_set_an_undone_layout_again() -> None:
     """Flash down to its reserve: taken back once, and left alone although the noise goes on."""
     policy = Settings()
     policy = replace(policy, small_files_to_flash=replace(policy.small_files_to_flash, reserve=0.72))

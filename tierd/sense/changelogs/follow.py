@@ -113,9 +113,9 @@ class Follower:
             gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
         for _ in range(self._max_reads):
-            asked = last = self._positions[mdt]
+            start = last = self._positions[mdt]
             try:
-                for records in pieces(self._read(mdt, asked)):
+                for records in pieces(self._read(mdt, start)):
                     if records[-1].index <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
                         return False
@@ -126,7 +126,7 @@ class Follower:
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}")
                 return False
-            if last == asked:
+            if last == start:
                 return True
         return False
 

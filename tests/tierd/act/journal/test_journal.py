@@ -75,7 +75,7 @@ def test_names_may_hold_anything(journal: Journal, name: str) -> None:
     assert [e.place for e in journal.entries()] == [name]
 
 
-def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(journal: Journal) -> None:
+def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     def moved(outcome: str, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
         move = Action("migrate", AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
         number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)

@@ -151,7 +151,7 @@ def test_gone_after_the_exchange_is_gone(engine: str, act: Act) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_replaced_while_it_is_looked_at(engine: str) -> None:
+def test_a_file_replaced_during_the_check(engine: str) -> None:
     """A client that still knows the name answers ESTALE for it."""
     world = Both(engine)
 

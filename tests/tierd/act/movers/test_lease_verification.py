@@ -50,7 +50,7 @@ def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkey
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
 
 
-def test_a_file_that_cannot_be_looked_at_afterwards_is_doubtful(world: World) -> None:
+def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World) -> None:
     def fails() -> None:
         raise of_errno(errno.EIO, "open by FID")
 
