@@ -134,7 +134,7 @@ class Engine:
 
     @property
     def costs(self) -> Mapping[str, DeviceCosts]:
-        """What service costs on the targets of each pool, as far as it is known."""
+        """Known costs of service on the targets of each pool."""
         return self._learner.costs
 
     def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:

@@ -412,7 +412,7 @@ class Capacity:
     avail_bytes: Mapping[str, int]
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
-    """Default layout of each directory; None if it has none of its own; absent if it could not be read."""
+    """Default layout of each directory; None if the directory has no own layout; absent if it could not be read."""
     metadata_free: float | None = None
     """Free share of bytes or inodes on the fullest MDT; None if unknown."""
 

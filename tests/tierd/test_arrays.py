@@ -1,4 +1,4 @@
-"""Tasks of arrays are grouped, and nobody else is."""
+"""Array tasks are grouped, and no other jobs."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
+from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
 """Verdicts after which the acts of a remediation are undone."""
@@ -58,7 +59,11 @@ class Remediation:
     """Directories and files whose act is queued or was tried: each is tried once."""
     state: State = State.PLANNED
     verdict: Verdict = Verdict.NONE
-    """Empty before the verdict, and where there is nothing to judge."""
+    """Empty before the verdict, and if there is nothing to judge."""
+    judgement: Judgement | None = None
+    """The measurement behind the verdict; None without one, and for one of before a restart."""
+    judged_at: float = 0.0
+    """Time of that measurement; 0 without one."""
     over: bool = False
     """Whether the finding has ended."""
     undo_reason: str = ""
@@ -150,7 +155,7 @@ class RemediationStore:
             return iter(tuple(self._by_key.values()))
 
     def get(self, key: FindingKey) -> Remediation | None:
-        """The remediation of a finding; None if there is none."""
+        """The remediation of a finding, or None."""
         return self._by_key.get(key)
 
     def add(self, remediation: Remediation) -> None:
@@ -201,7 +206,7 @@ REPLAN_SECONDS = 10.0
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
-"""A job without activity for so many seconds and windows has departed: it no longer reads its files."""
+"""A job without activity for this many seconds and windows has departed: it no longer reads its files."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 

@@ -318,6 +318,7 @@ class ReadingRequests:
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
+            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
             "plan": self._plan, "report": self._report,
@@ -329,7 +330,8 @@ class ReadingRequests:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
         word = text_of(request, "outcome")
-        entries = self._reader.last(last, Outcome.from_journal(word) if word else None)
+        entries = self._reader.last(last, Outcome.from_journal(word) if word else None, path=text_of(request, "path"),
+                                    job=text_of(request, "job"), since=number_of(request, "since", 0))
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
@@ -360,7 +362,7 @@ class ReadingRequests:
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding; None if there is none."""
+    """The earlier remediation of a finding, or None."""
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 

@@ -58,7 +58,7 @@ COLD_SECONDS = 5.0
 
 
 def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collection[str] = ()) -> Verdict:
-    """Run one scenario up to three times and compare. ``cold``: all jobs are at work before tierd starts.
+    """Run one scenario up to three times and compare. ``cold``: all jobs are active before tierd starts.
 
     Runs that are known to be the same are made once: without suspects nothing needs to be left out, and where tierd
     did not act the jobs run as without it. tierd's own requests have random numbers of their own.

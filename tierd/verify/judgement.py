@@ -125,7 +125,7 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
-    """Steady jobs in ``whom`` that lost more than allowed, with the fraction that they lost."""
+    """Steady jobs in ``whom`` that lost more than allowed, with their loss as a fraction."""
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])

@@ -35,7 +35,7 @@ def test_an_act_that_helps_is_kept_though_hundreds_of_its_files_still_wait(tmp_p
     assert at.gate.waiting > 100
     moved = len(list(at.journal.entries("done")))
     at.run(until=at.cluster.now + 20)
-    assert len(list(at.journal.entries("done"))) > moved + 4, "its files go on"
+    assert len(list(at.journal.entries("done"))) > moved + 4, "its moves continue"
 
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Queries of the journal beside the daemon that writes it: a connection of its own, for any thread."""
+"""Queries of the journal while the daemon writes it, by a separate connection, for any thread."""
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -47,11 +48,25 @@ class JournalReader:
         self._path = path
         self.sums = Sums(self._all)
 
-    def last(self, count: int, outcome: Outcome | None = None) -> list[Entry]:
-        """The last acts, oldest first, with one outcome if it is given."""
-        where = f"WHERE {_OUTCOME} = ?" if outcome else ""
+    def last(self, count: int, outcome: Outcome | None = None, *, path: str = "", job: str = "",
+             since: float = 0.0) -> list[Entry]:
+        """The last acts that match all that is given, oldest first.
+
+        ``path`` is a part of the path of the file or directory. ``job`` is the aggressor or the victim of the finding.
+        """
+        conditions: dict[str, tuple[Value, ...]] = {}
+        if outcome:
+            conditions[f"{_OUTCOME} = ?"] = (outcome,)
+        if path:
+            conditions["instr(place, ?) > 0"] = (os.fsencode(path),)
+        if job:
+            conditions["finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)"] = (job, job)
+        if since:
+            conditions["intended_at >= ?"] = (since,)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        values = [value for each in conditions.values() for value in each]
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
-                         *([outcome] if outcome else []), count)
+                         *values, count)
         return [entry_of(row) for row in reversed(rows)]
 
     def under_way(self) -> list[Entry]:
