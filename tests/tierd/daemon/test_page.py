@@ -179,10 +179,12 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
 
 
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
-    assert [name for name, _ in page.steps(CASE)] == ["planned", "acting", "judging", "kept", "closed"]
+    assert [name for name, _ in page.steps(CASE)] == [
+        "found", "planned", "acting", "judging", "kept", "closed"]
     assert dict(page.steps(CASE))["judging"] == "now"
     undone = replace(CASE, state="undone", verdict="did-not-help", judged=True)
-    assert [name for name, place in page.steps(undone) if place == "done"] == ["planned", "acting", "judging"]
+    assert [name for name, place in page.steps(undone) if place == "done"] == [
+        "found", "planned", "acting", "judging"]
     assert state_text("undone", "did-not-help") == "undone: did not help"
     assert set(STATE_TEXTS) == set(State)
 
@@ -333,7 +335,7 @@ def test_few_pages_listen_at_a_time_and_the_others_are_refused(serving: Callable
         connection.request("GET", "/events")
         answer = connection.getresponse()
         assert answer.headers["Content-Type"] == "text/event-stream"
-        assert answer.fp.readline() == b"d\r\n"  # the first chunk has arrived
+        assert answer.readline() == b"retry: 3000\n"
         listening.append((connection, answer))
     assert port.request("/events")[0] == 503
     assert port.request("/")[0] == 200
