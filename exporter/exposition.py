@@ -204,6 +204,15 @@ class MetricsPage:
     """The metrics of one pass of one collector: chunks of finished lines for each family."""
 
     chunks: dict[Family, list[bytes]] = field(default_factory=dict)
+    made: int = 0
+    """Number of chunks of texts that may be unchanged."""
+    reused: int = 0
+    """Number of these chunks that were unchanged since the last pass and were used again."""
+
+    def count_chunks(self, made: int, reused: int) -> None:
+        """Count chunks, and how many of them were used again."""
+        self.made += made
+        self.reused += reused
 
     def add(self, family: Family, chunk: bytes) -> None:
         """Add finished lines to a family."""

@@ -97,7 +97,7 @@ LOG_AGAIN_SECONDS = 3600.0
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
 LOOK_SHARE = 1 / 4
-"""Share of a turn between two looks at a read, after which it counts as hanging."""
+"""Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 

@@ -1,4 +1,4 @@
-"""Who may import what. The rules are those of docs/architecture.md; this test reads every module with ast."""
+"""The import rules of docs/architecture.md. The test reads every module with ast."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import; this house writes imports in full"
+            assert node.level == 0, f"{path}: relative import; write imports in full"
             assert node.module is not None
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found

@@ -117,7 +117,7 @@ class FilesystemSettings:
 
 @dataclass(frozen=True)
 class JournalRetention:
-    """How long the journal keeps what it records."""
+    """How long the journal keeps its records."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 

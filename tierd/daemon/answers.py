@@ -229,7 +229,7 @@ class RemediationAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScopeAnswer:
-    """A directory with a mode of its own."""
+    """A directory with its own mode."""
 
     path: str
     mode: str
@@ -382,7 +382,7 @@ class StateAnswer(OperatingStateAnswer):
     history_seconds: float
     least_seconds: float
     learning: bool = False
-    """Whether too little is known to say that nobody is slowed."""
+    """Whether too little is known to conclude that no stream is slowed."""
     device_time: tuple[TargetTimeRow, ...] = ()
     """The busiest targets."""
     cycles: int

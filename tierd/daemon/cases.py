@@ -152,14 +152,14 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
     widest = figures.widest.get(key, finding)
     evidence = widest.evidence
     curve = figures.curves.get(key, ())
-    rates = isinstance(evidence, SlowdownEvidence)
+    rates = evidence if isinstance(evidence, SlowdownEvidence) else None
     answer = CaseAnswer(
         finding=number, kind=finding.kind, sentence=finding.sentence, aggressor=finding.aggressor,
         victim=finding.victim, subject=finding.subject, active=active, since=finding.time,
         onset=figures.onsets.get(key), targets=widest.targets, directories=finding.directories[:MAX_LISTED],
         state="", verdict="", judged=False, undo_reason="", why_not=tuple(map(refusal_answer, why_not)),
-        usual=evidence.victim_usual_bytes_per_second if rates else None,
-        contended=evidence.victim_bytes_per_second if rates else None, now=curve[-1][1] if curve else None, after=None,
+        usual=rates.victim_usual_bytes_per_second if rates else None,
+        contended=rates.victim_bytes_per_second if rates else None, now=curve[-1][1] if curve else None, after=None,
         acted_at=None, judged_at=None, defaults=(), waiting_defaults=0, moves=0, waiting_moves=0, moves_held=False,
         curve=curve, time_before=None, time_now=figures.time_now.get(key))
     if case is None:

@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 class ControlError(OSError):
-    """The daemon could not be asked, or refused."""
+    """The daemon did not answer, or refused the request."""
 
     def __init__(self, words: str, *, again: bool = False) -> None:
         """``again``: the same request may be answered later, as while the daemon restarts."""

@@ -19,7 +19,7 @@ from tierd.model import Capacity, Window
 from tierd.verify.judgement import throughput
 
 BEFORE_SECONDS = 300.0
-"""So much of a stream's past is drawn when it is found slow."""
+"""Part of a stream's past that is sampled when the stream is found slow."""
 
 
 class CurveSampler:
@@ -33,7 +33,7 @@ class CurveSampler:
         self._victims: frozenset[str] = frozenset()
 
     def draw(self, daemon: Daemon, gate: Gate, now: float) -> None:
-        """A point of each curve, where it is time for one; without the file system there is none."""
+        """Add a point to each curve if one is due. Adds none while the file system does not answer."""
         holding = frozenset(f.key for f in daemon.findings if not f.advice_only)
         if now < self._drawn_at + SAMPLE_SECONDS and holding == self._holding:
             return
@@ -52,7 +52,7 @@ class CurveSampler:
 
 
 def curve_points(daemon: Daemon, gate: Gate, room: Capacity) -> dict[str, float]:
-    """The values now, by series."""
+    """The present values by series."""
     found = {"findings": float(sum(not f.advice_only for f in daemon.findings)), "waiting moves": float(gate.waiting)}
     for pool, size in room.size_bytes.items():
         if size:

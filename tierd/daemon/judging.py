@@ -24,7 +24,7 @@ from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge
 
 MAX_MEASURING_TIMES = 1.25
-"""After so many measuring times, an act that helps is judged although files of its remediation still move."""
+"""After this many measuring times, an act that helps is judged while files of its remediation still move."""
 
 
 class Judge:

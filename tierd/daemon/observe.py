@@ -195,7 +195,7 @@ class Detection:
         settings: Settings,
         facts: Callable[[float], Facts] | None = None,
     ) -> None:
-        """``facts`` returns the latest facts if an activity of its own gathers them."""
+        """``facts`` returns the latest facts if a separate activity gathers them."""
         self._engine = engine
         self._table = table
         self._gatherer = gatherer

@@ -327,7 +327,7 @@ class Service:
 
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
-        self.activities.look()
+        self.activities.check()
         return not self._liveness.hung()
 
     def _keep_positions(self) -> None:

@@ -357,7 +357,8 @@ def socket_options(path: str) -> str:
 def roles(findings: Sequence[Finding]) -> dict[str, str]:
     """Jobs of findings: ``noise`` or ``slowed``."""
     serious = [f for f in findings if not f.advice_only]
-    return ({f.victim: "slowed" for f in serious if f.victim} | {f.aggressor: "noise" for f in serious if f.aggressor})
+    noise = {job: "noise" for f in serious if f.aggressor for job in f.aggressors}
+    return {f.victim: "slowed" for f in serious if f.victim} | noise
 
 
 NO_LOAD = 0.0, 0.0, 0.0

@@ -106,7 +106,7 @@ def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], argument
     assert main(arguments) == 1
     printed = capsys.readouterr()
     assert sentence in printed.err
-    assert printed.out == "", "said before anything has run"
+    assert printed.out == "", "reported before the run"
 
 
 def test_a_scenario_is_the_same_each_time() -> None:

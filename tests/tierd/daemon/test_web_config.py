@@ -34,7 +34,7 @@ RIGHT, WRONG = ("prometheus", "secret"), ("prometheus", "guess")
 
 
 class Port:
-    """tierd's port over a web configuration, and what it was asked to do."""
+    """tierd's port over a web configuration, and the requests it received."""
 
     def __init__(self, web_config: WebConfigFile | None) -> None:
         self.evaluated = 0

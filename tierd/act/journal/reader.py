@@ -1,4 +1,4 @@
-"""Queries of the journal beside the daemon that writes it: a connection of its own, for any thread."""
+"""Queries of the journal while the daemon writes it, by a separate connection, for any thread."""
 
 from __future__ import annotations
 
