@@ -11,7 +11,7 @@ from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sam
 from exporter.counters import Chunks, StatsPlan
 from exporter.exposition import Gauge, MetricsPage, label_text
 from exporter.forms import RpcForm, rpc_forms
-from exporter.node import ClientDevice, Node, NodeSnapshot, PoolMembership
+from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.templates import fits
@@ -231,19 +231,35 @@ class OscClients(Generic[T]):
         return self._made[2]
 
 
+WAIT_SECONDS = 0.1
+"""Interval at which a collector checks whether the reader it waits for was abandoned."""
+
+
 class OscTotals:
     """``osc.*.stats`` summed by group. The first collector that needs the sums reads them, once per pass."""
 
     def __init__(self) -> None:
         self.groups = OscClients(group_of)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._reader: PassState | None = None
+        """The pass that reads now."""
         self._snapshot: NodeSnapshot | None = None
         self.stats: SummedParameter[MountPool] = SummedParameter("osc", "stats", stats_contributions(OSC.rule))
 
     def refresh(self, node: Node) -> SummedParameter[MountPool]:
         """Return the sums of this pass."""
-        with self._lock:
-            if self._snapshot is not node.snapshot:
-                self.stats.refresh(node, self.groups.of(node))
-                self._snapshot = node.snapshot
-            return self.stats
+        with self._changed:
+            while self._reader is not None and not self._reader.abandoned:
+                self._changed.wait(WAIT_SECONDS)  # a reader that is abandoned does not notify
+            if self._snapshot is node.snapshot:
+                return self.stats
+            self._reader = node.state
+        try:
+            self.stats.refresh(node, self.groups.of(node))
+            self._snapshot = node.snapshot
+        finally:
+            with self._changed:
+                if self._reader is node.state:
+                    self._reader = None
+                self._changed.notify_all()
+        return self.stats

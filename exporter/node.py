@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class ReadStats:
     """Number of failed reads by (parameter, error)."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Number of skipped lines by parameter."""
+    implausible: dict[str, int] = field(default_factory=dict)
+    """Number of values left out of sums, by parameter, because no target can do so much."""
 
     def error(self, parameter: str, name: str) -> None:
         """Count a failed read."""
@@ -67,6 +70,85 @@ def parameter_name(kind: str, name: str) -> str:
     if (kind, first) in NAMED_BY_ADMINISTRATOR:
         rest[:1] = ["*"]
     return ".".join([*kinds, "*", first, *rest])
+
+
+class AbandonedError(Exception):
+    """The pass of this thread was abandoned while it read a parameter. Another thread collects in its place."""
+
+
+Reading = tuple[str, str, str]
+"""A read in progress: kind, device (empty for a parameter without one), and name. Each read has its own object."""
+
+
+HANGING = "hanging"
+"""Name of the error of a read that has not returned."""
+
+
+def reading_name(reading: Reading) -> str:
+    """Return the parameter of a read as a label value."""
+    kind, device, name = reading
+    return parameter_name(kind, name) if device else name
+
+
+class HangingReads:
+    """Reads that have not returned, each of which keeps a thread. Their devices are not read until they return."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reads: dict[tuple[str, str], Reading] = {}
+
+    def add(self, reading: Reading) -> bool:
+        """Add a read. Returns False if there are too many."""
+        with self._lock:
+            if len(self._reads) >= MAX_HANGING:
+                return False
+            self._reads[reading[:2]] = reading
+            return True
+
+    def remove(self, reading: Reading) -> None:
+        """Remove a read, because it has returned."""
+        with self._lock:
+            self._reads.pop(reading[:2], None)
+
+    def devices(self, kind: str) -> frozenset[str]:
+        """Return the devices of a kind that are not read."""
+        return frozenset([device for of_kind, device in [*self._reads] if of_kind == kind]) if self._reads else NONE
+
+    def all(self) -> list[Reading]:
+        """Return the reads that have not returned."""
+        with self._lock:
+            return [*self._reads.values()]
+
+
+MAX_HANGING = 32
+"""Limit on threads that wait for a read to return."""
+NONE: frozenset[str] = frozenset()
+
+
+class PassState:
+    """The read in progress of one pass of a collector. The pass can be abandoned if this read does not return."""
+
+    __slots__ = ("abandoned", "hanging", "reading")
+
+    def __init__(self, hanging: HangingReads) -> None:
+        self.hanging = hanging
+        self.reading: Reading | None = None
+        self.abandoned = False
+
+    def abandon(self, reading: Reading) -> bool:
+        """Leave the thread of this pass behind in this read. Returns False if too many threads are left behind."""
+        self.abandoned = self.hanging.add(reading)
+        if self.abandoned and self.reading is not reading:  # it returned meanwhile
+            self.hanging.remove(reading)
+        return self.abandoned
+
+    def returned(self) -> None:
+        """Record that the read returned. Raises AbandonedError if the pass was abandoned."""
+        reading, self.reading = self.reading, None
+        if self.abandoned:
+            if reading is not None:
+                self.hanging.remove(reading)
+            raise AbandonedError
 
 
 Mounts = Mapping[tuple[str, str], str]
@@ -242,6 +324,7 @@ class ParameterIndex:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.hanging = HangingReads()
         self.mount_names = MountNames()
         self.pool_reader = PoolReader()
         self._found: dict[str, dict[str, dict[str, str]]] = {}
@@ -333,19 +416,32 @@ WRAPPED_FROM = 1 << 63
 class ParameterReader:
     """Reads parameters for one collector, and counts the reads in ``ReadStats``."""
 
-    def __init__(self, parameters: ParameterIndex, reads: ReadStats) -> None:
+    def __init__(self, parameters: ParameterIndex, reads: ReadStats, state: PassState | None = None) -> None:
         self._parameters = parameters
         self._reads = reads
+        self._state = state or PassState(parameters.hanging)
+
+    def _is_hanging(self, kind: str, device: str, name: str) -> bool:
+        """Whether an earlier read of this device has not returned, so that it is not read. This is counted."""
+        hanging = device in self._parameters.hanging.devices(kind)
+        if hanging:
+            self._reads.error(parameter_name(kind, name) if device else name, HANGING)
+        return hanging
 
     def read(
         self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
     ) -> bytes | None:
         """Read a parameter; None if it is absent, empty or unreadable. Empty and unreadable parameters are counted."""
+        if self._is_hanging(kind, device, name):
+            return None
+        self._state.reading = kind, device, name
         try:
             data = self._parameters.read(kind, device, name, read)
         except OSError as error:
+            self._state.returned()
             self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
+        self._state.returned()
         if data is None:
             return None
         self._reads.bytes_read += len(data)
@@ -359,27 +455,36 @@ class ParameterReader:
 
         ``take`` may raise OSError for an invalid text.
         """
+        if self._is_hanging(kind, device, name):
+            return False
         pieces = 0
+        state = self._state
 
         def count(piece: bytes) -> None:
             nonlocal pieces
+            state.returned()
             pieces += 1
             self._reads.bytes_read += len(piece)
             take(piece)
+            state.reading = kind, device, name
 
         parameters = self._parameters
         folder = parameters.folders(kind, name).get(device)
+        state.reading = kind, device, name
         try:
             if folder is not None:
                 whole = read_through(folder + name, count)
                 if whole or pieces:
+                    state.returned()
                     return whole
             data = parameters.locate(kind, device, name)
             if data is not None:
                 count(data)
         except OSError as error:
+            state.returned()
             self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return False
+        state.returned()
         return data is not None
 
     def read_each(
@@ -387,16 +492,24 @@ class ParameterReader:
     ) -> Iterator[tuple[str, bytes]]:
         """Read one parameter of many devices. Yields device and text, skipping devices where ``read`` returns None."""
         folders = self._parameters.folders(kind, name)
-        look_for, reads = self._parameters.locate, self._reads
+        look_for, reads, state = self._parameters.locate, self._reads, self._state
+        hanging = self._parameters.hanging.devices(kind)
         for device in devices:
+            if device in hanging and self._is_hanging(kind, device, name):
+                continue
+            state.reading = kind, device, name
             try:
                 folder = folders.get(device)
                 data = None if folder is None else read(folder + name)
                 if data is None:
                     data = look_for(kind, device, name)
             except OSError as error:
+                state.returned()
                 reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
                 continue
+            if state.abandoned:
+                state.returned()
+            state.reading = None
             if data:
                 reads.bytes_read += len(data)
                 yield device, data
@@ -417,11 +530,14 @@ class ParameterReader:
         tree = self._parameters.tree
         beside = name.removeprefix("lnet.")
         place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
-        if place is None:
+        if place is None or self._is_hanging(name, "", name):
             return None
+        self._state.reading = name, "", name
         try:
             data = read_whole(place)
+            self._state.returned()
         except OSError as error:
+            self._state.returned()
             self._reads.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
             return None
         self._reads.bytes_read += len(data or b"")
@@ -459,6 +575,12 @@ class ParameterReader:
         """Count lines of a parameter that were not understood."""
         if lines:
             self._reads.skip(parameter_name(kind, name), lines)
+
+    def implausible(self, kind: str, name: str, values: int) -> None:
+        """Count values that were left out of a sum because no target can do so much."""
+        if values:
+            key = parameter_name(kind, name)
+            self._reads.implausible[key] = self._reads.implausible.get(key, 0) + values
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
         """Return the names in a folder of a device."""
@@ -503,9 +625,14 @@ class NodeSnapshot:
 class Node(ParameterReader):
     """The view of one collector."""
 
-    def __init__(self, snapshot: NodeSnapshot, reads: ReadStats) -> None:
-        super().__init__(snapshot.parameters, reads)
+    def __init__(self, snapshot: NodeSnapshot, reads: ReadStats, state: PassState | None = None) -> None:
+        super().__init__(snapshot.parameters, reads, state)
         self.snapshot = snapshot
+
+    @property
+    def state(self) -> PassState:
+        """State of the pass."""
+        return self._state
 
     def clients(self, kind: str) -> tuple[ClientDevice, ...]:
         """Return the devices of this node's mounts, without the connections of servers to other servers.
@@ -562,7 +689,7 @@ class Node(ParameterReader):
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """All devices of a kind, those of clients and of servers."""
+        """All devices of a kind, on clients and on servers."""
         return self.snapshot.devices(kind)
 
     def membership(self) -> PoolMembership:

@@ -151,6 +151,7 @@ class SummedParameter(Generic[G]):
     def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
         """Read every device, and credit the changed devices."""
         last: dict[str, tuple[int, Contribution]] = {}
+        implausible = self._ledger.implausible
         self._groups = groups
         self._ledger.begin(groups)
         for device, data in node.read_each(self._kind, self._name, groups):
@@ -166,6 +167,7 @@ class SummedParameter(Generic[G]):
             if contribution.skipped:
                 node.skipped(self._kind, self._name, contribution.skipped)
         self._last = last
+        node.implausible(self._kind, self._name, self._ledger.implausible - implausible)
 
     def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
         """Show the sums of every group with a present target."""

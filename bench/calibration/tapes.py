@@ -35,7 +35,7 @@ JOBS: Mapping[str, tuple[Job, ...]] = {
     "noisy-random-4k": (RandomWriter(start_seconds=BEGINS),),
     "control-flash-covers": (SmallFileWriter(start_seconds=BEGINS, layout=flash(2 << 20)),),
     "control-two-streams": (
-        StreamingWriter("ior_second.1001", "/proj/second/stream.dat", BEGINS, client=1, file_bytes=512 << 20),
+        StreamingWriter("ior_second.1001", BEGINS, path="/proj/second/stream.dat", client=1, file_bytes=512 << 20),
     ),
     "control-slow-disk": (),
     "control-quiet": (),

@@ -204,7 +204,7 @@ def mover_flows(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
     """Describe the work of movers as flows: by pool, bytes read and written per second."""
     stages = [(Demand(pool, 1, rate / _MOVE_IO.size_bytes, _MOVE_IO._replace(write=write), sync=False),)
               for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
-    mover = StreamingWriter("lfs.0", "/nowhere")
+    mover = StreamingWriter("lfs.0", path="/nowhere")
     return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, 0.0, tuple(stages), single=True)] if stages else []
 
 

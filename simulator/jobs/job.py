@@ -74,30 +74,10 @@ HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class FileJob:
-    """A job on one file, in a directory with a default layout."""
+class BaseJob:
+    """Where and when a job runs, and the default layout of its directories."""
 
     job_id: str = "job.1000"
-    path: str = "/proj/file"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
-    client: int = 0
-    """Index of the job's first node."""
-    nodes: int = 1
-    layout: Layout | None = HDD_STRIPED
-    striped_directories: bool = False
-
-    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories of the job, with their default layouts."""
-        return ((self.path.rpartition("/")[0], self.layout),)
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryJob:
-    """A job on many files of one directory."""
-
-    job_id: str = "job.1000"
-    directory: str = "/proj"
     start_seconds: float = 0.0
     stop_seconds: float = float("inf")
     client: int = 0
@@ -105,6 +85,25 @@ class DirectoryJob:
     nodes: int = 1
     layout: Layout | None = None
     striped_directories: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileJob(BaseJob):
+    """A job on one file, in a directory with a default layout."""
+
+    path: str = "/proj/file"
+    layout: Layout | None = HDD_STRIPED
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories of the job, with their default layouts."""
+        return ((self.path.rpartition("/")[0], self.layout),)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryJob(BaseJob):
+    """A job on many files of one directory."""
+
+    directory: str = "/proj"
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories of the job, with their default layouts."""

@@ -64,6 +64,8 @@ _JOBS: Mapping[str, type[Any]] = {
     "shared_file": SharedFile,
 }
 _KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs"))
+_EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
+"""Fields of jobs that the model of flows does not have."""
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
 _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
     "recorded_test_bed": recorded_test_bed,
@@ -123,8 +125,9 @@ def parse(text: str) -> Scenario:
     variant_jobs = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if (model := table.get("model", "events")) not in _MODELS:
         wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
-    if model == "flows" and any(getattr(job, "directories_count", 0) for job in done):
-        wrong.append("model: flows make all their files in one directory, so directories_count needs events")
+    if model == "flows":
+        wrong += [f"model: flows have an even rate and one directory, so {key} needs events"
+                  for key in _EVENTS_ONLY if any(getattr(job, key, 0) for job in done)]
     if not jobs:
         wrong.append("job: a scenario needs at least one")
     seconds = table.get("seconds", 120)
@@ -213,7 +216,7 @@ _AT_LEAST_ONE = frozenset((
 ))  # fmt: skip
 _MAY_BE_ZERO = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
 _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client",
-                           "directories_count"))  # fmt: skip
+                           "directories_count", "build_up_seconds"))  # fmt: skip
 
 
 def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every query of every panel, asked of a real Prometheus that holds what a simulated cluster showed."""
+"""Every query of every panel, run in a real Prometheus with the metrics of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -139,13 +139,13 @@ def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
 
 
 def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
-    asked = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
+    queried = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
              for name in metric_names(expr)}
     for file in RULES.glob("*.yml"):
         for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
             for rule in group["rules"]:
-                asked |= metric_names(rule["expr"])
-    assert recorded_rules().keys() - asked - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
+                queried |= metric_names(rule["expr"])
+    assert recorded_rules().keys() - queried - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
 def test_what_the_simulator_has_not_is_recorded_from_written_nodes(site: Site) -> None:

@@ -33,7 +33,8 @@ CASES: dict[str, tuple[Job, ...]] = {
     "flash covers": (SmallFileWriter(layout=flash_first(2 << 20)),),
     "flash too small": (SmallFileWriter(layout=flash_first(128 << 10)),),
     "random 4 KiB": (RandomWriter(),),
-    "second stream": (StreamingWriter("ior_second.1001", "/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
+    "second stream": (
+        StreamingWriter("ior_second.1001", path="/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
 }
 
 

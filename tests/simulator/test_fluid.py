@@ -35,7 +35,7 @@ TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None,
         (SmallFileWriter(layout=COVERS),),
         (SmallFileWriter(layout=TOO_SMALL),),
         (RandomWriter(),),
-        (StreamingWriter("ior_second.1001", "/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
+        (StreamingWriter("ior_second.1001", path="/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
     ],
     ids=["alone", "small files", "flash covers", "flash too small", "random 4 KiB", "second stream"],
 )

@@ -110,7 +110,7 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
         ''')
 
 
-@pytest.mark.parametrize(("text", "says"), [
+@pytest.mark.parametrize(("text", "sentence"), [
     ("title = \n", "line 1"),
     ("seconds = 'long'\n[[job]]\nkind = 'ls'", r"line 1: seconds: 'long' is no number"),
     ("[[job]]\nkind = 'ls'\nnodes = 0", r"line 3: job 1.nodes: 0 is less than 1"),
@@ -131,10 +131,12 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: cluster.ost.pool"),
     ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: a scenario has no such key"),
     ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: 'clay' is not one of events, flows"),
+    ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
+    ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
 ])  # fmt: skip
-def test_mistakes_are_told_with_their_line(text: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
         scenario.parse(text)
 
 

@@ -214,7 +214,7 @@ def queue_line(answer: StateAnswer) -> str:
 
 
 def limit_text(answer: StateAnswer) -> str:
-    """The limit that delays the queue; empty if there is none."""
+    """The limit that delays the queue, or ""."""
     return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
@@ -270,7 +270,7 @@ def record_begins(answer: HistoryAnswer) -> list[str]:
 
 
 def no_acts_lines(answer: HistoryAnswer) -> list[str]:
-    """The line for an empty list: no acts at all, or none with the outcome that was asked for."""
+    """The line for an empty list: no acts at all, or no acts with the requested outcome."""
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))

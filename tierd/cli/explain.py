@@ -19,10 +19,10 @@ from tierd.daemon.answers import (
     ExplainAnswer,
     FindingsAnswer,
     PlanAnswer,
-    SameFindingRow,
     from_json,
 )
 from tierd.daemon.states import result_text, verdict_text
+from tierd.journal_rows import SameFindingRow
 from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
 
 
@@ -66,7 +66,7 @@ def explanation(answer: ExplainAnswer) -> list[str]:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
     if answer.messages:
         lines += ["", "Log:"]
-        lines += [f"  {story_time(told.time, finding.time)}  {told.sentence}" for told in answer.messages]
+        lines += [f"  {story_time(message.time, finding.time)}  {message.sentence}" for message in answer.messages]
     lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 

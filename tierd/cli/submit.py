@@ -58,11 +58,13 @@ def run(chosen: argparse.Namespace) -> int:
         request = {"request": "submit", "paths": batch, "direction": "demote" if chosen.demote else "promote",
                    "reason": chosen.reason}
         try:
-            answer = ask(socket_of(chosen), request, TIMEOUT_SECONDS)
+            accepted = ask(socket_of(chosen), request, TIMEOUT_SECONDS).get("accepted")
+            if not isinstance(accepted, int):
+                raise ControlError("odd answer: it has no number of accepted files")
         except ControlError as error:
             print(f"{error}" + (f" (accepted before: {taken} of {len(paths)})" if taken else ""), file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1
-        taken += int(answer["accepted"])
+        taken += accepted
     print(f'{{"accepted": {taken}}}' if chosen.json else f"accepted: {taken}")
     return 0
 

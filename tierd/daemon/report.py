@@ -59,7 +59,7 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
 
 
 def curve_path(points: Sequence[tuple[float, float, float]], gap_seconds: float) -> str:
-    """The path of a curve, broken where there is a gap; points are (time, x, y)."""
+    """The path of a curve, interrupted at gaps. Points are (time, x, y)."""
     if not points:
         return ""
     parts = [f"M{points[0][1]:.1f} {points[0][2]:.1f}h.1"]

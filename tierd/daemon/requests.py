@@ -27,22 +27,16 @@ from tierd.daemon.answers import (
     Answer,
     EarlierAnswer,
     ExplainAnswer,
-    FindingRow,
     HistoryAnswer,
-    JudgementRow,
-    MessageRow,
     OperatingStateAnswer,
     OrderAnswer,
     OutcomeAnswer,
     PlanAnswer,
     PlannedAnswer,
     ReportAnswer,
-    SameFindingRow,
     SubmitAnswer,
     UndoAnswer,
     UndoFindingAnswer,
-    from_json,
-    rows,
 )
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
@@ -64,15 +58,15 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> Expl
     if finding is None:
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-    ordered = finding["kind"] in ORDER_KINDS
+    ordered = finding.kind in ORDER_KINDS
     return ExplainAnswer(
-        finding=from_json(FindingRow, finding), holds=now is not None, ordered=ordered,
+        finding=finding, holds=now is not None, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
         **journal.sums.of_finding(number),
-        messages=tuple(MessageRow(time, sentence) for time, sentence in journal.messages(number)),
-        judgements=rows(JudgementRow, journal.judgements(finding=number)),
-        same=() if ordered else rows(SameFindingRow, journal.same_as(number)))
+        messages=tuple(journal.messages(number)),
+        judgements=tuple(journal.judgements(finding=number)),
+        same=() if ordered else tuple(journal.same_as(number)))
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -162,14 +156,14 @@ def count_in(request: Request, key: str, default: int) -> int:
 class ChangingRequests:
     """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that the next status shows it. ``taken_back`` is called with each undone act
+    ``publish`` is called after an undo, so that the next status shows it. ``on_undone`` is called with each undone act
     and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
     returns how many moves were dropped. ``resumed`` is called after a pause ends.
     """
 
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], taken_back: Callable[[Entry, str], None],
+                 made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
                  end_case: Callable[[int, str], int],
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
@@ -181,7 +175,7 @@ class ChangingRequests:
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
-        self._taken_back = taken_back
+        self._on_undone = on_undone
         self._end_case = end_case
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
@@ -229,7 +223,7 @@ class ChangingRequests:
     def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
         result = self._undo_act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
-            self._taken_back(entry, by)
+            self._on_undone(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
@@ -324,6 +318,7 @@ class ReadingRequests:
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
+            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
             "plan": self._plan, "report": self._report,
@@ -335,7 +330,8 @@ class ReadingRequests:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
         word = text_of(request, "outcome")
-        entries = self._reader.last(last, Outcome.from_journal(word) if word else None)
+        entries = self._reader.last(last, Outcome.from_journal(word) if word else None, path=text_of(request, "path"),
+                                    job=text_of(request, "job"), since=number_of(request, "since", 0))
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
@@ -348,11 +344,11 @@ class ReadingRequests:
         return ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
-            findings=rows(FindingRow, reader.findings_between(since, until, MAX_REPORTED)),
+            findings=tuple(reader.findings_between(since, until, MAX_REPORTED)),
             acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
-            judgements=rows(JudgementRow, reader.judgements(since, until)),
+            judgements=tuple(reader.judgements(since, until)),
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status())
 
     def _plan(self, _: Request) -> PlanAnswer:
@@ -366,7 +362,7 @@ class ReadingRequests:
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding; None if there is none."""
+    """The earlier remediation of a finding, or None."""
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 

@@ -38,7 +38,7 @@ def test_a_full_disk_is_named() -> None:
     assert (done.returncode, done.stderr) == (1, b"standard output: No space left on device\n")
 
 
-def test_a_reader_that_goes_is_told_nothing() -> None:
+def test_a_closed_pipe_ends_the_command_silently() -> None:
     process = subprocess.Popen([*CTL, "layout", "--lov", LOV], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -49,8 +49,8 @@ def test_a_reader_that_goes_is_told_nothing() -> None:
 
 
 def test_a_terminal_that_cannot_go_back_is_shown_it_once(site: Site) -> None:
-    keeper, terminal = os.openpty()
-    with open(keeper, "rb", buffering=0) as shown:
+    supervisor, terminal = os.openpty()
+    with open(supervisor, "rb", buffering=0) as shown:
         with open(terminal, "wb", buffering=0) as out:
             done = subprocess.run([*CTL, "top", "--socket", site.socket], stdout=out, check=False, timeout=60,
                                   env={**os.environ, "TERM": "dumb"})

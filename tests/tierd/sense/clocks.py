@@ -1,28 +1,21 @@
-"""Exporters by file and by name: what is bad keeps what was good, and says so."""
+"""A clock whose time tests set."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.tierd.sense.test_prometheus import (
-    NOW,
-)
+NOW = 1_795_000_000.0
+"""Present time of the tests with a Prometheus."""
 
 
 @dataclass
 class SettableClock:
+    """The time stands until a test sets ``at``. Nothing may wait."""
+
     at: float = 1000.0
 
     def now(self) -> float:
         return self.at
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError
-
-
-class StoppedClock:
-    def now(self) -> float:
-        return NOW
 
     def wait(self, seconds: float) -> bool:
         raise AssertionError

@@ -1,8 +1,9 @@
-"""Queries of the journal beside the daemon that writes it: a connection of its own, for any thread."""
+"""Queries of the journal while the daemon writes it, by a separate connection, for any thread."""
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,50 +14,12 @@ from typing import TypedDict
 from tierd.act.journal.connection import Row, Value
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
 from tierd.acts import ActKind, Outcome
+from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 _OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
 Query = Callable[..., Sequence[Row]]
 """Runs a query of the journal, with its values."""
-
-
-class FindingRow(TypedDict):
-    """A finding or an order of the journal, as JSON. Times are epoch seconds."""
-
-    id: int
-    time: float
-    kind: str
-    aggressor: str
-    victim: str
-    sentence: str
-    evidence: dict[str, float]
-    """Numbers by name; see :func:`tierd.model.evidence_of`."""
-    targets: list[str]
-    directories: list[str]
-    subject: str
-
-
-class EarlierFinding(TypedDict):
-    """An earlier or later finding about the same problem."""
-
-    id: int
-    time: float
-    acts: int
-    """Number of acts that were done for it."""
-
-
-class JudgementRow(TypedDict):
-    """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
-
-    finding: int
-    time: float
-    verdict: str
-    usual: float
-    """Before the aggressor came."""
-    contended: float
-    """Beside the aggressor, before the acts."""
-    after: float
-    """After the acts."""
 
 
 class ActSums(TypedDict):
@@ -85,11 +48,25 @@ class JournalReader:
         self._path = path
         self.sums = Sums(self._all)
 
-    def last(self, count: int, outcome: Outcome | None = None) -> list[Entry]:
-        """The last acts, oldest first, with one outcome if it is given."""
-        where = f"WHERE {_OUTCOME} = ?" if outcome else ""
+    def last(self, count: int, outcome: Outcome | None = None, *, path: str = "", job: str = "",
+             since: float = 0.0) -> list[Entry]:
+        """The last acts that match all that is given, oldest first.
+
+        ``path`` is a part of the path of the file or directory. ``job`` is the aggressor or the victim of the finding.
+        """
+        conditions: dict[str, tuple[Value, ...]] = {}
+        if outcome:
+            conditions[f"{_OUTCOME} = ?"] = (outcome,)
+        if path:
+            conditions["instr(place, ?) > 0"] = (os.fsencode(path),)
+        if job:
+            conditions["finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)"] = (job, job)
+        if since:
+            conditions["intended_at >= ?"] = (since,)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        values = [value for each in conditions.values() for value in each]
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
-                         *([outcome] if outcome else []), count)
+                         *values, count)
         return [entry_of(row) for row in reversed(rows)]
 
     def under_way(self) -> list[Entry]:
@@ -133,14 +110,14 @@ class JournalReader:
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
         return _finding(rows[0]) if rows else None
 
-    def same_as(self, finding: int, last: int = 20) -> list[EarlierFinding]:
+    def same_as(self, finding: int, last: int = 20) -> list[SameFindingRow]:
         """Other findings about the same problem, oldest first."""
         rows = self._all(
             "SELECT other.id, other.time, (SELECT count(*) FROM actions WHERE finding = other.id) FROM findings other, "
             "findings this WHERE this.id = ? AND other.id != this.id AND (other.kind, other.aggressor, other.victim, "
             "other.subject) = (this.kind, this.aggressor, this.victim, this.subject) ORDER BY other.id DESC LIMIT ?",
             finding, last)
-        return [{"id": number, "time": time, "acts": acts} for number, time, acts in reversed(rows)]
+        return [SameFindingRow(*row) for row in reversed(rows)]
 
     def findings_between(self, since: float, until: float, most: int) -> list[FindingRow]:
         """The last findings and orders of a period, oldest first."""
@@ -148,19 +125,18 @@ class JournalReader:
                          "ORDER BY time DESC, id DESC LIMIT ?", since, until, most)
         return [_finding(row) for row in reversed(rows)]
 
-    def messages(self, finding: int) -> list[tuple[float, str]]:
+    def messages(self, finding: int) -> list[MessageRow]:
         """What was logged about a finding, and when."""
-        return [tuple(row) for row in self._all(
+        return [MessageRow(*row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
     def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
         """Verdicts on acts, with the victim's throughput before, during and after."""
-        names = ", ".join(JudgementRow.__annotations__)
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
-        rows = self._all(f"SELECT {names} FROM judgements WHERE {where} time BETWEEN ? AND ? "  # noqa: S608
+        rows = self._all("SELECT finding, time, verdict, usual, contended, after FROM judgements "  # noqa: S608
+                         f"WHERE {where} time BETWEEN ? AND ? "
                          "ORDER BY time", *values, since, until)
-        return [JudgementRow(finding=number, time=time, verdict=verdict, usual=usual, contended=contended, after=after)
-                for number, time, verdict, usual, contended, after in rows]
+        return [JudgementRow(*row) for row in rows]
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
         """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""
@@ -233,6 +209,7 @@ def summed(rows: Sequence[Row]) -> ActSums:
 
 def _finding(row: Row) -> FindingRow:
     number, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject = row
-    return {"id": number, "time": time, "kind": kind, "aggressor": aggressor, "victim": victim, "sentence": sentence,
-            "evidence": json.loads(evidence), "targets": json.loads(targets), "directories": json.loads(directories),
-            "subject": subject}
+    return FindingRow(
+        id=number, time=time, kind=kind, aggressor=aggressor, victim=victim, sentence=sentence,
+        evidence=json.loads(evidence), targets=tuple(json.loads(targets)), directories=tuple(json.loads(directories)),
+        subject=subject)
