@@ -83,7 +83,7 @@ def grafana(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     for board in BOARDS:
         (boards / path(board).name).write_text(text(all_rows_open(board)), encoding="utf-8")
     ports = Ports(1, 2, int(site.prometheus.url.rpartition(":")[2]), 4, free_port())
-    environment = grafana_environment(folder, ports)
+    environment = grafana_environment(folder, ports, folder / "data")
     provisioning = folder / "provisioning" / "dashboards" / "lustre.yml"
     provisioning.write_text(provisioning.read_text().replace(f"{ROOT}/dashboards/json", str(boards)))
     home = environment.pop("GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH", "")
