@@ -6,7 +6,7 @@ PY := .venv/bin/python
 .DEFAULT_GOAL := test
 
 .venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
-	sh scripts/venv.sh .venv '.[test]'
+	@sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 
 tools: .tools/stamp
