@@ -136,12 +136,12 @@ def alerts(*states: str) -> str:
 
 def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.TempPathFactory) -> None:
     control = str(tmp_path_factory.mktemp("s") / "tierd.sock")
-    asked: list[object] = []
+    requests: list[object] = []
     logged: list[str] = []
     state: list[str] = [alerts("pending")]
 
     def answer(request: Json) -> Json:
-        asked.append(request["request"])
+        requests.append(request["request"])
         return {"held": ""}
 
     def prometheus_answers(to: socket.socket, request: str) -> None:
@@ -152,18 +152,18 @@ def test_tierd_acts_only_after_the_alert_has_fired(tmp_path_factory: pytest.Temp
         with liar(prometheus_answers) as prometheus:
             story = AlertStory(control, AlertWatch(prometheus.url, logged.append), logged.append)
             story.step(60.0)
-            assert (asked, logged) == (["pause"], [])
+            assert (requests, logged) == (["pause"], [])
             state[0] = alerts("firing")
             story.step(70.0)
             assert logged == [f"ALERT fires: {NOISY}: v is slow"]
             story.step(84.0)
-            assert asked == ["pause"]
+            assert requests == ["pause"]
             story.step(85.0)
             state[0] = alerts()
             story.step(90.0)
     finally:
         server.close()
-    assert asked == ["pause", "resume"]
+    assert requests == ["pause", "resume"]
     assert logged[1:] == ["RESUMED, as tierctl resume does", f"ALERT resolved: {NOISY}"]
 
 

@@ -26,7 +26,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import result_text
+from tierd.daemon.states import result_text, state_text
 from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
@@ -149,23 +149,34 @@ def status_lines(answer: StatusAnswer) -> list[str]:
             "found after that, or after it has paused"
         )
     lines += device_time_lines(answer.device_time)
-    acted_on = {case.finding for case in answer.remediations}
-    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
-        lines.append(f"finding F{number}: {sentence}")
-        lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
-    if not answer.findings:
-        lines.append("no findings yet: learning" if answer.learning else "no findings")
+    lines += case_lines(answer)
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
-    for case in answer.remediations:
-        result = result_text(case.state, case.verdict, judged=case.judged)
-        lines.append(
-            f"case F{case.finding}: {case.aggressor} against {case.victim} in "
-            f"{first_names(case.directories)} since {time_text(case.since)}: {result}{waiting_text(case)}"
-        )
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
+
+
+def case_lines(answer: StatusAnswer) -> list[str]:
+    """Each finding that holds with what is done about it and why not more; then cases whose finding has ended."""
+    lines: list[str] = []
+    by_number: dict[int | None, RemediationAnswer] = {case.finding: case for case in answer.remediations}
+    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
+        lines.append(f"finding F{number}: {sentence}")
+        case = by_number.pop(number, None)
+        lines.append(f"  {case_line(case)}" if case else f"  {state_text('', '')}")
+        lines += not_done_lines(whys)
+    if not answer.findings:
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
+    return lines + [case_line(case) for case in by_number.values()]
+
+
+def case_line(case: RemediationAnswer) -> str:
+    """What is done about one finding, in the words that the page uses."""
+    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason) if case.state else result_text(
+        case.state, case.verdict, judged=case.judged)
+    return (f"case F{case.finding}: {case.aggressor} against {case.victim} in {first_names(case.directories)} since "
+            f"{time_text(case.since)}: {state}{waiting_text(case)}")
 
 
 BAR_CHARACTERS = 20
@@ -213,8 +224,6 @@ def waiting_text(case: RemediationAnswer) -> str:
     if case.waiting_moves:
         held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
         parts.append(f"{case.waiting_moves} files to move{held}")
-    if case.undo_reason:
-        parts.append(f"being undone: {case.undo_reason}")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -227,7 +236,7 @@ def queue_line(answer: StateAnswer) -> str:
 
 
 def limit_text(answer: StateAnswer) -> str:
-    """The limit that delays the queue; empty if there is none."""
+    """The limit that delays the queue, or ""."""
     return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
@@ -283,7 +292,7 @@ def record_begins(answer: HistoryAnswer) -> list[str]:
 
 
 def no_acts_lines(answer: HistoryAnswer) -> list[str]:
-    """The line for an empty list: no acts at all, or none of those that were asked for."""
+    """The line for an empty list: no acts at all, or no acts with the requested outcome."""
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))

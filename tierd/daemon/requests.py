@@ -335,6 +335,7 @@ class ReadingRequests:
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
+            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
             "plan": self._plan, "report": self._report,
@@ -382,7 +383,7 @@ class ReadingRequests:
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding; None if there is none."""
+    """The earlier remediation of a finding, or None."""
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 

@@ -31,7 +31,7 @@ def one_by_one(_data: bytes, at: int, _records: list[Record], _most: int) -> int
 
 
 def outcome(data: bytes, at: int, most: int, quickly: Take) -> tuple[str, list[str], int]:
-    """The records to the last of their types, or what was said instead."""
+    """The records with all their types, or the error."""
     try:
         found, end = some(data, at, most, quickly)
     except ValueError as error:

@@ -184,9 +184,9 @@ def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     script.write_text(completion.completions(parser(), "bash"))
     for words, expected in ((["pa"], "pause"), (["history", "--ou"], "--outcome"),
                             (["history", "--outcome", "fai"], "failed")):
-        line = f"COMP_WORDS=(tierctl {' '.join(words)}); COMP_CWORD={len(words)}; _shtab_tierctl"
-        done = subprocess.run(["bash", "-c", f"source {script}; {line}; echo ${{COMPREPLY[@]}}"], capture_output=True,
-                              text=True, check=True)
+        typed = f"COMP_WORDS=(tierctl {' '.join(words)}); COMP_CWORD={len(words)}"
+        line = f"{typed}; _shtab_tierctl; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"source {script}; {line}"], capture_output=True, text=True, check=True)
         assert done.stdout.split() == [expected]
 
 

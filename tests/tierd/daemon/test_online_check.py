@@ -66,7 +66,7 @@ def test_missing_programs_libraries_and_secrets() -> None:
         ("movers", "lfs"), ("movers", "library"), ("sense", "exporter_access")}
 
 
-def test_servers_are_asked_and_those_that_do_not_answer_are_warnings() -> None:
+def test_servers_that_do_not_answer_are_warnings() -> None:
     with liar(answers("lustre_up 1\n")) as exporter:
         text = f'[sense]\nexporters = ["{exporter.url}/metrics", "http://127.0.0.1:1/metrics"]'
         node = replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch)

@@ -1,4 +1,4 @@
-"""Queries of the journal beside the daemon that writes it: a connection of its own, for any thread."""
+"""Queries of the journal while the daemon writes it, by a separate connection, for any thread."""
 
 from __future__ import annotations
 
@@ -52,13 +52,16 @@ class JournalReader:
              since: float = 0.0) -> list[Entry]:
         """The last acts, oldest first. Each further argument selects.
 
-        ``path``: the path of an act, or a directory above it. ``job``: aggressor or victim of the finding.
+        ``path``: the path of an act or of a directory above it; without a leading slash, any part of the path.
+        ``job``: aggressor or victim of the finding.
         """
         place = os.fsencode(path.rstrip("/"))
         chosen: list[tuple[str, tuple[Value, ...]]] = []
         if outcome:
             chosen.append((f"{_OUTCOME} = ?", (outcome,)))
-        if place:
+        if place and not path.startswith("/"):
+            chosen.append(("instr(place, ?) > 0", (place,)))
+        elif place:
             chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
         if job:
             chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (job, job)))
