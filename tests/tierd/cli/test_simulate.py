@@ -54,7 +54,17 @@ def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_policy_for_other_pools_does_nothing_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text("[small_files_to_flash]\nflash_pool = 'nvme'\n")
-    assert main(["simulate", "noisy-neighbour", "--policy", str(policy)]) == 0
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text("""
+seconds = 75
+[[job]]
+kind = "streaming_write"
+[[job]]
+kind = "small_files"
+start_seconds = 30
+[variant.contended]
+""")
+    assert main(["simulate", str(scenario), "--policy", str(policy)]) == 0
     assert "not done: /proj/ingest: pool 'nvme' does not exist" in capsys.readouterr().out
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ LOV = Path(__file__).parents[2] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.cli.tierctl"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Children inherit that SIGINT is ignored, as it is where a shell runs the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("command", [["status"], ["top"], ["promote", "/a"], ["submit", "/a"]], ids=lambda c: c[0])
 def test_ctrl_c_is_no_error_of_ours(tmp_path: Path, command: list[str]) -> None:
     with socket.socket(socket.AF_UNIX) as daemon:
