@@ -36,7 +36,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import OPEN, STATE_TEXTS, State, state_text, verdict_text
+from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
 from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
@@ -319,7 +319,8 @@ def steps(case: CaseAnswer) -> list[tuple[str, str]]:
         "did-not-help", "harmed-others", "taken-back"} else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
-    return [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
+    later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
+    return [(FOUND, "done" if case.state else "now"), *later]
 
 
 OPEN_STATES = [state for state in State if state in OPEN]
