@@ -246,7 +246,7 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
 
 
 def addresses(settings: Settings) -> Iterator[Contradiction]:
-    """Addresses that cannot be listened on, or cannot be asked."""
+    """Addresses on which tierd cannot listen, or that it cannot query."""
     web, address = settings.web, settings.web.address
     if address and not is_host(address):
         yield Contradiction(("web", "address"), f"write an IP address or a host name; the port is [web] port "
