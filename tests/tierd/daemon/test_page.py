@@ -364,9 +364,9 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "it helped" in fetched(site, "/case/F1")[1]
     found = fetched(site, "/history?job=" + NOISE.job_id)[1]
     assert "/proj/ingest" in found
-    assert "No act matches" in fetched(site, "/history?job=nobody.1")[1]
+    assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]
     assert "No act matches" in fetched(site, "/history?path=/nowhere")[1]
-    assert "/proj/ingest" in fetched(site, "/history?path=ingest&outcome=done")[1]
+    assert "/proj/ingest" in fetched(site, "/history?path=/proj&outcome=done")[1]
 
 
 def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
