@@ -81,6 +81,8 @@ class CaseFigures:
     """Before the first act."""
     onsets: Mapping[Key, float] = field(default_factory=dict)
     """When the aggressor came."""
+    times: Mapping[str, TargetTime] = field(default_factory=dict)
+    """The device times that ``time_now`` was made of."""
 
 
 def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
@@ -95,11 +97,14 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
     streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in widest.items() if finding.victim}
     drawn = curves.updated(windows, streams.values())
     acted = {case.finding.key for case in cases if has_acted(case) and not case.dry_run}
-    now = {key: row for key, f in widest.items() if (row := mean_time(f.targets, times)) is not None}
+    known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
+    now = {key: row for key, finding in widest.items()
+           if (row := known_now[key] if key in known_now and before.widest.get(key) is finding
+               else mean_time(finding.targets, times)) is not None}
     earlier = {key: row for key in widest if (row := before.time_before.get(key) if key in acted else now.get(key))}
     onsets = {key: before.onsets.get(key) or onset(finding, windows) for key, finding in widest.items()}
     return CaseFigures(widest, {key: drawn[stream] for key, stream in streams.items() if stream in drawn}, now, earlier,
-                       {key: time for key, time in onsets.items() if time})
+                       {key: time for key, time in onsets.items() if time}, times)
 
 
 def has_acted(case: RemediationSnapshot) -> bool:

@@ -40,8 +40,8 @@ from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, ver
 from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, ALL_ROWS = 12, 20, 10_000
-"""Rows of a table and cards on the first page, and on the pages with all of them."""
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
+"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
 HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[Json], Json]
@@ -119,7 +119,7 @@ class Pages:
         if path == "/":
             return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
         if path in {"/targets", "/jobs"}:
-            return self._overview(f"{path[1:]}.html", ALL_ROWS, viewer)
+            return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
         if path == "/history":
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:

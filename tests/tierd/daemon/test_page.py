@@ -176,6 +176,9 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     assert 'and 388 more: <a href="/targets">all 400 targets</a>' in first
     assert 'and 4988 more: <a href="/jobs">all 5000 jobs</a>' in first
     assert (pages.page("/targets", {}, page.Viewer()) or "").count("<tr>") == 401
+    jobs = pages.page("/jobs", {}, page.Viewer()) or ""
+    assert (jobs.count("<tr>"), "all 5000 jobs" in jobs) == (501, True)
+    assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
 
 
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
