@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Exporter:
-    """The exporter without HTTP and without its own metrics: what reads, renders and joins."""
+    """The exporter without HTTP and without its own metrics: it reads, renders and joins."""
 
     def __init__(self, root: Path, **settings: object) -> None:
         every = frozenset(collector.name for collector in COLLECTORS)
@@ -72,7 +72,7 @@ def reading_seconds(paths: list[str]) -> float:
 
 
 class OpenedFiles:
-    """Records the files below a folder that this process opens, with an audit hook, which cannot be removed."""
+    """Records which files below a folder this process opens. It adds an audit hook, which cannot be removed."""
 
     def __init__(self, root: Path) -> None:
         self._below = f"{root}/"

@@ -22,7 +22,7 @@ Costs = dict[str, float]
 
 def client() -> Costs:
     """A scrape of a client of 400 OSTs."""
-    from bench import exporter  # noqa: PLC0415 -- after the modules in C were hidden, as in all of these
+    from bench import exporter  # noqa: PLC0415 -- after the modules in C are hidden
 
     return _scrapes(exporter.client(400, {}).costs)
 
@@ -55,7 +55,7 @@ def records() -> Costs:
 
 
 def cycle() -> Costs:
-    """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records a second."""
+    """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records per second."""
     code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
     said = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
     found = re.search(r"median ([\d.]+) s", said.stdout)

@@ -31,10 +31,10 @@ from lustre.parameters import Roots, Tree
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
     """Return the three root directories. Given directories must exist; the default debugfs may be missing."""
-    asked = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
+    given = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
     if debugfs is not None:
-        asked.append(("--path.debugfs", debugfs))
-    wrong = [f"{flag}: {path} is not a directory" for flag, path in asked if not Path(path).is_dir()]
+        given.append(("--path.debugfs", debugfs))
+    wrong = [f"{flag}: {path} is not a directory" for flag, path in given if not Path(path).is_dir()]
     if wrong:
         raise ConfigError(wrong)
     return Roots.of(procfs, sysfs, debugfs)

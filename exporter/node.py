@@ -767,7 +767,7 @@ class Node(ParameterReader):
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """All devices of a kind, those of clients and of servers."""
+        """All devices of a kind, on clients and on servers."""
         return self.snapshot.devices(kind)
 
     def membership(self) -> PoolMembership:

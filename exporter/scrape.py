@@ -97,7 +97,7 @@ LOG_AGAIN_SECONDS = 3600.0
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
 LOOK_SHARE = 1 / 4
-"""Share of a turn between two looks at a read, after which it counts as hanging."""
+"""Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 
@@ -255,11 +255,11 @@ class Scraper:
         deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         snapshot = NodeSnapshot(self._parameters)
-        asked = [running for running in self._running if names is None or running.collector.name in names]
-        for running in asked:
+        requested = [running for running in self._running if names is None or running.collector.name in names]
+        for running in requested:
             running.start(snapshot, (over - self._clock()) * TURN_SHARE)
         found: list[tuple[Family, Sequence[bytes]]] = []
-        for running in asked:
+        for running in requested:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
         self._log_unreadable()

@@ -91,8 +91,8 @@ class Transfer:
                 flush = partial(self.flush_object, piece.fid)
                 if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
-                    asked = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
-                    (yield from asked).put(_DONE)
+                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
+                    (yield from lock).put(_DONE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
         """Send or fetch data that is stored on the MDT."""
@@ -208,7 +208,8 @@ class LayoutChanges:
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)
-            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only)
+            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only,
+                                                                        handle.actor.job_id)
             inode.lease_broken = True
             self._record(handle, RecordType.LAYOUT)
         ready = self._ready_up_to(inode.layout, offset, end)

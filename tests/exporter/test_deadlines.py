@@ -28,7 +28,7 @@ WAIT = 20.0
 
 @dataclass
 class Hanging:
-    """A collector that waits until it is let go."""
+    """A collector that waits until it is released."""
 
     name: str
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -156,7 +156,7 @@ def test_a_worker_that_is_busy_takes_no_second_call() -> None:
 
 
 def test_a_read_that_times_out_by_itself_is_an_error_of_that_read() -> None:
-    """ETIMEDOUT of a parameter is the same exception as that of a time limit."""
+    """ETIMEDOUT of a parameter raises the same exception as a time limit."""
 
     def read() -> int:
         raise TimeoutError(110, "Connection timed out")

@@ -114,8 +114,8 @@ def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
         "from exporter.__main__ import main\n"
         "main(sys.argv[1:])\n"
     )
-    asked = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
-    ran = subprocess.run([sys.executable, "-c", program, *asked], capture_output=True, check=True)
+    arguments = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
+    ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, check=True)
     lines = ran.stdout.splitlines(keepends=True)
     return b"".join([line for line in lines if not line.startswith((b"lustre_exporter_", b"process_", b"python_"))])
 

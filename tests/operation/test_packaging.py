@@ -182,7 +182,7 @@ MODULES = ("lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """What check_wheel.py says of a wheel with this tag and these compiled modules."""
+    """Output of check_wheel.py for a wheel with this tag and these compiled modules."""
     wheel = folder / f"lustre_tierd-0.1.0-cp311-cp311-{tag}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for module in modules:

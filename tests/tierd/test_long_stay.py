@@ -1,4 +1,4 @@
-"""A neighbour that stays until nobody remembers what its victim got before."""
+"""A neighbour that stays longer than the history of its victim."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nowhere(_: str, __: float) -> list[DirectoryActivity]:
 
 
 def held(*spans: tuple[int, list[Part]], ill_from: int = 10**9) -> list[bool]:
-    """After each window of these spans, whether somebody is found to be slowed."""
+    """Whether there is a finding after each window of these spans."""
     engine, found, number = Engine(Settings()), [], 0
     for count, parts in spans:
         for _ in range(count):

@@ -25,9 +25,9 @@ class Settings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.12
-    """Expected gain of the victim as a fraction of its usual throughput, at the least."""
+    """Minimum expected gain of the victim as a fraction of its usual throughput."""
     factor: Annotated[float, Ge(1)] = 2.0
-    """Expected gain of the victim as a multiple of the cost to others, at the least."""
+    """Minimum expected gain of the victim as a multiple of the cost to others."""
     max_taken: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Fraction of its throughput that another stream may lose, even if the noise gave it that throughput."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
@@ -36,6 +36,11 @@ class Settings:
     """Part of a loss that an act is expected to win back, before any judgement."""
     first_weight: Annotated[float, Gt(0)] = 2.0
     """Weight of ``first_effect``, in judgements."""
+
+
+CERTAIN_LOSS = 0.09
+"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it, as a finding
+would not end at this loss. A second kind of evidence makes up for certainty."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -57,6 +62,10 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
+    if evidence.gain_low is not None and not evidence.confirmed and 1 - 1 / evidence.gain_low < CERTAIN_LOSS:
+        return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(1 - 1 / evidence.gain_low)} of its throughput is a "
+                       f"certain loss, and {percent(CERTAIN_LOSS)} are needed while no other evidence agrees with "
+                       "device time").about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:

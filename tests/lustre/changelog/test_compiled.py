@@ -31,7 +31,7 @@ def one_by_one(_data: bytes, at: int, _records: list[Record], _most: int) -> int
 
 
 def outcome(data: bytes, at: int, most: int, quickly: Take) -> tuple[str, list[str], int]:
-    """The records to the last of their types, or what was said instead."""
+    """The records with all their types, or the error."""
     try:
         found, end = some(data, at, most, quickly)
     except ValueError as error:
@@ -122,7 +122,7 @@ def test_pieces_are_the_whole(several: list[Record], most: int, rest: bytes) -> 
         assert bool(problem) == (outcome(data, end, 1, one_by_one)[0] != "")
 
 
-def test_many_of_everything_are_told_apart() -> None:
+def test_many_of_everything_are_distinguished() -> None:
     many = [
         Record(n, RecordType.OPEN, n + 0.5, target=Fid(n % 700, n), parent=Fid(0, n % 300), name=b"%d" % n,
                job_id=b"j%d" % (n % 301), uid=n % 3, gid=n, nid=f"10.0.{n % 7}.{n % 5}@tcp", open_mode=n % 2,

@@ -97,7 +97,7 @@ def test_read_ahead_names_of_2_12_are_those_of_2_17() -> None:
     assert read.counts == (b"5", b"7", b"9", b"2", b"3")
 
 
-def test_read_ahead_of_2_17_tallies_pages(capture: Unpack) -> None:
+def test_read_ahead_of_2_17_counts_pages(capture: Unpack) -> None:
     read = read_ahead_stats.parse((capture("2.17.57/tree-load-2") / MOUNT / "read_ahead_stats").read_bytes())
     assert read.count(b"hits") == 29574
     assert dict(zip(read.names, read.sums, strict=True))[b"readahead_pages"] == b"29702"
