@@ -2,8 +2,10 @@
 
 Collectors run one after the other, because in parallel they would only compete for the interpreter. Reading some
 parameters sends a request to a server, which may not answer. If a collector takes long, the next collectors start
-meanwhile, and the scrape waits for the slow collector at the end. A parameter that hangs therefore delays one scrape to
-its deadline; its collector then fails until the read returns. Each collector has at most one thread.
+meanwhile, and the scrape waits for the slow collector at the end. If a read has not returned when the turn of its
+collector is over, its thread is left behind, and the collector runs again without the device of that read. The device
+is read again after the read has returned. At most ``node.MAX_HANGING`` threads are left behind; beyond that, and for a
+collector that is slow for another reason, the collector fails until it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from exporter.clock import Clock, Wait
 from exporter.collector import Collect, Collector, Context, Settings
 from exporter.connections import OscTotals
 from exporter.exposition import Family, MetricsPage, ScrapeResult
-from exporter.node import Node, NodeSnapshot, ParameterIndex, ReadStats
+from exporter.node import Node, NodeSnapshot, ParameterIndex, PassState, Reading, ReadStats, reading_name
 from lustre.parameters import Tree
 
 T = TypeVar("T")
@@ -48,11 +50,15 @@ class WorkerThread(Generic[T]):
 
     def start(self, call: Callable[[], T]) -> None:
         """Start a call. Raises BusyError if the previous call has not returned."""
-        if self._future is not None and not self._future.done():
+        if self.is_busy():
             raise BusyError
         future: Future[T] = Future()
         self._future = future
         threading.Thread(target=_run, args=(call, future), name=self._name, daemon=True).start()
+
+    def is_busy(self) -> bool:
+        """Whether the previous call has not returned."""
+        return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
         """Whether the call returned within this time."""
@@ -66,6 +72,10 @@ class WorkerThread(Generic[T]):
             raise LateError
         self._future = None
         return future.result()
+
+    def leave(self) -> None:
+        """Forget the call in progress. Its thread ends when it returns."""
+        self._future = None
 
     def run(self, call: Callable[[], T], seconds: float) -> T:
         """Start a call and wait for its result."""
@@ -86,6 +96,8 @@ LOG_AGAIN_SECONDS = 3600.0
 """Time between two log lines on implausible values of a parameter."""
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
+LOOK_SHARE = 1 / 4
+"""Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 
@@ -115,23 +127,51 @@ class _CollectorRun:
         self._clock = clock
         self._began = 0.0
         self._busy = False
+        self._state: PassState | None = None
+        self._reading: Reading | None = None
+        """The read that was in progress at the last look."""
 
     def start(self, snapshot: NodeSnapshot, turn_seconds: float) -> None:
         """Start a pass unless the last pass still runs. Returns when the pass is done or its turn is over."""
+        self._began = self._clock()
+        if self.worker.is_busy() and self._is_hanging():
+            self._leave_behind()
+        self._launch(snapshot)
+        while not self._busy and not self.worker.wait(turn_seconds):
+            self._is_hanging()
+            if self._reading is None or self.worker.wait(turn_seconds * LOOK_SHARE):
+                return
+            if not self._is_hanging() or not self._leave_behind():
+                return
+            self._launch(snapshot)
+
+    def _launch(self, snapshot: NodeSnapshot) -> None:
+        state = PassState(snapshot.parameters.hanging)
 
         def collect() -> tuple[MetricsPage, float]:
             page = MetricsPage()
-            self._collect(Node(snapshot, self.outcome.reads), page)
+            self._collect(Node(snapshot, self.outcome.reads, state), page)
             return page, self._clock()
 
-        self._began = self._clock()
-        self._busy = False
-        try:
+        self._busy = self.worker.is_busy()
+        if not self._busy:
+            self._state = state
             self.worker.start(collect)
-        except BusyError:
-            self._busy = True
-        else:
-            self.worker.wait(turn_seconds)
+
+    def _is_hanging(self) -> bool:
+        """Whether the read in progress is that of the last call of this method."""
+        before, self._reading = self._reading, None if self._state is None else self._state.reading
+        return self._reading is not None and self._reading is before
+
+    def _leave_behind(self) -> bool:
+        """Leave the hanging read to its thread. Returns False if too many threads are left behind."""
+        state, reading, self._reading = self._state, self._reading, None
+        if state is None or reading is None or not state.abandon(reading):
+            return False
+        self.worker.leave()
+        log.warning("reading %s does not return; %s is left out until it does",
+                    reading_name(reading), reading[1] or "it")  # fmt: skip
+        return True
 
     def finish(self, seconds: float, deadline_seconds: float) -> MetricsPage:
         """Return the metrics if the pass ends within this time. Records the result in ``outcome``."""
@@ -142,8 +182,10 @@ class _CollectorRun:
             page, ended = self.worker.result(seconds)
         except LateError:
             reason = f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang"
+            self._is_hanging()
         except BusyError:
             reason = "still reading a parameter since an earlier scrape"
+            self._is_hanging()
         except Exception as error:  # noqa: BLE001 - the other collectors must still be shown
             reason = f"{type(error).__name__}: {error}"
         self._note(reason)

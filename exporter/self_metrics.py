@@ -10,12 +10,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from exporter.jobs.lines import compiled as compiled_lines
+from exporter.node import reading_name
 from exporter.scrape import Scraper
 from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
 from lustre import __version__
 from lustre.formats import compiled
+from lustre.parameters import parse_device
 
 PREFIX = "lustre_exporter_"
 
@@ -32,6 +34,7 @@ class ExporterMetrics(Collector):
         yield from self._outcomes()
         yield from self._reads()
         yield self._readable_paths()
+        yield self._unreadable()
         yield self._loaded()
 
     def _outcomes(self) -> Iterator[Metric]:
@@ -76,6 +79,22 @@ class ExporterMetrics(Collector):
         yield skipped
         yield implausible
         yield errors
+
+    def _unreadable(self) -> Metric:
+        unreadable = GaugeMetricFamily(
+            PREFIX + "target_unreadable",
+            "Always 1. A read of this parameter has not returned. The device, named by file system and target, is left"
+            " out until it does.",
+            labels=("fs", "target", "parameter"),
+        )
+        found = {
+            (device.fsname, device.target, reading_name(reading))
+            for reading in self._scraper.parameters.hanging.all()
+            for device in (parse_device(reading[1]),)
+        }
+        for labels in sorted(found):
+            unreadable.add_metric(labels, 1)
+        return unreadable
 
     def _loaded(self) -> Metric:
         return GaugeMetricFamily(

@@ -419,13 +419,17 @@ def listen(
 def protected(
     app: WSGIApplication, web_config: WebConfigFile, realm: str
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """Wrap the application with basic authentication and the additional headers of the web configuration."""
+    """Wrap the application with basic authentication and the additional headers of the web configuration.
+
+    ``REMOTE_USER`` is the user whose password was checked; empty where the configuration has no users.
+    """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         config = web_config.config()
         start = _with_headers(start_response, config)
-        if config.users is None or config.users.authorised(environ.get("HTTP_AUTHORIZATION", "")):
-            return app(environ, start)
+        user = None if config.users is None else config.users.user(environ.get("HTTP_AUTHORIZATION", ""))
+        if config.users is None or user is not None:
+            return app({**environ, "REMOTE_USER": user or ""}, start)
         web_config.deny()
         plain = ("Content-Type", "text/plain; charset=utf-8")
         start("401 Unauthorized", [("WWW-Authenticate", f'Basic realm="{realm}", charset="UTF-8"'), plain])

@@ -78,7 +78,7 @@ class Prometheus:
         self.url = url
 
     def instant(self, expr: str, time: float) -> list[Any]:
-        """The result of an instant query. Raises AssertionError with what Prometheus says of a bad one."""
+        """The result of an instant query. Raises AssertionError with Prometheus' message for a bad query."""
         return self._request("query", query=expr, time=str(time))
 
     def series(self, match: str, start: float, end: float) -> list[Any]:

@@ -13,7 +13,7 @@ SYSTEMD = Path(__file__).parents[1] / "systemd"
 
 
 def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What systemd-analyze says."""
+    """Output of systemd-analyze."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze")
     return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)

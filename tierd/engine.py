@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tierd import policies
+from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.builtin import SLOWDOWNS
-from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account
+from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, own_unlinks
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
@@ -58,7 +60,10 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
-        self._learner = CostLearner()
+        self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
+        self._arrays = ArrayTracker()
+        self._tasks: Mapping[str, tuple[str, ...]] = {}
+        """Tasks of each large array since the oldest window."""
         self._device_time: Mapping[str, TargetTime] = {}
         self._early_facts = 0
         self._tracks: LoadTracks | None = None
@@ -96,20 +101,31 @@ class Engine:
         returns activities without their files: it is cheaper than ``activities`` and is called in every cycle.
         """
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
+        since = window.end - self._settings.history_seconds
+        self._tasks = self._arrays.update(window.jobs | window.namespace.keys(), window.end, since,
+                                          partial(attribution.main_directory, counts or activities, since))
+        window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         complete = self._history.add(window)
         windows = self._history.windows
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
         view = replace(view, device_time=self._account(view, complete, facts))
-        since = window.end - self._settings.history_seconds
-        found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
+        counted = partial(self._activities, counts or activities)
+        found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
                  for finding in self._slowed(view)}
         view.tracks.settle()
-        found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
+        further = self._further(complete, partial(self._activities, activities), facts)
+        found.update((finding.key, finding) for finding in further)
+        found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
+                 for key, finding in found.items()}
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return CycleFindings(tuple(found.values()), begun, ended)
+
+    def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
+        """Activities of a job, or of all tasks of an array."""
+        return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:
@@ -118,12 +134,12 @@ class Engine:
 
     @property
     def costs(self) -> Mapping[str, DeviceCosts]:
-        """What service costs on the targets of each pool, as far as it is learnt."""
+        """Known costs of service on the targets of each pool."""
         return self._learner.costs
 
     def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
-        """Go on from the costs that an earlier run learnt."""
-        self._learner = CostLearner(costs)
+        """Start with the costs that an earlier run learned."""
+        self._learner = CostLearner(costs, self._settings.resolved_scopes.flash_pools)
 
     def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
         """Learn from the newest window, and account for the recent ones."""
@@ -135,10 +151,11 @@ class Engine:
         pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
                    for target in targets}  # of several pools, the smallest says most
         streams = {stream.job for stream in view.streams}
-        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions)
-        loads = (load for job in view.jobs.values() for load in job.by_target.values())
+        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
+                            own_unlinks(window.namespace.values()))
+        loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
-        self._device_time = account(loads, seconds, pool_of, self._learner.costs)
+        self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()))
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:

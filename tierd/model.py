@@ -202,6 +202,10 @@ class SlowdownEvidence(Evidence):
     """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
 
 
+CHANCE = 0.05
+"""Probability at which a dose may come by chance, at the most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyNeighbourEvidence(SlowdownEvidence):
     """A stream that slowed down after a job of small files or small I/O came to its targets."""
@@ -240,6 +244,12 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     cross_section_ratio: float | None = None
     """What streams get on targets of the same pool without aggressors, as a multiple of what they get on the shared
     ones; None if there are too few such targets."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether dose or cross-section agrees with device time."""
+        return ((self.dose_probability is not None and self.dose_probability <= CHANCE)
+                or (self.cross_section_ratio is not None and self.cross_section_ratio > 1))
 
     @property
     def lacks_past(self) -> bool:
@@ -365,6 +375,8 @@ class Finding:
     """A mapping of names to numbers is accepted too, and becomes :func:`evidence_of` the kind."""
     directories: tuple[str, ...] = ()
     advice_only: bool = False
+    tasks: tuple[str, ...] = ()
+    """Job ids of the aggressor if it is an array; ``aggressor`` is then the name of the array (:mod:`tierd.arrays`)."""
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
@@ -372,6 +384,11 @@ class Finding:
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
             object.__setattr__(self, "evidence", evidence_of(self.kind, self.evidence))
+
+    @property
+    def aggressors(self) -> tuple[str, ...]:
+        """Job ids of the aggressor: of its tasks if it is an array."""
+        return self.tasks or (self.aggressor,)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -405,7 +422,7 @@ class Capacity:
     avail_bytes: Mapping[str, int]
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
-    """Default layout of each directory; None if it has none of its own; absent if it could not be read."""
+    """Default layout of each directory; None if the directory has no own layout; absent if it could not be read."""
     metadata_free: float | None = None
     """Free share of bytes or inodes on the fullest MDT; None if unknown."""
 

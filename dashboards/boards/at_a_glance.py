@@ -139,10 +139,10 @@ TRAFFIC = Row("Traffic", (
                "one job usually causes it: see the job tables.",
                Query('topk(8, sum by (fs, operation) (fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}))',
                      "{{fs}} {{operation}}"), unit="ops", stack=True, empty=NO_SERVERS),
-    timeseries("I/O latency", "Mean time of a read or write on the servers, of the slowest target of each pool, and of "
-               "a metadata operation. If it doubles without more traffic, look for a fault.",
+    timeseries("I/O latency", "Median time of a disk I/O on the slowest target of each pool, and mean time of a "
+               "metadata operation on the slowest MDT. If it doubles without more traffic, look for a fault.",
                Query('max by (fs) (fs_target:lustre_mdt_operation_seconds:mean2m{fs=~"$fs"})', "{{fs}} slowest MDT"),
-               Query(f"max by (fs, pool) (fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{POOLS})",
+               Query(f"max by (fs, pool) (fs_pool_target:lustre_osd_io_seconds:p50_2m{POOLS})",
                      "{{fs}} {{pool}}, slowest target"), unit="s", empty=NO_SERVERS),
     mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
              "Servers show less if page caches work well.",

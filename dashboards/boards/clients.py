@@ -26,7 +26,7 @@ def ratio(name: str) -> str:
 
 
 def worst(name: str, least: int) -> str:
-    """The ten clients with the lowest hit ratio, of those with more than ``least`` lookups per second."""
+    """The ten clients with the lowest hit ratio among clients with more than ``least`` lookups per second."""
     hits, lookups = (f'instance_fs:lustre_llite_{name}_{what}:rate2m{{fs=~"$fs"}}' for what in ("hits", "lookups"))
     return f"bottomk(10, {hits} / ({lookups} > {least}))"
 
@@ -74,7 +74,7 @@ TRAFFIC = Row("All clients", (
 
 AHEAD = Row("Read-ahead and statahead", (
     timeseries("Read-ahead hit ratio", "Share of pages served from the read-ahead cache. Below 50%, the read-ahead "
-               "cache is too small for the files read, or access is random and read-ahead does harm.",
+               "cache is too small for the files read, or access is random and read-ahead wastes bandwidth.",
                Query(ratio("read_ahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
                empty="no read-ahead"),
     timeseries("Statahead hit ratio", "Share of file attributes served from the statahead cache for ls, du or find. "
@@ -83,10 +83,10 @@ AHEAD = Row("Read-ahead and statahead", (
                Query(ratio("statahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
                empty="no directory listings"),
     clients_table("Lowest read-ahead hit ratios", "The ten clients with the lowest read-ahead hit "
-                  "ratio, of those that read more than 100 pages/s.",
+                  "ratio among clients that read more than 100 pages/s.",
                   worst("read_ahead", 100), "percentunit", "Hit ratio", empty="none"),
-    clients_table("Lowest statahead hit ratios", "The ten clients with the lowest statahead hit ratio, "
-                  "of those with more than 10 lookups/s.",
+    clients_table("Lowest statahead hit ratios", "The ten clients with the lowest statahead hit ratio "
+                  "among clients with more than 10 lookups/s.",
                   worst("statahead", 10), "percentunit", "Hit ratio", empty="none"),
     timeseries("Read-ahead events", "Read-ahead events other than hits and misses. Pages discarded unread waste "
                "bandwidth: lower max_read_ahead_per_file_mb if there are many.",

@@ -137,7 +137,7 @@ STATE = Row(
             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
             unit="short",
             width=24,
@@ -151,7 +151,7 @@ STATE = Row(
                 "Value #A": ("Read/s", "Bps"),
                 "Value #B": ("Written/s", "Bps"),
                 "Value #C": ("Operations/s", "ops"),
-                "Value #D": ("I/O latency", "s"),
+                "Value #D": ("Disk I/O latency", "s"),
                 "Value #E": ("Used", "percentunit"),
             },
             overrides=(
@@ -197,12 +197,12 @@ LOAD = Row("Object targets: load", (
                      f"(rate(lustre_ost_write_bytes_total{{{ANY}}}{RATE}))) / (sum by (fs, target) "
                      f'(rate(lustre_ost_operations_total{{{ANY}, operation=~"read|write"}}{RATE})) > 0)', "{{target}}"),
                unit="bytes", empty=NO_SERVERS),
-    timeseries("I/O latency", "Mean time of a read or write on the server, queue and disk included. If a "
-               "target takes twice the time of its pool, see LustreOstSlow.",
+    timeseries("I/O latency", "Mean time of a read or write in the object server. It does not contain the disk I/O of "
+               "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
                Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s",
                empty=NO_SERVERS),
-    timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If it is far below the I/O "
-               "latency, the queue or locks cause the delay.",
+    timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
+               "of its pool, its disks are slow: see LustreOstSlow.",
                Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s",
                empty=NO_SERVERS),
     timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "

@@ -110,7 +110,7 @@ class Forms(Generic[F]):
         self._make = make
         """``make`` returns the form of a text; None for an unusual text."""
         self._key = key
-        """Texts of one form have the same key. Those of two forms should have different keys."""
+        """Texts of one form have the same key. Texts of different forms should have different keys."""
         self._forms: dict[int, F | None] = {}
 
     def read(self, data: bytes, like: F | None = None) -> tuple[F, tuple[int, ...], bytes] | None:

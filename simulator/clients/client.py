@@ -63,7 +63,7 @@ class Names:
         self._check_permission()
         shard = parent.shard(name)
         yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
-        layout = servers.placement.create(parent.layout or servers.namespace.root.layout)
+        layout = servers.placement.create(parent.layout or servers.namespace.root.layout, actor.job_id)
         targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
         if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
             yield waiting
@@ -122,7 +122,8 @@ class Names:
             for part in inode.layout.components:
                 for stripe in part.objects:
                     client.oscs[stripe.ost_index].cancel_lock(client.jitter(0.003))
-            client.engine.after(client.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout)
+            client.engine.after(client.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout,
+                                actor.job_id)
             inode.layout = None
         client.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
         client.stats.tally("unlink", client.since(began))

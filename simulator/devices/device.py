@@ -12,7 +12,7 @@ class DeviceTimeAccount:
     """Seconds of service that the I/Os of each job took from one device, waiting not counted.
 
     It is the truth that an estimate from the servers' counters is compared with; no Lustre server shows it. An I/O that
-    belongs to nobody, such as a checkpoint after an unlink, is booked under the empty job id.
+    belongs to nobody is booked under the empty job id.
 
     >>> account = DeviceTimeAccount()
     >>> account.book({"ior.1": 3, "": 1}, 0.4)

@@ -141,9 +141,9 @@ class FlowRates:
     """Operations per second of each flow."""
     targets: Mapping[DemandKey, tuple[int, ...]]
     wait_seconds: Mapping[int, float]
-    """By OST, the wait of an I/O behind those of the flows."""
+    """By OST, the wait of an I/O behind the I/Os of the flows."""
     metadata_wait_seconds: float = 0.0
-    """Wait of a request at an MDT behind those of the flows."""
+    """Wait of a request at an MDT behind the requests of the flows."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
         """Every demand with its key."""

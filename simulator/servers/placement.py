@@ -139,7 +139,7 @@ class Placement:
         self._pools = pools
         self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
 
-    def create(self, template: Layout | None) -> Layout:
+    def create(self, template: Layout | None, job_id: str = "") -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
         template = template or Layout((Component(),), composite=False)
@@ -150,12 +150,12 @@ class Placement:
             part = replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, flags=keep, objects=(),
                            component_id=number if template.composite else 0)  # fmt: skip
             parts.append(part)
-        parts = self._with_objects(parts, [part.extent_start in first for part in parts])
+        parts = self._with_objects(parts, [part.extent_start in first for part in parts], job_id)
         state = "ro" if template.mirror_count > 1 else template.state
         generation = len(parts) if template.composite else 0
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
 
-    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None) -> Layout:
+    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None, job_id: str = "") -> Layout:
         """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC.
 
         ``only`` is the mirror that the write uses. A self-extending component grows while its targets have space.
@@ -163,7 +163,7 @@ class Placement:
         layout = extended(layout, end_bytes, self._room)
         touched = {part.component_id for part in (only or layout).components}
         wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
-        parts = self._with_objects(layout.components, wanted)
+        parts = self._with_objects(layout.components, wanted, job_id)
         return replace(layout, components=tuple(parts), generation=layout.generation + 1)
 
     def check(self, template: Layout | None) -> None:
@@ -172,29 +172,29 @@ class Placement:
             if part.pool and part.pool not in self._pools:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
 
-    def release(self, layout: Layout) -> None:
-        """Destroy the objects of a deleted file, or of a layout that a migration replaced."""
+    def release(self, layout: Layout, job_id: str = "") -> None:
+        """Destroy the objects of a file that a job deleted, or of a layout that a migration replaced."""
         for part in layout.components:
             for stripe in part.objects:
-                self._osts[stripe.ost_index].destroy_object(stripe.fid)
+                self._osts[stripe.ost_index].destroy_object(stripe.fid, job_id)
 
-    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool]) -> list[Component]:
+    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool], job_id: str) -> list[Component]:
         """Create the objects of wanted components. Raises OSError, and keeps none, when one fails."""
         done: list[Component] = []
         try:
             for part, needed in zip(parts, wanted, strict=True):
-                done.append(self._instantiated(part) if needed else part)
+                done.append(self._instantiated(part, job_id) if needed else part)
         except OSError:
             self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
             raise
         return done
 
-    def _instantiated(self, part: Component) -> Component:
+    def _instantiated(self, part: Component, job_id: str) -> Component:
         if part.on_mdt:
             return replace(part, stripe_count=0, flags=("init", *part.flags))
         targets = self._choice.targets(part)
         pool = self._choice.pool(part.pool)
-        objects = tuple(StripeObject(ost.index, ost.create_object().fid) for ost in targets)
+        objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
         return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool,
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
 

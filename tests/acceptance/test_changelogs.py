@@ -39,7 +39,7 @@ def last_index(site: Site, mdt: str) -> int:
 
 @pytest.fixture(params=[0, 1])
 def mdt(request: pytest.FixtureRequest, site: Site) -> int:
-    """An MDT that keeps records, for which somebody must have registered a reader."""
+    """An MDT that keeps records. A reader must be registered for it."""
     if request.param >= site.mdt_count:
         pytest.skip("there is no such MDT")
     name = f"MDT{request.param:04x}"

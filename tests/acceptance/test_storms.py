@@ -37,7 +37,7 @@ def directories(site: Site, name: str) -> list[Path]:
 
 
 def move_until(site: Site, engine: Mover, places: list[Path], until: float) -> list[MoveOutcome]:
-    """Move files to and fro, whatever is there, as long as told."""
+    """Move the present files between the pools until ``stop`` is set."""
     outcomes: list[MoveOutcome] = []
     layouts = [site.in_pool(site.flash), site.in_pool(site.hdd), site.pfl()]
     while time.time() < until:

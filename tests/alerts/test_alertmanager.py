@@ -1,4 +1,4 @@
-"""The example for Alertmanager, in a real one: who is told what, what is inhibited, and that tierd is asked to look."""
+"""The example for Alertmanager, in a real one: receivers, inhibitions, and the webhook that starts a cycle of tierd."""
 
 from __future__ import annotations
 

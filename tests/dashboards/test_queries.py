@@ -1,4 +1,4 @@
-"""Every query of every panel, asked of a real Prometheus that holds what a simulated cluster showed."""
+"""Every query of every panel, run in a real Prometheus with the metrics of a simulated cluster."""
 
 from __future__ import annotations
 

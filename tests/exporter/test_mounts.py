@@ -1,4 +1,4 @@
-"""Which mount point an instance of the client has: asked of every tape, which knows."""
+"""The mount point of each client instance, compared with the tapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file: what is accepted, and that everything wrong is told at once, with its line."""
+"""The web configuration file: accepted content, and all mistakes reported at once with their lines."""
 
 from __future__ import annotations
 

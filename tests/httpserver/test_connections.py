@@ -30,7 +30,7 @@ def pieces(environ, start_response):
 
 @dataclass
 class Stopped:
-    """A clock that jumps when told, and tells when it was looked at."""
+    """A clock that jumps on request, and records when it is read."""
 
     now: float = 0.0
     looked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -169,7 +169,7 @@ def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
     assert connections.dropped()["slow"] == 1
 
 
-def test_a_request_beyond_the_share_of_its_address_is_told_to_come_back(serve) -> None:
+def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> None:
     go_on, entered = threading.Event(), threading.Event()
 
     def slow(environ, start_response):

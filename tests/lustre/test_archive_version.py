@@ -1,4 +1,4 @@
-"""Whether an exchange of layouts tells the archive: by the releases of the client and of all metadata targets."""
+"""Whether a layout exchange notifies the archive, by the releases of the client and of all metadata targets."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_queued_call_can_be_cancelled_while_another_hangs() -> None:
         for number in range(100):
             waiting: Future[None] = executor.submit(ran.append, number)
             assert waiting.cancel()
-        assert len(executor._waiting) == 1, "calls that were taken back are not kept"
+        assert len(executor._waiting) == 1, "cancelled calls are not kept"
     finally:
         back.set()
     assert hanging.result(30)

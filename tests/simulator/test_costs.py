@@ -125,7 +125,7 @@ def test_a_default_layout_costs_more_than_its_calls() -> None:
 
 
 def test_every_call_can_be_made_slow() -> None:
-    """For tests of what goes on beside a file system that hardly answers."""
+    """For tests beside a file system that hardly answers."""
     cluster, filesystem = made(CallCosts(call_seconds=2.0))
     assert took(cluster, lambda: filesystem.xattr("/proj/a", "user.tierd"), 3) == pytest.approx(2, abs=0.01)
     assert took(cluster, lambda: filesystem.layout("/proj/a"), 3) == pytest.approx(6, abs=0.02)

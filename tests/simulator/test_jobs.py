@@ -230,3 +230,13 @@ def test_think_time_is_time_not_worked() -> None:
     busy = SharedFile(nodes=1, pieces_each=1000, layout=striped(1))
     idle = replace(busy, think_seconds=0.1)
     assert rate(ran(disks(1, 1), idle), "piece") < 12 < rate(ran(disks(1, 1), busy), "piece")
+
+
+def test_creates_and_destroys_take_device_time_of_the_job_that_needs_them() -> None:
+    jobs = [SmallFileWriter(job_id="mdt.1", directory="/proj/in", keep=20, files_per_second=30.0)]
+    cluster = Cluster(recorded_test_bed(), jobs)
+    cluster.advance(40)
+    seconds = {job: sum(ost.device_time.seconds.get(job, 0.0) for ost in cluster.osts) for job in ("mdt.1", "")}
+    assert sum(ost.store.destroyed for ost in cluster.osts) > 100
+    assert seconds["mdt.1"] > 0
+    assert seconds[""] < 0.01 * seconds["mdt.1"]

@@ -87,7 +87,7 @@ def test_since_2_15_the_copy_on_flash_is_written(release: str, flash: bool) -> N
     preferred = replace(both, components=(replace(both.components[0], flags=("prefer",)), both.components[1]))
     layout = written(Cluster(replace(bed(), version=release)), preferred, MIB).layout
     assert layout is not None
-    assert ["stale" in part.flags for part in layout.components] == [False, True], "what is asked for comes first"
+    assert ["stale" in part.flags for part in layout.components] == [False, True], "the preferred mirror comes first"
 
 
 def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale() -> None:

@@ -75,7 +75,7 @@ def test_steps_under_way_can_be_brought_to_their_end(scheduler: VirtualScheduler
     scheduler.finish()
     assert cluster.now == 12.0
     scheduler.run_until(14)
-    assert done[3:] == [("short", 14.0)], "what was held up goes on"
+    assert done[3:] == [("short", 14.0)], "delayed work continues"
 
 
 def run(model: type[Cluster], seed: int) -> list[tuple[str, float]]:

@@ -179,7 +179,7 @@ def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.Captu
     assert main(["replay", str(tmp_path / "none")]) == 1
     reported = capsys.readouterr().err
     assert "a tape is a folder with tape.json and tape.tar.xz" in reported
-    assert reported.startswith(f"{tmp_path}/none: no such file or folder"), "and no other place is named"
+    assert reported.startswith(f"{tmp_path}/none: no such file or folder"), "and no other path is named"
 
 
 def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 30.0
 
 
 class ControlError(OSError):
-    """The daemon could not be asked, or refused."""
+    """The daemon did not answer, or refused the request."""
 
     def __init__(self, words: str, *, again: bool = False) -> None:
         """``again``: the same request may be answered later, as while the daemon restarts."""
@@ -49,7 +49,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
                            "journalctl -u tierd says why it may not answer", again=True) from error
     except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd", again=True) from error
+        raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
     except BlockingIOError as error:

@@ -24,7 +24,7 @@ from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge
 
 MAX_MEASURING_TIMES = 1.25
-"""After so many measuring times, an act that helps is judged although files of its remediation still move."""
+"""After this many measuring times, an act that helps is judged while files of its remediation still move."""
 
 
 class Judge:
@@ -201,6 +201,7 @@ class Judge:
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """Log and count a verdict, and store it in the journal for later decisions."""
         case.verdict = judgement.verdict
+        case.judgement, case.judged_at = judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
         self._counters.gained[case.finding.victim] = judgement.won_back

@@ -234,7 +234,7 @@ class FindingLog:
             if not acted_on:
                 self._numbers.pop(finding.key, None)
                 self._begun_at.pop(finding.key, None)
-            self._recommended = {told for told in self._recommended if told[0] != finding.key}
+            self._recommended = {(key, place) for key, place in self._recommended if key != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
     def forget(self, key: FindingKey) -> None:
@@ -256,10 +256,10 @@ class FindingLog:
 
     def of(self, key: FindingKey, sentences: Iterable[str]) -> None:
         """Log sentences, and add them to the finding in the journal."""
-        told = list(sentences)
-        self.all(told)
+        logged = list(sentences)
+        self.all(logged)
         if key in self._numbers:
-            self._journal.add_messages(self._numbers[key], told, self._clock.now())
+            self._journal.add_messages(self._numbers[key], logged, self._clock.now())
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
         """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""

@@ -25,7 +25,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -45,7 +45,7 @@ COSTS_STATE = "device_costs"
 
 
 def is_learning(windows: int, device_time: Mapping[str, TargetTime], settings: Settings) -> bool:
-    """Whether so many windows are too few to compare a stream with its past, and device time is not known either."""
+    """Whether there are too few windows to compare a stream with its past, and device time is unknown too."""
     return not device_time and windows < 2 * settings.noisy_neighbour.min_windows
 
 
@@ -154,7 +154,7 @@ class Daemon:
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
 
     def gather_facts_beforehand(self) -> None:
-        """From now on an activity of its own calls ``gather_facts``, so that detectors never wait for it."""
+        """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
         self._facts.gather_in_background()
 
     def gather_facts(self) -> None:
@@ -289,7 +289,7 @@ class Daemon:
 
     @property
     def learning(self) -> bool:
-        """Whether too little is known to say that nobody is slowed."""
+        """Whether too little is known to conclude that no stream is slowed."""
         return is_learning(len(self.windows), self.device_time, self._settings)
 
     @property
@@ -306,6 +306,11 @@ class Daemon:
     def device_time(self) -> Mapping[str, TargetTime]:
         """Recent share of each job in the service time of each target whose costs are known."""
         return self._engine.device_time
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that were collected last: pools, and the space on their targets."""
+        return self._facts.known
 
     @property
     def windows(self) -> Sequence[Window]:

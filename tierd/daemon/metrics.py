@@ -169,7 +169,7 @@ def finding_kinds(settings: Settings) -> tuple[str, ...]:
 Pair = tuple[str, str]
 """Victim and aggressor."""
 RECENT_SECONDS = 30.0
-"""Throughput now is the mean of so many seconds where a single window varies too much."""
+"""Throughput now is the mean over this time if a single window varies too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +434,7 @@ class DaemonCollector(Collector):
 
 def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources: Sources = tuple,
              beside: MetricsContext | None = None) -> CollectorRegistry:
-    """A registry with the daemon's metrics and those of the process."""
+    """A registry with the metrics of the daemon and of the process."""
     made = CollectorRegistry()
     made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):

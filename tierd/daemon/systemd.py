@@ -40,17 +40,17 @@ BEAT_SECONDS = 5.0
 
 
 class HeartbeatSource(Protocol):
-    """What gives signs of life; :class:`tierd.daemon.service.Service`, and its keeper."""
+    """What the heartbeat calls: :class:`tierd.daemon.service.Service`, or its supervisor."""
 
     def renew(self) -> None:
-        """A sign of life of the claim to other movers; waits for as long as the file system does not answer."""
+        """Renew the claim for other movers. Waits for as long as the file system does not answer."""
 
     def beat(self) -> bool:
-        """Whether we live: False when a cycle hangs. Never waits for the file system."""
+        """Whether the daemon is alive: False if a cycle hangs. Never waits for the file system."""
 
 
 class Heartbeat:
-    """Beats in a thread of its own until it is stopped."""
+    """Calls ``beat`` at an interval, in its own thread, until it is stopped."""
 
     def __init__(self, beat: Callable[[], None], seconds: float) -> None:
         self._beat = beat
@@ -59,7 +59,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
 
     def start(self) -> Heartbeat:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
         return self
 
@@ -68,13 +68,13 @@ class Heartbeat:
             self._beat()
 
     def stop(self) -> None:
-        """End; a beat that hangs in the file system is not waited for."""
+        """Stop the thread. Does not wait for a beat that hangs in the file system."""
         self._stopped.set()
         self._thread.join(timeout=2.0)
 
 
 START_EXTENSION_USEC = 60_000_000
-"""From each beat on."""
+"""Extension from each beat on."""
 LOG_AFTER_BEATS = 6
 
 
@@ -82,7 +82,7 @@ LOG_AFTER_BEATS = 6
 def extended_start(
     notify: Notifier, mount: str, say: Callable[[str], None], seconds: float = BEAT_SECONDS
 ) -> Iterator[None]:
-    """Ask for more time for as long as it lasts; a file system that keeps a start waiting is told once."""
+    """Ask systemd for more time while the block runs. Logs once that the file system delays the start."""
     beats = 0
 
     def beat() -> None:

@@ -1,4 +1,4 @@
-"""Sizes a flash component: it must hold whole small files, or there is none.
+"""Sizes a flash component. It must hold whole small files; otherwise tierd sets no component.
 
 The paper (Cray, CUG 2018) measured 4 MB files with a 1 MB flash component: slower than no flash, since each file has
 two objects and still needs seeks on disks. The boundary is above the small files, with a margin. A component that is
@@ -36,13 +36,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A component size, or why there is none."""
+    """A component size, or the reason why no size fits."""
 
     component_bytes: int
     """0 if no component would hold the files."""
     reason: str
     refused: Reason | None = None
-    """Reason code if there is none."""
+    """Reason code if no size fits."""
 
 
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import Activities, DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
 """Minimum share of the job's file operations for a directory to be named."""
@@ -104,6 +104,26 @@ def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> Directory
         tuple(f for p in parts for f in p.existing_files), tuple(c for p in parts for c in p.candidates),
         tuple(s for p in parts for s in p.sizes),
     )
+
+
+def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
+                       since: float) -> Sequence[DirectoryActivity]:
+    """Activities of several jobs as those of one, directory by directory, the most files first."""
+    if len(jobs) == 1:
+        return activities(jobs[0], since)
+    parts: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for job in jobs:
+        for activity in activities(job, since):
+            parts[activity.directory].append(activity)
+    found = [replace(merged_activity(place, each), job=name, lately=sum(part.lately for part in each),
+                     last_time=max(part.last_time for part in each)) for place, each in parts.items()]
+    return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
+
+
+def main_directory(activities: Activities, since: float, job: str) -> str:
+    """Directory in which a job works most; "" if the changelogs do not have the job."""
+    active = active_directories(activities(job, since))
+    return active[0].directory if active else ""
 
 
 def with_directories(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:

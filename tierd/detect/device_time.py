@@ -8,13 +8,16 @@ operation of any size (a seek, a commit of the journal, the update of a parity).
 
 What can be known:
 
-* A stream has the next request ready when one is done, so its targets are busy all the time, in its best windows at
-  least: there ``sum(X_i * S_i) = 1``. The fit follows these windows from above (expectile regression: Newey and Powell,
-  "Asymmetric Least Squares Estimation and Testing", Econometrica 55(4), 1987). Windows far below are those in which a
-  stream paused or a disk was sick; they are left out.
-* How the bytes of such windows fall as other operations rise tells what an operation costs. While the operations hardly
-  vary, a prior decides, which is wide, and the error is as large as its width.
-* Below saturation throughput tells no costs, only that they are no higher. A pool without a stream has no costs here,
+* A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
+  Pauses and work that no counter shows, such as a checkpoint of the journal, make a window lower, and nothing makes it
+  higher. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
+  Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
+  long, or a disk was slow.
+* How the bytes of such windows fall as other operations rise shows what an operation costs. While the operations hardly
+  vary, the cost is that of a disk, within a factor of two. In no window an operation can have cost more than the whole
+  time. A pool that does more operations than such a disk could is no single disk: then half of this bound is assumed,
+  with an error of the same size.
+* Below saturation, throughput shows no costs, only that they are no higher. A pool without a stream has no costs here,
   and its targets have no shares: not knowing is not zero.
 
 The I/O times of ``brw_stats`` are not used. In recordings of a real file system they sum up to 3% to 40% of the time in
@@ -32,13 +35,19 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nlargest
 from math import isfinite, sqrt
+from statistics import fmean
+from types import MappingProxyType
 from typing import NamedTuple
 
-from tierd.model import JobLoad
+from tierd.detect.profile import Profile
+from tierd.model import JobLoad, NamespaceLoad
+from tierd.text import percent
+
+NO_UNLINKS: Mapping[str, float] = MappingProxyType({})
 
 
 class Work(NamedTuple):
@@ -47,7 +56,7 @@ class Work(NamedTuple):
     read_bytes: float = 0.0
     write_bytes: float = 0.0
     operations: float = 0.0
-    """Bulk RPCs, and small operations such as a sync."""
+    """Bulk RPCs, small operations such as a sync, and destroys of files that a job had made."""
 
     @property
     def moved_bytes(self) -> float:
@@ -117,21 +126,24 @@ def _quadratic(matrix: Matrix, vector: Vector) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CostPrior:
-    """What is believed before any window."""
+    """What is assumed before the first window."""
 
     operation_seconds: float = 0.015
-    """A disk of 7,200 rpm needs some 12 ms for a seek and half a revolution; a RAID group less, a commit more."""
-    operation_error: float = 0.015
+    """A disk of 7,200 rpm needs some 12 ms for a seek and half a revolution. Command queues save up to half of it; a
+    commit of the journal adds to it."""
+    operation_error: float = 0.0075
     read_write_difference: float = 0.5
     """Relative standard deviation of the cost of a byte written from that of a byte read, while only one is seen."""
-    learnt: DeviceCosts | None = None
-    """Of an earlier run, whose pool may have changed: believed with twice the error."""
+    learned: DeviceCosts | None = None
+    """Costs of an earlier run. Its pool may have changed, so they count with twice their error."""
 
 
-EXPECTILE = 0.85
-"""Windows above the fit weigh so much, those below 1 minus that."""
+FLASH_PRIOR = CostPrior(operation_seconds=0.0002, operation_error=0.0002)
+"""Flash has no seeks. A write and its commit take some 0.1 to 0.5 ms."""
+EXPECTILE = 0.6
+"""Weight of windows above the fit; those below it have 1 minus that."""
 SATURATED = 0.7
-"""Windows with less than this share of the device time say nothing about saturation."""
+"""Windows with less than this share of the device time do not count as saturated."""
 SPREAD = 0.05
 """Least relative standard deviation of a window: counters are read at slightly different times."""
 DEPENDENCE = 4.0
@@ -141,12 +153,12 @@ DIFFERENCES = (0.1, 0.1, 0.3)
 
 There is one cost for all of them. A write of 4 KiB, one of 64 KiB and a commit cost a disk about the same.
 """
-LEARNT_WIDENING = 2.0
-"""An earlier run's errors are believed to be so many times as large: its pool may have changed."""
+LEARNED_WIDENING = 2.0
+"""Factor on the errors of an earlier run: its pool may have changed."""
 RIDGE = 1e-9
 """Keeps the equations solvable where all windows are the same."""
 FEW_BYTES = 0.85
-"""Windows with less than this share of the usual bytes are asked what kept them from more."""
+"""In windows with less than this share of the usual bytes, something else took the time."""
 ROUNDS = 8
 
 
@@ -155,10 +167,10 @@ def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts
 
     Raises ValueError if no window moved a byte.
     """
-    prior = prior or CostPrior()
     usable = [work for work in observed if work.moved_bytes > 0]
     if not usable:
         raise ValueError("no window with a stream")
+    prior = _possible(prior or CostPrior(), usable)
     # in units of the usual, all costs are about 1
     moved = sorted(work.moved_bytes for work in usable)
     byte_unit, operation_unit = moved[int(0.95 * (len(moved) - 1))], 1 / prior.operation_seconds
@@ -166,10 +178,10 @@ def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts
     points = [(work[0] / byte_unit, work[1] / byte_unit, work[2] / operation_unit) for work in usable]
     costs: Vector = (1.0, 1.0, _operation_bound(points))
     variance = SPREAD**2
-    believed = _believed(prior, units)
+    assumed = _assumed(prior, units)
     for _ in range(ROUNDS):
         weights = _weights(points, costs)
-        normal, right = _normal_equations(points, weights, believed, variance)
+        normal, right = _normal_equations(points, weights, assumed, variance)
         costs = _not_negative(normal, right)
         variance = max(_variance(points, weights, costs), SPREAD**2)
     inverse = _inverse(normal)
@@ -178,6 +190,15 @@ def fit(observed: Sequence[Work], prior: CostPrior | None = None) -> DeviceCosts
         covariance[i][i] += (difference * costs[i] / units[i])**2
     return DeviceCosts(Work(*(cost / unit for cost, unit in zip(costs, units, strict=True))),
                        _matrix(covariance), len(usable))
+
+
+def _possible(prior: CostPrior, observed: Sequence[Work]) -> CostPrior:
+    """The prior, or half of what an operation can cost at the most, if the prior is more."""
+    rates = sorted(work.operations for work in observed)
+    fastest = rates[int(0.95 * (len(rates) - 1))]
+    if prior.learned is not None or fastest * prior.operation_seconds <= 0.5:
+        return prior
+    return replace(prior, operation_seconds=0.5 / fastest, operation_error=0.5 / fastest)
 
 
 def _matrix(rows: Sequence[Sequence[float]]) -> Matrix:
@@ -202,16 +223,16 @@ def _weights(points: Sequence[Vector], costs: Vector) -> list[float]:
     return [EXPECTILE if each >= 1.0 else 1 - EXPECTILE if each >= SATURATED else 0.0 for each in used]
 
 
-def _believed(prior: CostPrior, units: Vector) -> tuple[Matrix, Vector]:
+def _assumed(prior: CostPrior, units: Vector) -> tuple[Matrix, Vector]:
     """The prior as precision and precision times mean, in these units."""
-    learnt = prior.learnt
-    if learnt is not None:
-        variances = [[LEARNT_WIDENING**2 * learnt.covariance[i][j] * units[i] * units[j] for j in range(3)]
+    learned = prior.learned
+    if learned is not None:
+        variances = [[LEARNED_WIDENING**2 * learned.covariance[i][j] * units[i] * units[j] for j in range(3)]
                      for i in range(3)]
         for i in range(3):
             variances[i][i] = variances[i][i] * (1 + RIDGE) + 1e-6
         precision = _inverse(_matrix(variances))
-        mean = tuple(cost * unit for cost, unit in zip(learnt.seconds, units, strict=True))
+        mean = tuple(cost * unit for cost, unit in zip(learned.seconds, units, strict=True))
         right = [sum(precision[i][j] * mean[j] for j in range(3)) for i in range(3)]
         return precision, (right[0], right[1], right[2])
     alike = 1 / prior.read_write_difference**2
@@ -219,7 +240,7 @@ def _believed(prior: CostPrior, units: Vector) -> tuple[Matrix, Vector]:
     return ((alike, -alike, 0.0), (-alike, alike, 0.0), (0.0, 0.0, trust)), (0.0, 0.0, trust)
 
 
-def _normal_equations(points: Sequence[Vector], weights: Sequence[float], believed: tuple[Matrix, Vector],
+def _normal_equations(points: Sequence[Vector], weights: Sequence[float], assumed: tuple[Matrix, Vector],
                       variance: float) -> tuple[Matrix, Vector]:
     """Of weighted least squares for ``costs * work = 1``, and the prior."""
     rr = ww = oo = rw = ro = wo = r = w = o = 0.0
@@ -235,7 +256,7 @@ def _normal_equations(points: Sequence[Vector], weights: Sequence[float], believ
             r += read_part
             w += write_part
             o += operation_part
-    precision, mean = believed
+    precision, mean = assumed
     data, right = ((rr, rw, ro), (rw, ww, wo), (ro, wo, oo)), (r, w, o)
     normal = [[data[i][j] / DEPENDENCE + variance * precision[i][j] for j in range(3)] for i in range(3)]
     for i in range(3):
@@ -348,6 +369,24 @@ class TargetTime:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceTimeShare:
+    """Mean part of the service time of some targets that a job takes."""
+
+    share: float
+    error: float
+    """Standard error."""
+
+    def __str__(self) -> str:
+        return f"device time ({percent(self.share)} ±{percent(self.error)})"
+
+
+def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
+    """What a job takes of the service time of these targets; at least one."""
+    return DeviceTimeShare(fmean([time.share([job]) for time in times]),
+                           fmean([time.share_error([job]) for time in times]))
+
+
+@dataclass(frozen=True, slots=True)
 class Gain:
     """What a stream would get on some targets without other jobs, as a multiple of what it gets."""
 
@@ -384,43 +423,74 @@ def _gain(share: float, utilisation: float) -> float:
     return 1 + saturation * (1 / (1 - min(share, 0.95)) - 1)
 
 
-def account(loads: Iterable[JobLoad], seconds: float, pool_of: Mapping[str, str],
-            costs: Mapping[str, DeviceCosts]) -> dict[str, TargetTime]:
-    """Service time of the targets whose pool's costs are known. ``loads`` are those of ``seconds``, each pair once."""
+def account(loads: Collection[JobLoad], seconds: float, pool_of: Mapping[str, str], costs: Mapping[str, DeviceCosts],
+            unlinks: Mapping[str, float] = NO_UNLINKS) -> dict[str, TargetTime]:
+    """Service time of the targets whose pool's costs are known. ``loads`` are those of ``seconds``, each pair once.
+
+    ``unlinks`` are the files that each job made and deleted in the same time (:func:`own_unlinks`).
+    """
     known = {target: pool for target, pool in pool_of.items() if pool in costs}
     works: dict[str, dict[str, Vector]] = {target: {} for target in known}
+    destroys = _destroys_per_change(loads, unlinks)
     for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:  # of ten thousands: not by name
         works_here = works.get(target)
         if works_here is not None:
-            works_here[job] = read_bytes / seconds, write_bytes / seconds, (reads + writes + others) / seconds
+            operations = reads + writes + others
+            if job in destroys:
+                operations += (writes + others) * destroys[job]
+            works_here[job] = read_bytes / seconds, write_bytes / seconds, operations / seconds
     return {target: TargetTime(target, costs[known[target]], work) for target, work in works.items() if work}
 
 
-STREAM_SHARE = 0.1
-"""Part of a target's bytes that streams must move in a window for the target to be taken as busy."""
+def own_unlinks(done: Iterable[NamespaceLoad | Profile]) -> dict[str, float]:
+    """Files that each job deleted, as far as it made as many. Where it had other files is not known.
+
+    The OSTs destroy the objects later and count that for no job.
+    """
+    return {each.job: min(each.unlinks, each.creates) for each in done if each.unlinks and each.creates}
+
+
+def _destroys_per_change(loads: Iterable[JobLoad], unlinks: Mapping[str, float]) -> dict[str, float]:
+    """Destroys of each job for each of its writes and other changes: its objects are where it makes changes."""
+    changes = dict.fromkeys(unlinks, 0.0)
+    if unlinks:
+        for _, job, _, _, _, writes, others, _, _ in loads:
+            if job in changes:
+                changes[job] += writes + others
+    return {job: unlinks[job] / done for job, done in changes.items() if done}
+
+
+STREAM_SHARE = 0.02
+"""Part of a target's bytes that streams must move in a window for the target to count as busy. A neighbour of large
+files leaves a stream little."""
 
 
 MIXED_SHARE = 0.2
 """Part of a target's operations that other jobs than streams must do for a window to count as mixed."""
 
 
-def observations(loads: Iterable[JobLoad], seconds: float, streams: Collection[str]) -> dict[str, tuple[Work, bool]]:
+def observations(loads: Collection[JobLoad], seconds: float, streams: Collection[str],
+                 unlinks: Mapping[str, float] = NO_UNLINKS) -> dict[str, tuple[Work, bool]]:
     """By target: what all jobs together got done each second of one window, where streams were at work.
 
     With it, whether other jobs did a fair part of the operations.
     """
     totals: dict[str, list[float]] = {}
+    destroys = _destroys_per_change(loads, unlinks)
     for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:
         total = totals.get(target)
         if total is None:
             total = totals[target] = [0.0, 0.0, 0.0, 0.0, 0.0]
+        operations = reads + writes + others
+        if job in destroys:
+            operations += (writes + others) * destroys[job]
         total[0] += read_bytes
         total[1] += write_bytes
-        total[2] += reads + writes + others
+        total[2] += operations
         if job in streams:
             total[3] += read_bytes + write_bytes
         else:
-            total[4] += reads + writes + others
+            total[4] += operations
     return {target: (Work(read / seconds, written / seconds, operations / seconds), others >= MIXED_SHARE * operations)
             for target, (read, written, operations, streamed, others) in totals.items()
             if streamed > 0 and streamed >= STREAM_SHARE * (read + written)}
@@ -438,26 +508,28 @@ class CostLearner:
     """Learns the costs of each pool from window after window.
 
     Mixed windows are kept apart from those with streams alone, so that hours with streams only do not make it forget
-    what an operation costs. ``learnt`` are the costs of an earlier run. One pool is fitted in each window, so the time
+    what an operation costs. ``learned`` are the costs of an earlier run. One pool is fitted in each window, so the time
     it takes does not grow with their number.
     """
 
-    def __init__(self, learnt: Mapping[str, DeviceCosts] | None = None) -> None:
-        self._priors = {pool: CostPrior(learnt=costs) for pool, costs in (learnt or {}).items()}
+    def __init__(self, learned: Mapping[str, DeviceCosts] | None = None, flash: Collection[str] = ()) -> None:
+        """``flash`` are the pools of flash."""
+        self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
+                        **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
         self._kept: dict[str, tuple[deque[Work], deque[Work]]] = {}
         self._due: dict[str, None] = {}
         """Pools with new observations, the longest waiting first."""
         self._windows = 0
-        self.costs: Mapping[str, DeviceCosts] = dict(learnt or {})
+        self.costs: Mapping[str, DeviceCosts] = dict(learned or {})
         """By pool, as of the last fit."""
 
-    def learn(self, loads: Iterable[JobLoad], seconds: float, streams: Collection[str], pool_of: Mapping[str, str],
-              ill: Collection[str] = ()) -> None:
-        """Take a window in. Targets that are degraded, in recovery or full (``ill``) teach nothing."""
+    def learn(self, loads: Collection[JobLoad], seconds: float, streams: Collection[str], pool_of: Mapping[str, str],
+              unhealthy: Collection[str] = (), unlinks: Mapping[str, float] = NO_UNLINKS) -> None:
+        """Learn from a window. Targets that are degraded, in recovery or full (``unhealthy``) are left out."""
         seen: dict[tuple[str, bool], list[Work]] = {}
-        for target, (work, mixed) in observations(loads, seconds, streams).items():
+        for target, (work, mixed) in observations(loads, seconds, streams, unlinks).items():
             pool = pool_of.get(target)
-            if pool is not None and target not in ill:
+            if pool is not None and target not in unhealthy:
                 seen.setdefault((pool, mixed), []).append(work)
         self._windows += 1
         for (pool, mixed), found in seen.items():
@@ -469,5 +541,5 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            alone, mixed_with = self._kept[pool]
-            self.costs = {**self.costs, pool: fit([*alone, *mixed_with], self._priors.get(pool))}
+            alone, together = self._kept[pool]
+            self.costs = {**self.costs, pool: fit([*alone, *together], self._priors.get(pool))}

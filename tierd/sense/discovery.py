@@ -28,7 +28,7 @@ class TargetSource(Protocol):
 
     @property
     def problem(self) -> str:
-        """The present problem of the source; "" if there is none."""
+        """The present problem of the source, or ""."""
 
     def __call__(self) -> tuple[str, ...]:
         """The present URLs."""

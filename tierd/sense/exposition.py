@@ -108,7 +108,7 @@ CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_use
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
-"""Label of the Lustre job in present exporters and in those of the previous version: sites upgrade one by one."""
+"""Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
 """Operation, direction and upper bound. A family without one of them has "" or 0."""

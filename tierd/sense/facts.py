@@ -233,6 +233,8 @@ class LatestFacts:
     def __init__(self, gather: Callable[[float], Facts]) -> None:
         self._gather = gather
         self._latest: Facts | None = None
+        self.known = Facts()
+        """The facts of the last collection; empty before it. Reading them never waits."""
 
     def gather_in_background(self) -> None:
         """Return collected facts from now on. They are empty until the first call of ``gather``."""
@@ -240,8 +242,11 @@ class LatestFacts:
 
     def gather(self, now: float) -> None:
         """Collect all facts and store them."""
-        self._latest = self._gather(now)
+        self._latest = self.known = self._gather(now)
 
     def __call__(self, now: float) -> Facts:
         """The facts of the last collection."""
-        return self._gather(now) if self._latest is None else self._latest
+        if self._latest is not None:
+            return self._latest
+        self.known = self._gather(now)
+        return self.known

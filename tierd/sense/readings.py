@@ -64,7 +64,7 @@ class JobCounters:
         """Start time of the entry, as the kernel printed it; empty if unknown."""
 
     def is_unchanged_since(self, before: JobCounters) -> bool:
-        """Whether all counters are equal to those of an earlier entry. NaN is not equal to NaN."""
+        """Whether all counters are equal to the counters of an earlier entry. NaN is not equal to NaN."""
         numbers = self.numbers
         if self.shape is not before.shape or numbers != before.numbers:
             return False
@@ -77,7 +77,7 @@ class JobCounters:
 
     @property
     def samples(self) -> dict[str, float]:
-        """Samples by operation. Those of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
+        """Samples by operation. Samples of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
         return dict(zip(self.shape.samples, self.values, strict=False))
 
     @property

@@ -15,8 +15,10 @@ from statistics import median
 
 from simulator.cluster import Cluster
 from simulator.jobs import Job
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
 from tierd import acts
+from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
@@ -56,7 +58,7 @@ COLD_SECONDS = 5.0
 
 
 def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collection[str] = ()) -> Verdict:
-    """Run one scenario up to three times and compare. ``cold``: all jobs are at work before tierd starts.
+    """Run one scenario up to three times and compare. ``cold``: all jobs are active before tierd starts.
 
     Runs that are known to be the same are made once: without suspects nothing needs to be left out, and where tierd
     did not act the jobs run as without it. tierd's own requests have random numbers of their own.
@@ -71,7 +73,8 @@ def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collect
     with_tierd = run_with(case.jobs, policy)
     without = run_with(case.jobs) if with_tierd.entries else with_tierd
     alone = run_with([job for job in case.jobs if job.job_id not in case.suspects]) if case.suspects else without
-    loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
+    flows = [(job.job_id,) for job in streams(case.jobs)]
+    loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
     truth = "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
         truth = "aggressor"
@@ -80,20 +83,27 @@ def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collect
     names = case.names
     times = [time for time, finding in with_tierd.findings
              if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in names]
-    harm = max(1 - ratio(with_tierd, without, job.job_id, 0, SECONDS) for job in case.jobs)
+    harm = max(1 - ratio(with_tierd, without, job, 0, SECONDS) for job in one_by_one(case.jobs))
     recovery = None
     if truth == "aggressor":
-        recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
-                       for job in streams(case.jobs))
+        recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
                    harm, recovery)
 
 
-def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:
-    """Throughput of a job in one run as a fraction of another run; 1 where the other run has none."""
-    base = to.mean(job, since, until)
-    return of.mean(job, since, until) / base if base else 1.0
+def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: float) -> float:
+    """Throughput of some jobs together in one run as a fraction of another run; 1 where the other run has none."""
+    base = sum(to.mean(job, since, until) for job in jobs)
+    return sum(of.mean(job, since, until) for job in jobs) / base if base else 1.0
+
+
+def one_by_one(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
+    """Ids of each job whose throughput counts. Tasks of an array count together: one of fifty creates few files."""
+    arrays = groups([job.job_id for job in jobs],
+                    {job.job_id: job.directory for job in jobs if isinstance(job, SmallFileWriter)})
+    tasks = {task for each in arrays.values() for task in each}
+    return [*((job.job_id,) for job in jobs if job.job_id not in tasks), *arrays.values()]
 
 
 def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: bool = False,

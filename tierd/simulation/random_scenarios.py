@@ -14,7 +14,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from tierd.detect.arrays import groups
+from tierd.arrays import groups
 from tierd.simulation.run import TimedChanges
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -58,7 +58,7 @@ def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenari
     is_hard = hard_rng.random() < HARD_SHARE
     if not usual or (hard and is_hard):
         kind, noise = hard_rng.choice(hard)
-        rng = hard_rng
+        rng = Random(f"{kind} {seed}")  # noqa: S311 -- so it is the same whichever others are drawn from
     else:
         kind, noise = rng.choice(usual)
     if kind == NEW_STREAM:
@@ -80,9 +80,9 @@ def stream(rng: Random, number: int) -> Job:
                            threads=rng.choice((1, 2, 4)))
 
 
-def sizes(rng: Random) -> tuple[int, ...]:
-    """Draw the sizes of small files: one, three or twenty sizes."""
-    largest = rng.choice((16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB))
+def sizes(rng: Random, most: int = 4 * MIB) -> tuple[int, ...]:
+    """Draw the sizes of small files: one, three or twenty sizes, of at most so many bytes."""
+    largest = rng.choice([size for size in (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB) if size <= most])
     return tuple(max(4096, int(largest * rng.uniform(0.1, 1.0))) for _ in range(rng.choice((1, 3, 20))))
 
 
@@ -142,10 +142,10 @@ def another_stream_and_few_small_files(rng: Random) -> list[Job]:
 
 
 def trickle_with_another_stream(rng: Random) -> list[Job]:
-    """A further stream, and with it small files at a rate that costs something. Both cause the loss."""
+    """A further stream, and with it a few small files that may cost something. Both cause what streams lose."""
     (trickle,) = few_small_files(rng)
     assert isinstance(trickle, SmallFileWriter)
-    return [*another_stream(rng), replace(trickle, files_per_second=rng.uniform(1.5, 6.0))]
+    return [*another_stream(rng), replace(trickle, files_per_second=rng.uniform(5.0, 20.0), sizes=sizes(rng, MIB))]
 
 
 def noise_that_builds_up(rng: Random) -> list[Job]:
@@ -161,9 +161,13 @@ TASK_IDS = ("{array}_{task}", "{array}[{task}].pbs01", "{number}", "task{task}.1
 
 
 def tasks_of_an_array(rng: Random) -> list[Job]:
-    """Fifty equal jobs of small files, in one directory or each in its own."""
+    """Fifty equal jobs of small files, in one directory or each in its own.
+
+    Jobs whose ids are plain numbers share a directory: in directories of their own nothing shows that they belong
+    together.
+    """
     form, array, together = rng.choice(TASK_IDS), rng.randrange(1000, 9_000_000), rng.uniform(12, 40)
-    drawn, own_directories = sizes(rng), rng.random() < 0.5
+    drawn, own_directories = sizes(rng), rng.random() < 0.5 and form != "{number}"
     return [SmallFileWriter(job_id=form.format(array=array, task=task, number=array + task), sizes=drawn,
                             files_per_second=together / TASKS, threads=1, keep=20, prefix=f"t{task}.",
                             directory=f"/proj/run/t{task}" if own_directories else "/proj/run")

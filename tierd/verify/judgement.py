@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
+from tierd.arrays import any_at_work
 from tierd.model import Finding, SlowdownEvidence, Window
 
 
@@ -119,12 +120,12 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
             settings: Settings) -> float:
     """Rate now by rate before, over jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
-    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}]
     return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
-    """Steady jobs in ``whom`` that lost more than allowed, with the fraction that they lost."""
+    """Steady jobs in ``whom`` that lost more than allowed, with their loss as a fraction."""
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
@@ -198,11 +199,11 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     every = [w for w in windows if w.start >= since]
     later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
-              and finding.aggressor in w.jobs]
+              and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
     was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
     elsewhere = control_ratio(before, later, was, got, finding, settings)
     lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
-              and finding.aggressor in totals.moved(w)]
+              and any_at_work(finding.aggressor, finding.tasks, totals.moved(w))]
     after = median(lately) / elsewhere if lately else 0.0
     harmed: Mapping[str, float] = {}
     if now >= since + settings.harm_seconds:

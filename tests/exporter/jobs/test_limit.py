@@ -53,7 +53,7 @@ class Jobs:
         return [job(name, self.counts[name], self.active[name], self.starts[name]) for name in listed]
 
     def reported(self, listed: list[str], shown: set[str]) -> None:
-        """A scrape that listed these jobs showed those of them by themselves."""
+        """A scrape that listed these jobs showed ``shown`` individually."""
         for name in dict.fromkeys(listed):
             start, count = self.seen.get(name, (0, 0))
             self.seen[name] = self.starts[name], self.counts[name]

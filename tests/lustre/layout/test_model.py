@@ -1,4 +1,4 @@
-"""What can be asked of a layout, and the options that ask for one."""
+"""Queries of a layout, and the ``lfs setstripe`` options for it."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_explained() -> None:
 
 
 def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:
-    """Lustre 2.17 puts that of the directory there: ``lfs getstripe`` then says ``pattern: mdt``, ``pool: hdd``."""
+    """Lustre 2.17 stores the directory's pool there: ``lfs getstripe`` prints ``pattern: mdt``, ``pool: hdd``."""
     wanted = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
     on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
     given = Layout((on_mdt, Component(65536, None, pool="flash")))

@@ -1,4 +1,4 @@
-"""The binding: what is missing is named, errors are typed, nothing dangerous can be asked for."""
+"""The binding names missing functions, raises typed errors, and offers no dangerous call."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def recorded_layouts() -> list[Path]:
 @pytest.mark.skipif("LUSTREAPI" not in os.environ, reason="LUSTREAPI names no liblustreapi.so.1 to try")
 @pytest.mark.parametrize("path", recorded_layouts(), ids=lambda path: path.name.split(".")[0])
 def test_lustres_own_library_takes_every_recorded_layout(path: Path, tmp_path: Path) -> None:
-    """On a file system that is none of Lustre's the library checks the layout, and only then fails to set it."""
+    """On another file system the library checks the layout before it fails to set it."""
     library = Library.load(os.environ["LUSTREAPI"])
     assert library.missing() == ()
     layout = from_xattr(bytes.fromhex(path.read_text().split("0x")[1]))

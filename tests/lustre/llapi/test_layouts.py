@@ -1,4 +1,4 @@
-"""A directory's own default layout, and that of the root, which Lustre tells of directories that have none."""
+"""A directory's own default layout, and the root's, which Lustre returns for directories without one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ HDD = FLASH.replace(b"flash", b"hdd\0\0")
 
 
 class Attributes:
-    """What a client tells of a root with a default of its own, and of directories with and without.
+    """A client's answers for a root with a default layout, and for directories with and without one.
 
     From 2.17 on, the first OST is left out of attributes (``ll_sanitize_xattr``).
     ``trusted.lov`` is answered like ``lustre.lov``, as ``ll_xattr_get`` does: only the list tells them apart. Lists are
-    those of the recordings: every directory has ``trusted.lma``, only root sees it.
+    as in the recordings: every directory has ``trusted.lma``, which only root sees.
     """
 
     def __init__(self, root: Path, kept: dict[Path, bytes], *, privileged: bool = True) -> None:

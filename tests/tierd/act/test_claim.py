@@ -1,4 +1,4 @@
-"""Two movers of one file system: one acts, the other says who does."""
+"""Two movers of one file system: one acts, the other names it."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_holder_with_odd_characters_does_no_harm_to_a_terminal() -> None:
 
 
 def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
-    """Both see the noise; the first acts, the second says why it does not, and takes over when the first is gone."""
+    """Both see the noise. The first acts; the second reports why it does not, and takes over after the first ends."""
     cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))

@@ -122,7 +122,7 @@ def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> 
 
 
 def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World) -> None:
-    """As it would keep the pool of ours, were it not told that there is none."""
+    """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
     given(world, FLASH)
     change = world.port.set_default_layout

@@ -1,4 +1,4 @@
-"""Acts taken back: only of the file that was moved, and only to where it lay."""
+"""Undo of acts: only for the file that was moved, and only to its former place."""
 
 from __future__ import annotations
 

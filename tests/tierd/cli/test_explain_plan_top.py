@@ -71,7 +71,7 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
     assert why.search(shown(capsys, "explain", "F1", site=site))
     page = fetched(site, "/")[1]
     assert why.search(page)
-    assert "to change that: lower benefit.min_gain" in page
+    assert "To change that: lower benefit.min_gain" in page
 
 
 @pytest.mark.parametrize(("act", "error"), [

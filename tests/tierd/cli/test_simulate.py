@@ -91,6 +91,30 @@ start_seconds = 4
     assert "x 1." in shown
 
 
+def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("extends = 'noisy-neighbour'\nseconds = 12\n[variant.alone]\nwithout = ['mdt_small.1001']\n")
+    assert main(["simulate", str(file)]) == 0
+    assert "nothing: it needs 20 s at the least, four windows of 5 s" in capsys.readouterr().out
+
+
+def test_tierd_starts_at_the_given_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "noisy-neighbour", "--tierd-starts", "35"]) == 0
+    shown = capsys.readouterr().out
+    acts = shown.partition("What tierd did from 35 s on:\n")[2]
+    times = [float(line.split()[0]) for line in acts.splitlines() if line.startswith("   ") and " s  " in line]
+    assert times
+    assert min(times) > 35
+    assert "FOUND noisy-neighbour: mdt_small.1001 takes" in acts
+
+
+@pytest.mark.parametrize("time", ["soon", "-1", "inf", "nan"])
+def test_a_wrong_start_is_named(time: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "noisy-neighbour", f"--tierd-starts={time}"])
+    assert f"{time!r} is not a time in seconds" in capsys.readouterr().err
+
+
 def test_metadata_jobs_are_reported_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "data-on-mdt", "--no-policy"]) == 0
     shown = capsys.readouterr().out
@@ -116,7 +140,7 @@ def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], argument
     assert main(arguments) == 1
     printed = capsys.readouterr()
     assert sentence in printed.err
-    assert printed.out == "", "said before anything has run"
+    assert printed.out == "", "reported before the run"
 
 
 def test_a_scenario_is_the_same_each_time() -> None:

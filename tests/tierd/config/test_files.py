@@ -1,4 +1,4 @@
-"""Drop-ins: merged in order, mistakes told with the file they stand in, and noticed when they change."""
+"""Drop-ins are merged in order, mistakes are reported with their file, and changes are noticed."""
 
 from __future__ import annotations
 

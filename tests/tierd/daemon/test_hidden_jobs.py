@@ -1,4 +1,4 @@
-"""Jobs without names, and metadata servers nobody shows: neither is an error, and both hide what should be found."""
+"""Jobs without names and metadata servers without exporters: neither is an error, and both hide findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clearing(SimulatedFilesystem):
 
 
 def disabled(folder: Path) -> Tree:
-    """A client as it is when nobody has set ``jobid_var``: the file as the kernel prints it."""
+    """A client on which ``jobid_var`` was never set: the file as the kernel prints it."""
     (folder / "sys/fs/lustre").mkdir(parents=True)
     (folder / "sys/fs/lustre/jobid_var").write_text("disable\n")
     return Tree(Roots.of(folder / "proc", folder / "sys"))

@@ -26,7 +26,7 @@ Started = tuple[World, list[str]]
 
 
 def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None]) -> Started:
-    """tierd begins at 60 s, the noise at 30 s; what was before is remembered by somebody."""
+    """tierd begins at 60 s, the noise at 30 s. Another source has the history."""
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     read = parameter_files(cluster, folder / "before")
     readings = []
@@ -102,7 +102,7 @@ def test_a_silent_history_is_queried_a_limited_number_of_times(tmp_path: Path, a
     at, said = started_late(tmp_path, failing)
     at.run(60 + (MAX_TRIES + 2) * RETRY_SECONDS)
     assert len(tries) == min(answers + 1, MAX_TRIES)
-    assert len(set(tries)) == 1, "always of what was before the start"
+    assert len(set(tries)) == 1, "only history from before the start"
     assert said.count(
         "no history from Prometheus: http://p:9090: refused; tierd learns baselines from its own readings") == min(
         answers, MAX_TRIES)

@@ -68,9 +68,9 @@ def test_lost_records_are_reported_while_there_is_a_neighbour_and_nothing_is_gue
         if "changelog" in at.daemon.faults:
             stale.append((at.cluster.now, len(list(at.journal.entries())) - begun))
     assert any(words in sentence for sentence in at.said)
-    assert [acts for _, acts in stale if acts] == [], "nothing is done by itself meanwhile"
+    assert [acts for _, acts in stale if acts] == [], "no act starts while the changelog is stale"
     assert {entry.outcome for entry in at.journal.entries()} <= {"done", "gone", "refused", "gave-way"}
     for entry in at.journal.entries("done"):
         assert entry.place == NOISE.directory or entry.place.startswith(NOISE.directory + "/")
     acted = bool(list(at.journal.entries("done")))
-    assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are looked at again"
+    assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are checked again"

@@ -1,4 +1,4 @@
-"""Readings that lie, in all ways at once: the loop goes on, nothing unsafe is done, and it says what it cannot use."""
+"""Readings with all kinds of wrong values: the loop continues, does nothing unsafe, and reports unusable values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RECORDS = st.builds(
 
 
 class Liar:
-    """A source that tells what it is told to, or cannot be asked."""
+    """A source that returns given readings, or fails."""
 
     def __init__(self, now: float, readings: Sequence[object], records: Sequence[Record]) -> None:
         self._time = now

@@ -1,4 +1,4 @@
-"""A metadata server is away: calls into the file system wait until it is back. tierd says so, and is not ended."""
+"""A metadata server is away, and calls into the file system wait. tierd reports it, and systemd does not end it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypat
 
 
 def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
-    """The claim lies on the file system: renewing it in the thread that tells the watchdog got the process killed."""
+    """The claim is on the file system. Renewing it in the thread that notifies the watchdog got the process killed."""
     door = Door()
     site.service._claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
     assert site.service._claim.hold() is None
@@ -102,7 +102,7 @@ def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, 
 
 @contextmanager
 def systemd_socket(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
-    """What systemd hears, and who tells it."""
+    """The socket of systemd, and a notifier."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(folder / "notify"))
         systemd.settimeout(10)

@@ -43,7 +43,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
-    """A gain nobody can reach: the act is judged useless, and the directory is as it was."""
+    """With an unreachable required gain the verdict is did-not-help, and the directory's layout is restored."""
     settings = Settings()
     settings = replace(settings, verify=replace(settings.verify, min_gain=0.999999, judge_seconds=20.0))
     at = world(tmp_path, settings=settings)

@@ -1,4 +1,4 @@
-"""Sources that lie, in virtual time: whatever they say, nothing unsafe is done, and what is wrong is told."""
+"""Sources with wrong values, in virtual time: tierd does nothing unsafe, and reports the error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Lie = Callable[[Reading, int], Reading]
 
 @dataclass
 class Lying:
-    """Tells the truth until told otherwise; behind the guard, as the service has it."""
+    """Gives true readings until a time, then wrong ones; behind the plausibility checks, as in the service."""
 
     near: LiveSource
     clock: VirtualClock
@@ -97,7 +97,7 @@ EXPLAINED = {
     "one target a million times as busy": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
     "huge names": RENAMED, "names that attack": RENAMED,
 }
-"""What is said of lies that do not make tierd blind as a whole."""
+"""Messages about wrong values that do not make tierd blind."""
 REPORTED = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
         "the same moment for ever": "older than the samples before|stale", "tomorrow": "ahead of this node's clock",
         "time to and fro": "older than the samples before"}
@@ -149,7 +149,7 @@ def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(t
                                                                                since: int) -> None:
     """It begins before the noise (30 s), just before what is done about it (50 s), and just after; the verdict would
     come at 80 s."""
-    quiet = since < 30  # a stream alone has too few counters, as flows, for their going to be told
+    quiet = since < 30  # a stream alone has too few counters, as flows, for their absence to be reported
     at, source = lied_to(tmp_path, STREAM, NOISE, model=Cluster if quiet else FluidCluster)
     at.run(until=since)
     source.lie = LIES[name]
@@ -162,7 +162,7 @@ def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(t
         assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
         assert "FOUND noisy-neighbour" in reported
         assert "because new files of mdt_small.1001 load the disks" in reported
-        assert entry.outcome == "done", "no lie takes back what helps"
+        assert entry.outcome == "done", "no wrong value undoes an act that helps"
     assert any(words in reported for words in (EXPLAINED.get(name) or REPORTED[name]).split("|"))
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
     assert all(part <= 8.0 for part in parts), "nothing absurd"

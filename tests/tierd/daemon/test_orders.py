@@ -41,7 +41,7 @@ def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: 
 
 
 class Napping(threading.Event):
-    """While somebody waits, the daemon goes on."""
+    """The daemon continues while a client waits."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()

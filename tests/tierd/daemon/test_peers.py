@@ -1,4 +1,4 @@
-"""Who asks at the control socket, by what the kernel says of the other side."""
+"""The client of the control socket, by the kernel's credentials."""
 
 from __future__ import annotations
 

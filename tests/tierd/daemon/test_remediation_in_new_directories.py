@@ -92,7 +92,7 @@ def test_only_new_directories_are_acted_on(setup: Following) -> None:
     assert setup.planned.plans == 1, "nothing is new"
     assert setup.found_in("/a", "/b") == ["/b"]
     assert setup.case.begun_at == begun_at
-    assert setup.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by what comes after"
+    assert setup.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by the time after the last act"
     assert [outcome.action.directory for outcome in setup.case.defaults] == ["/a", "/b"]
     assert setup.found_in("/b") == []
     assert setup.planned.plans == 2

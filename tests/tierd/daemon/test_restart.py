@@ -1,4 +1,4 @@
-"""What waits when tierd ends or is killed: it goes on afterwards, after another look, or is told of."""
+"""Queued work after tierd ends or is killed: it continues after another check, or is reported."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[
     assert shown(capsys, "pause", "maintenance", site=site).startswith("paused: maintenance\n")
     site.run(until=60)
     assert "PAUSED: maintenance" in shown(capsys, "status", site=site)
-    assert "<p>Paused: maintenance. Mode full.</p>" in fetched(site, "/")[1]
+    assert "<b>PAUSED</b> <span>maintenance. tierd starts no new acts.</span>" in fetched(site, "/")[1]
     assert shown(capsys, "history", site=site) == "no acts yet\n"
     shown(capsys, "resume", site=site)
     site.run(until=70)
@@ -106,7 +106,7 @@ def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys:
     site.run(until=60)
     assert "no acts yet" in shown(capsys, "history", site=site)
     assert "power work until noon" in shown(capsys, "status", site=site)
-    assert "<p>Held: " in fetched(site, "/")[1]
+    assert "<b>HELD</b> <span>" in fetched(site, "/")[1]
     assert sum("no new acts: " in s for s in site.said) == 1
     pause.unlink()
     site.run(until=70)

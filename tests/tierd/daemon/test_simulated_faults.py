@@ -1,4 +1,4 @@
-"""What goes wrong on a simulated cluster, as tierd is told of it: by parameter files, changelogs and the port."""
+"""Faults of a simulated cluster, as tierd sees them in parameter files, changelogs and the port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person takes back: told, kept with the finding, and not judged by what is measured afterwards."""
+"""Undo by an administrator: logged, stored with the finding, and not judged by later measurements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(rea
     ask(reading.socket, {"request": "undo", "id": 1})
     assert [kept.entry for kept in case.defaults] == [4711]
     assert not case.judged
-    assert gate.waiting == 1, "what rests on the other one"
+    assert gate.waiting == 1, "moves that depend on the other layout"
 
 
 def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer
-from tests.operation.test_page import ANSWERS
+from tests.operation.page_answers import ANSWERS
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.site import Site
 from tests.tierd.site import site as site
@@ -34,7 +34,7 @@ RIGHT, WRONG = ("prometheus", "secret"), ("prometheus", "guess")
 
 
 class Port:
-    """tierd's port over a web configuration, and what it was asked to do."""
+    """tierd's port over a web configuration, and the requests it received."""
 
     def __init__(self, web_config: WebConfigFile | None) -> None:
         self.evaluated = 0

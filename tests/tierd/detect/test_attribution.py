@@ -3,7 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.tierd.worlds import noise
-from tierd.detect.attribution import MAX_DIRECTORIES, active_directories, activities_of_finding, directories
+from tierd.detect.attribution import (
+    MAX_DIRECTORIES,
+    active_directories,
+    activities_of_finding,
+    activities_of_jobs,
+    directories,
+)
 from tierd.model import DirectoryActivity, Finding
 
 
@@ -60,3 +66,15 @@ def test_the_parent_is_named_if_a_job_makes_a_directory_for_each_step() -> None:
 def test_a_directory_without_a_path_is_not_named() -> None:
     assert directories([busy("", 30), busy("/a", 10)]) == ("/a",)
     assert directories([busy("", 30)]) == ()
+
+
+def test_tasks_of_an_array_are_counted_together_directory_by_directory() -> None:
+    known = {
+        "77_1": [DirectoryActivity("77_1", "/a", 3, lately=2, last_time=7.0), DirectoryActivity("77_1", "/b", 1)],
+        "77_2": [DirectoryActivity("77_2", "/a", 4, lately=1, last_time=9.0)],
+    }
+    together, other = activities_of_jobs(lambda job, _since: known[job], ("77_1", "77_2"), "77_[]", 0.0)
+    assert (together.job, together.directory, together.creates) == ("77_[]", "/a", 7)
+    assert (together.lately, together.last_time) == (3, 9.0)
+    assert other.directory == "/b"
+    assert activities_of_jobs(lambda job, _since: known[job], ("77_2",), "77_2", 0.0) == known["77_2"]

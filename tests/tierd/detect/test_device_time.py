@@ -28,9 +28,10 @@ from tierd.detect.device_time import (
     fit,
     gain_without,
     observations,
+    own_unlinks,
 )
 from tierd.detect.profile import Classes, is_stream, profiles
-from tierd.model import JobLoad, Window
+from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.sense import parameters
 from tierd.sense.readings import window
 from tierd.simulation.random_scenarios import RandomScenario, random_scenario
@@ -110,7 +111,7 @@ def test_targets_of_a_pool_without_a_stream_have_no_shares() -> None:
 def test_targets_in_trouble_teach_nothing() -> None:
     learner = CostLearner()
     for _ in range(20):
-        learner.learn([load(t, "ior.1", 100.0, 100.0) for t in HDD], 5.0, {"ior.1"}, POOL_OF, ill=HDD)
+        learner.learn([load(t, "ior.1", 100.0, 100.0) for t in HDD], 5.0, {"ior.1"}, POOL_OF, unhealthy=HDD)
     assert not learner.costs
 
 
@@ -135,7 +136,7 @@ def test_hours_with_streams_only_do_not_make_it_forget_what_operations_cost() ->
     assert learner.costs["hdd"].seconds.operations == pytest.approx(before, rel=0.2)
 
 
-def test_learnt_costs_are_there_at_the_first_window_after_a_restart() -> None:
+def test_learned_costs_are_there_at_the_first_window_after_a_restart() -> None:
     rng, learner = Random(5), CostLearner()
     for _ in range(40):
         learner.learn(with_noise(rng), 5.0, {"ior.1"}, POOL_OF)
@@ -154,6 +155,37 @@ def test_freed_time_of_a_busy_target_goes_to_the_stream() -> None:
     assert gain_without([busy], "ior.1", ["fio.2"]).expected == pytest.approx(1 / 0.6)
     assert gain_without([idle], "ior.1", ["fio.2"]).expected == 1.0
     assert gain_without([busy], "other.3", ["fio.2"]).high == 1.0
+
+
+def test_a_disk_is_assumed_while_operations_do_not_vary() -> None:
+    costs = fit([Work(0.0, 12e6, 20.0)] * 50)
+    assert costs.seconds.operations == pytest.approx(0.015, rel=0.1)
+    assert costs.busy((0.0, 0.0, 20.0)) - costs.busy_error((0.0, 0.0, 20.0)) > 0.1
+
+
+def test_more_operations_than_a_disk_can_do_are_no_disk() -> None:
+    """A RAID group, or flash: an operation costs anything up to its part of the time."""
+    costs = fit([Work(0.0, 500e6, 400.0)] * 50)
+    assert costs.seconds.operations == pytest.approx(0.5 / 400, rel=0.1)
+    assert costs.busy_error((0.0, 0.0, 400.0)) >= 0.45
+
+
+def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
+    learner = CostLearner(flash=["flash"])
+    for _ in range(8):
+        learner.learn([load(t, "ior.1", 400.0, 20.0) for t in HDD], 5.0, {"ior.1"}, dict.fromkeys(HDD, "flash"))
+    assert learner.costs["flash"].seconds.operations < 0.001
+
+
+def test_destroys_count_for_the_job_that_deletes_its_files() -> None:
+    """Lustre counts them for no job: 100 files made and deleted in five seconds are 20 operations a second more."""
+    loads = [load(HDD[0], "mdtest.2", 1.0, 20.0), load(HDD[0], "ior.1", 100.0, 20.0)]
+    unlinks = own_unlinks([NamespaceLoad("mdtest.2", creates=100.0, unlinks=100.0),
+                           NamespaceLoad("rm.3", unlinks=900.0)])
+    assert unlinks == {"mdtest.2": 100.0}
+    time = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": KNOWN}, unlinks)[HDD[0]]
+    assert time.work["mdtest.2"][2] == pytest.approx(40.0)
+    assert time.work["ior.1"][2] == pytest.approx(20.0)
 
 
 def test_prior_decides_with_its_error_while_operations_do_not_vary() -> None:
@@ -213,8 +245,10 @@ def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetT
     """What is known of each target, window after window, with nothing learnt before."""
     learner = CostLearner()
     for number, each in enumerate(windows):
-        learner.learn(each.loads.values(), each.seconds, streams_of(windows[max(0, number - 5):number + 1]), POOL_OF)
-        yield number, account(each.loads.values(), each.seconds, POOL_OF, learner.costs)
+        unlinks = own_unlinks(each.namespace.values())
+        learner.learn(each.loads.values(), each.seconds, streams_of(windows[max(0, number - 5):number + 1]), POOL_OF,
+                      unlinks=unlinks)
+        yield number, account(each.loads.values(), each.seconds, POOL_OF, learner.costs, unlinks)
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +275,7 @@ def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run]) -> None:
     assert near / pairs >= LEAST_NEAR
 
 
-LEAST_NEAR = 0.7
+LEAST_NEAR = 0.8
 """Of the goal of 90%. A throttled device is two queues, one for bytes and one for I/Os, and the fit has one."""
 
 

@@ -184,6 +184,6 @@ def test_names_are_resolved_again_after_a_while(world: World) -> None:
     assert [name for name, _ in world.seen()] == ["cold", "warm", "hot"]
     (measured,) = space.with_sizes(world.filesystem, world.hot.with_recent_reads(
         [DirectoryActivity("j", "/proj/a")], world.filesystem))
-    assert "/proj/a/hot" not in {c.path for c in measured.candidates}, "another file of that name is none"
+    assert "/proj/a/hot" not in {c.path for c in measured.candidates}, "a new file of that name is not the deleted file"
     world.clock.at += NAME_LOOKUP_SECONDS + 1
     assert [name for name, _ in world.seen()] == ["cold", "warm"]

@@ -1,4 +1,4 @@
-"""Exporters by file and by name: what is bad keeps what was good, and says so."""
+"""Exporters by file and by name: a bad list is reported, and the last good list stays."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ DIRECTORY = Fid(0x200000401, 1, 0)
 
 @dataclass
 class Files:
-    """The part of the port that is asked here, over a few names."""
+    """The part of the port that these tests use, over a few names."""
 
     used: float = 0.3
     files: dict[str, tuple[FileStatus, Layout]] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> 
     assert [(f.path, f.read_at) for f in walk.files] == [("/d/f5", 105.0), ("/d/f4", 900.0)]
     walk.step(10)
     assert len(walk.files) == 6
-    assert files.requested == 7, "each once, and what is gone"
+    assert files.requested == 7, "each file once, and the deleted file"
 
 
 def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:

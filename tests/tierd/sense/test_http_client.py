@@ -1,4 +1,4 @@
-"""Servers that answer badly: an error that says why, within the time and the memory allowed."""
+"""Bad answers of servers: an error with the reason, within the limits of time and memory."""
 
 from __future__ import annotations
 

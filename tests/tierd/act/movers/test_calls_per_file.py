@@ -34,9 +34,9 @@ LEASE = (
 )  # fmt: skip
 """A file of one chunk, to the layout its directory gives new files."""
 NOT_INHERITED = ("create_volatile", "close")
-"""Once a directory, where it gives new files another layout than is asked for."""
+"""Once per directory, if its default layout is not the requested layout."""
 LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK, "close")
-"""What is asked beside ``lfs`` itself."""
+"""Calls besides the calls of ``lfs`` itself."""
 
 
 class World:
@@ -111,7 +111,7 @@ def test_data_that_leaves_the_mdt_is_checked_by_identity_and_keeps_its_time() ->
 
 
 def test_what_tierd_asks_beside_lfs() -> None:
-    """The project of the directory is asked once; pools are read before, and again after ``lfs`` was at work."""
+    """The project of the directory is read once. Pools are read before ``lfs`` runs, and again afterwards."""
     world = World("lfs", files=3)
     for node in world.lustre.names.values():
         node.project = 0

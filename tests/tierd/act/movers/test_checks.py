@@ -1,4 +1,4 @@
-"""Every kind of file that is left alone, with the reason that is told."""
+"""Every kind of file that tierd does not move, with the reason."""
 
 from __future__ import annotations
 

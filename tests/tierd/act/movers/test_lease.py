@@ -154,7 +154,7 @@ def test_the_port_reports_failures_by_errors(world: World) -> None:
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
-    """Its default may name a pool that is full; the one that is asked for is not."""
+    """The directory's default layout may name a full pool while the requested pool has space."""
     def full() -> None:
         raise of_errno(errno.ENOSPC, "create volatile file")
 

@@ -80,7 +80,7 @@ def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
 
 
 def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> list[str]:
-    """Reasons for files that are looked at together."""
+    """Reasons for files that are checked in one batch."""
     requested: list[tuple[int, int, str]] = []
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
@@ -89,12 +89,12 @@ def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> li
 
     batch = DestinationState(Destination(lambda: lustre.pool_members, lustre.space, quota))
     found = [batch.refusal(Move(path, wanted), read_facts(MiniCalls(lustre), path)) for path in paths]
-    assert len(requested) == len(set(requested)), "each quota is asked for once a batch"
+    assert len(requested) == len(set(requested)), "each quota is read once per batch"
     return ["" if refusal is None else refusal.reason for refusal in found]
 
 
 def test_files_of_a_batch_must_fit_together(lustre: MiniLustre) -> None:
-    """Each of them fits alone: looked at one by one, all would go, and the pool would be full."""
+    """Each file fits alone. Checked one by one, all would move and fill the pool."""
     paths = [f"/f{n}" for n in range(4)]
     for path in paths:
         lustre.create(path, bytes(10 * PAGE))

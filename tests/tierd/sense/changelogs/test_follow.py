@@ -114,7 +114,7 @@ def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
     follower = Follower(log.read, ["MDT0000"], {"MDT0000": 100})
     assert drained(follower) == ([], "")
     follower.restart_from_zero("MDT0000")
-    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it was begun anew")
+    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it has restarted")
 
 
 def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:

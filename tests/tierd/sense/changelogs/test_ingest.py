@@ -1,4 +1,4 @@
-"""Records are missing: what is known is looked at again, a bit at a time, and nothing stale stays."""
+"""After missing records, known directories are checked again in portions, and no stale entry stays."""
 
 from __future__ import annotations
 

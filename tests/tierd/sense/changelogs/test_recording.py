@@ -1,4 +1,4 @@
-"""Whether an MDT still records for tierd: by what it says of itself, and by marks that must come by."""
+"""Whether an MDT still records for tierd, by its parameters and by test records."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old()
     site.log = Changelog()
     site.work()
     assert site.within(int(RESTARTED_SECONDS / 5) - 2) == ""
-    assert "it was begun anew" in site.within(5) + site.cycle()[1]
+    assert "it has restarted" in site.within(5) + site.cycle()[1]
     assert site.follower.positions == {"MDT0000": 3}
 
 

@@ -27,7 +27,7 @@ def record(kind: RecordType, target: int, time: float, job: bytes = b"m.2", pare
 
 
 def lived(number: int, time: float = 10.0) -> list[Record]:
-    """A small file, as the changelog of 2.17 tells it."""
+    """Changelog records of a small file, as in 2.17."""
     return [record(RecordType.CREATE, number, time, name=f"f{number}".encode()),
             record(RecordType.OPEN, number, time + 0.001),
             record(RecordType.CLOSE, number, time + 0.1, parent=Fid(0, 0))]

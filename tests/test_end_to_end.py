@@ -21,7 +21,7 @@ from tierd.simulation.world import VirtualClock
 
 
 class Both:
-    """Scrapes the exporter just after the cluster wrote its files, and keeps what the files themselves said."""
+    """Scrapes the exporter just after the cluster wrote its files, and keeps the content of the files."""
 
     def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:
         self._near = near
