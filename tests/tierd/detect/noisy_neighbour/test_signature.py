@@ -178,8 +178,7 @@ def test_a_dose_is_tested_again_after_half_a_minute() -> None:
     tracks, tested = None, []
     for last in range(signature.MIN_DOSE_WINDOWS, 40):
         tracks = LoadTracks(windows[:last], tracks)
-        found_dose = signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS)
-        assert found_dose is not None
+        assert signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS) is not None
         ((at, _),) = tracks.doses.values()
         tested.append(at)
         tracks.settle()
