@@ -39,8 +39,8 @@ class Settings:
 
 
 CERTAIN_LOSS = 0.1
-"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it. A second kind of
-evidence makes up for certainty."""
+"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it. A second kind
+of evidence makes up for certainty."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:

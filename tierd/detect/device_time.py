@@ -45,7 +45,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tierd.detect.profile import Profile
-from tierd.model import JobLoad, NamespaceLoad
+from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.text import percent
 
 NO_UNLINKS: Mapping[str, float] = MappingProxyType({})
@@ -551,3 +551,16 @@ class CostLearner:
             pool = next(iter(self._due))
             del self._due[pool]
             self.costs = {**self.costs, pool: fit([*chain(*self._kept[pool])], self._priors.get(pool))}
+
+
+def costs_of_history(windows: Iterable[Window], streams: Collection[str], pool_of: Mapping[str, str],
+                     flash: Collection[str]) -> Mapping[str, DeviceCosts]:
+    """Costs from windows of Prometheus' history, in which all bytes count as written, and no small operations.
+
+    A byte read then costs as much as one written, within the error that the prior allows. ``streams`` are the jobs that
+    stream now.
+    """
+    learner = CostLearner(flash=flash)
+    for window in windows:
+        learner.learn(window.loads.values(), window.seconds, streams, pool_of)
+    return learner.costs
