@@ -125,9 +125,9 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
               if max((gains.get(target, 1.0) for target in victim.by_target), default=1.0) >= 1 / settings.leave]
     for victim in slowed:
         times = [view.device_time[target] for target in victim.by_target if target in gains]
-        here = {job for time in times for job, taken in time.taken.items()
+        near = {job for time in times for job, taken in time.taken.items()
                 if taken >= LITTLE_SHARE * time.utilisation and job in suspects}
-        always = sorted(job for job in here if not past_decides(view, victim.job, job, settings))
+        always = sorted(job for job in near if not past_decides(view, victim.job, job, settings))
         known = [job for of, job, stream in view.active if (of, stream) == (kind, victim.job)]
         found = Case(view, victim, times, known, len(slowed), settings).signature([suspects[job] for job in always])
         if found is not None:
