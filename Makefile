@@ -2,16 +2,16 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo tools dist packages clean golden dashboards bench stack
+.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards bench stack
 .DEFAULT_GOAL := test
 
-.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
-	sh scripts/venv.sh .venv '.[test]'
+.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+	@sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 
 tools: .tools/stamp
 .tools/stamp: scripts/tools.sh
-	sh scripts/tools.sh .tools
+	@sh scripts/tools.sh .tools
 	@touch $@
 
 test: lint types .tools/stamp ## ruff, mypy --strict and pytest
@@ -23,10 +23,18 @@ lint: .venv/stamp
 types: .venv/stamp
 	.venv/bin/mypy
 
-demo: .venv/stamp ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C
-	@$(PY) -m tierd.demo
+# Without the tools for tests, unless they are there.
+.venv/demo: setup.cfg setup.py pyproject.toml scripts/venv.sh
+	@[ .venv/stamp -nt setup.cfg ] || sh scripts/venv.sh .venv '.[demo]'
+	@touch $@
 
-stack: .venv/stamp .tools/stamp ## a simulated cluster with Prometheus, Alertmanager and, if installed, Grafana
+demo: .venv/demo ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C
+	@$(PY) -m tierd.demo $(DEMO_ARGS)
+
+demo-picture: .venv/demo ## write docs/pictures/demo.svg; a minute and a half
+	@FORCE_COLOR=1 $(PY) -m tierd.demo --picture docs/pictures/demo.svg
+
+stack: .venv/demo .tools/stamp ## a simulated cluster with Prometheus, Alertmanager and, if installed, Grafana
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(PY) -m stack $(STACK_ARGS)
 
 dashboards: .venv/stamp ## write dashboards/json
@@ -49,4 +57,4 @@ packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/
 	sh packaging/deb.sh dist
 
 clean:
-	rm -rf .venv .tools build dist *.egg-info lustre/*/*.so exporter/jobs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ from bench import measure
 from bench.trees import ClientTree, ServerTree
 
 FEW = 100
-"""One in so many counts when few do."""
+"""With few changes, one counter in this many changes."""
 ROUNDS = 5
 
 
@@ -35,7 +35,7 @@ class Row:
 
 
 Move = Callable[[int, int], None]
-"""Takes the step, and in how many one moves."""
+"""Changes one in ``every`` counters; takes the number of the step and ``every``."""
 
 
 def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object]) -> Row:
@@ -88,8 +88,8 @@ def memory_folder() -> str | None:
 
 def show(row: Row) -> None:
     """Print one line per kind of scrape."""
-    print(f"\n{row.tree}: {row.samples} samples from {row.files} files, which take {row.reading_seconds * 1e3:.1f} ms"
-          f" to read; at most {row.peak_mebibytes:.0f} MiB")  # fmt: skip
+    print(f"\n{row.tree}: {row.samples} samples from {row.files} files (reading: {row.reading_seconds * 1e3:.1f} ms);"
+          f" peak memory {row.peak_mebibytes:.0f} MiB")  # fmt: skip
     for what, spent in row.costs.items():
         times, each = spent / row.reading_seconds, spent / row.samples * 1e8
         print(f"  {what:<6}{spent * 1e3:>9.1f} ms, {times:>6.2f} x reading, {each:>8.1f} ms per 100,000 samples,"
@@ -97,7 +97,7 @@ def show(row: Row) -> None:
 
 
 def main() -> None:
-    """Run all measurements, or those of the arguments."""
+    """Run all measurements, or only the measurements that the arguments select."""
     parser = argparse.ArgumentParser(prog="python -m bench.exporter", description=__doc__.partition("\n")[0])
     parser.add_argument("--tree", help="a folder with proc/ and sys/ below it")
     parser.add_argument("--per-target", action="store_true", help="with --tree: series per object target")

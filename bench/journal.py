@@ -1,4 +1,4 @@
-"""Pruning of a large journal: how long each portion holds the lock, and what the first start with it takes.
+"""Pruning of a large journal: the time for which each portion holds the lock, and the duration of the first start.
 
     .venv/bin/python -m bench.journal --acts 10000000 --folder /var/tmp
 """
@@ -22,7 +22,7 @@ NOW = 2_000_000_000.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--acts", type=int, default=1_000_000)
-    parser.add_argument("--old", type=float, default=0.5, help="part of them that is older than the journal keeps")
+    parser.add_argument("--old", type=float, default=0.5, help="share of acts older than the retention")
     parser.add_argument("--portions", type=int, default=2000)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     chosen = parser.parse_args()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def fill(path: Path, acts: int, old: float) -> None:
-    """Acts at even steps over two years, a hundred for each finding, one default layout in force among them."""
+    """Write acts at even intervals over two years: a hundred per finding, one of them a default layout in force."""
     Journal(path).close()
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous=OFF")

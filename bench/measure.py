@@ -18,13 +18,14 @@ from exporter import clock, exposition
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
 from exporter.scrape import Scraper
+from lustre import parameters
 from lustre.parameters import Roots, Tree, read_whole
 
 T = TypeVar("T")
 
 
 class Exporter:
-    """The exporter without HTTP and without its own metrics: what reads, renders and joins."""
+    """The exporter without HTTP and without its own metrics: it reads, renders and joins."""
 
     def __init__(self, root: Path, **settings: object) -> None:
         every = frozenset(collector.name for collector in COLLECTORS)
@@ -71,7 +72,7 @@ def reading_seconds(paths: list[str]) -> float:
 
 
 class OpenedFiles:
-    """Records the files below a folder that this process opens, with an audit hook, which cannot be removed."""
+    """Records which files below a folder this process opens. It adds an audit hook, which cannot be removed."""
 
     def __init__(self, root: Path) -> None:
         self._below = f"{root}/"
@@ -83,7 +84,9 @@ class OpenedFiles:
         """Return the files opened while ``action`` runs."""
         self._paths.clear()
         self._on = True
+        in_c, parameters.read_many = parameters.read_many, None  # which opens files without an audit event
         action()
+        parameters.read_many = in_c
         self._on = False
         return sorted(self._paths)
 

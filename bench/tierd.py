@@ -1,10 +1,9 @@
 """A cycle of tierd on a large file system: 400 targets, 5,000 jobs, 20,000 changelog records per second.
 
-Drives a whole Daemon with counters that are made up, and changelogs as the bytes that a device gives, by way of
-all that stands between in the daemon. What it takes to make them up is not counted; to decode records is. Memory is set
-up as the unit file does. Asserts that a cycle takes no more than a second of processor time and the process no more
-than 250 MiB. ``--learned`` begins with a day of windows as Prometheus' history gives them, which stay for half an hour;
-``--cases`` holds so many acts open, which are compared with before in every cycle.
+Runs a whole Daemon with generated counters and with changelogs in the bytes of a device. The time includes decoding of
+records, but not generating them. Memory is configured as in the unit file. Asserts that a cycle takes at most a second
+of processor time and the process at most 250 MiB. ``--learned`` starts with a day of windows from Prometheus' history,
+which stay for half an hour. ``--cases`` keeps this many acts open; each cycle compares them with the time before.
 
     python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N] [--learned] [--cases N]
 """
@@ -47,7 +46,7 @@ class WithPaths(SimulatedFilesystem):
     """A small file system with the paths of the job directories of the large file system."""
 
     def path_of(self, fid: Fid) -> str:
-        """As it is asked for each directory a record names, once."""
+        """Path of a directory. tierd requests it once for each directory that a record names."""
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
 
@@ -78,9 +77,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=5000)
-    parser.add_argument("--records", type=int, default=20_000, help="changelog records a second")
-    parser.add_argument("--cycles", type=int, default=400, help="of 5 s each: the history is full after 360")
-    parser.add_argument("--learned", action="store_true", help="a day of windows from Prometheus' history")
+    parser.add_argument("--records", type=int, default=20_000, help="changelog records per second")
+    parser.add_argument("--cycles", type=int, default=400, help="cycles of 5 s; the history is full after 360")
+    parser.add_argument("--learned", action="store_true", help="start with a day of windows from Prometheus' history")
     parser.add_argument("--cases", type=int, default=0, help="acts that wait for judgement")
     chosen = parser.parse_args()
     clock = Clock()
@@ -109,7 +108,7 @@ def main() -> int:
                       f"{max(taken[-20:]):.3f} s; {max(resident[-20:]):.0f} MiB; {len(at.windows)} windows; "
                       f"{len(at.findings)} findings", flush=True)
     late = taken[len(taken) // 2:]
-    print(f"median {statistics.median(late):.3f} s, at most {max(late):.3f} s of processor time a cycle; "
+    print(f"median {statistics.median(late):.3f} s, at most {max(late):.3f} s of processor time per cycle; "
           f"{max(resident):.0f} MiB, {len(counters)} pairs of job and target")
     return int(statistics.median(late) > MAX_CYCLE_SECONDS or max(resident) > MAX_MIB)
 

@@ -79,14 +79,14 @@ class Counters:
         return len(self._counters)
 
     def reading(self) -> Reading:
-        """Return the present counters like the parsers. Generating them is not counted, making the objects is."""
+        """Return the present counters, as the parsers do. The time covers making objects, not generating numbers."""
         jobs: dict[tuple[str, str], JobCounters] = {}
         for job in self._jobs:
             begun = time.process_time()
-            busy = self._rng.random() < 0.3 + 0.7 * job.active  # not everybody works all the time
+            busy = self._rng.random() < 0.3 + 0.7 * job.active  # jobs pause at times
             made = [self._served(job, target, busy) for target in job.targets]
             if job.kind == "files":
-                made.append(self._asked(job, busy))
+                made.append(self._metadata(job, busy))
             self.spent += time.process_time() - begun
             for target, samples, sums, sizes in made:
                 jobs[target, job.name] = JobCounters(samples, sums, sizes, "1794990000")
@@ -108,7 +108,7 @@ class Counters:
         sums = {"read_bytes": at[1] / 4, "write_bytes": at[1], "read": at[0] * 300, "write": at[0] * 900}
         return target, samples, sums, {upper: at[0]}
 
-    def _asked(self, job: Job, busy: bool) -> JobNumbers:
+    def _metadata(self, job: Job, busy: bool) -> JobNumbers:
         target = f"big-{MDTS[job.targets[0] % len(MDTS)]}"
         at = self._counters.setdefault((target, job.name), [0.0, 0.0])
         at[0] += round(job.rate * SECONDS) if busy else 0
@@ -118,7 +118,7 @@ class Counters:
 LIVING_FILES = 300_000
 DIRECTORY_SEQUENCE = 0x200000300
 DIRECTORIES = 4
-"""Of each job."""
+"""Directories per job."""
 _FORM = form(VERSION | JOB_ID | EXTRA, OWNER | NID)
 _FLAGS = (VERSION | JOB_ID | EXTRA) << TYPE_FLAG_BITS
 _NID, _ = nid_bytes("10.1.2.3@tcp")
@@ -172,17 +172,17 @@ class Changelogs:
             job = int(len(self._jobs) * rng.random() ** 2)
             target.files += 1
             file = target.files << 24 | job << 8 | int(rng.random() * DIRECTORIES)
-            self._tell(parts, target, RecordType.CREATE, now, file)
-            self._tell(parts, target, RecordType.CLOSE, now, file)
+            self._append(parts, target, RecordType.CREATE, now, file)
+            self._append(parts, target, RecordType.CLOSE, now, file)
             target.there.append(file)
             if len(target.there) > target.living:
                 at = int(rng.random() * len(target.there))
                 file, target.there[at] = target.there[at], target.there[-1]
                 target.there.pop()
-                self._tell(parts, target, RecordType.UNLINK, now, file)
+                self._append(parts, target, RecordType.UNLINK, now, file)
         return b"".join(parts)
 
-    def _tell(self, parts: list[bytes], target: _MdtLog, kind: RecordType, now: float, file: int) -> None:
+    def _append(self, parts: list[bytes], target: _MdtLog, kind: RecordType, now: float, file: int) -> None:
         target.index += 1
         job, parent = file >> 8 & 0xFFFF, _NONE
         name = b"" if kind is RecordType.CLOSE else b"f%d" % (file >> 24)
@@ -198,7 +198,7 @@ class Changelogs:
 DAY_SECONDS = 86400.0
 COVERING = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
 SINCE_SECONDS = 55.0
-"""The last act of each case was so long ago: it is looked at closely, and not judged yet."""
+"""Time since the last act of each case. It is too short for a verdict, so each cycle measures the case."""
 BEGUN_SECONDS = 120.0
 
 

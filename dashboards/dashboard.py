@@ -9,26 +9,50 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards.panels import DATASOURCE, GREEN, ORANGE, RED, YELLOW, Panel, Query, Steps
+from dashboards.panels import (
+    BLUE,
+    DATASOURCE,
+    GREEN,
+    NEUTRAL,
+    ORANGE,
+    RED,
+    YELLOW,
+    Panel,
+    Query,
+    Steps,
+    Word,
+    coloured,
+    dashed,
+    sized,
+    stat,
+    table,
+    timeseries,
+)
 
 Json = dict[str, Any]
 
 
 def datasource() -> Json:
-    """The Prometheus data source. A variable works in provisioned files, whatever the name of the data source."""
+    """The Prometheus data source: Grafana's default one, until another is selected.
+
+    A variable works in provisioned files, whatever the name of the data source. Without ``current``, Grafana takes the
+    first by name.
+    """
     return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "regex": "",
-            "hide": 0, "refresh": 1, "multi": False, "includeAll": False, "current": {}, "options": []}
+            "hide": 0, "refresh": 1, "multi": False, "includeAll": False,
+            "current": {"selected": True, "text": "default", "value": "default"}, "options": []}
 
 
-def choice(name: str, label: str, query: str, *, everything: bool = True, text: str = "") -> Json:
-    """Values of a label. With ``everything``, All can be selected and is the default."""
+def choice(name: str, label: str, query: str, *, everything: bool = True, text: str = "",
+           all_value: str = ".*") -> Json:
+    """Values of a label. With ``everything``, All can be selected and is the default; it means ``all_value``."""
     made: Json = {
         "name": name, "label": label, "type": "query", "datasource": DATASOURCE, "definition": query,
-        "query": {"query": query, "refId": f"variable-{name}"}, "regex": "", "sort": 7, "refresh": 2, "hide": 0,
+        "query": {"query": query, "refId": f"variable-{name}"}, "regex": "", "sort": 5, "refresh": 2, "hide": 0,
         "multi": everything, "includeAll": everything, "options": [], "skipUrlSync": False, "description": text,
     }
     if everything:
-        made |= {"allValue": ".*", "current": {"selected": True, "text": ["All"], "value": ["$__all"]}}
+        made |= {"allValue": all_value, "current": {"selected": True, "text": ["All"], "value": ["$__all"]}}
     else:
         made["current"] = {}
     return made
@@ -37,7 +61,8 @@ def choice(name: str, label: str, query: str, *, everything: bool = True, text: 
 FS = choice("fs", "File system", 'label_values({__name__=~"lustre_(filesystem|ost|mdt)_size_bytes"}, fs)')
 POOL = choice("pool", "Pool", 'label_values(fs_target:lustre_pool_target:info{fs=~"$fs"}, pool)')
 TARGET = choice("target", "Target", 'label_values({__name__=~"lustre_(ost|mdt)_size_bytes", fs=~"$fs"}, target)')
-JOB = choice("jobid", "Job", 'label_values(fs_job:lustre_job_bytes:rate2m{fs=~"$fs"}, jobid)',
+JOB = choice("jobid", "Job", 'label_values({__name__=~"fs_job:lustre_job_(bytes|metadata_operations):rate2m", '
+              'fs=~"$fs"}, jobid)',
              text="A Lustre job, by the label jobid (see jobid_var).")
 CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"}, instance)',
                 everything=False, text="For the row One client. The other rows show all clients.")
@@ -140,21 +165,20 @@ class Dashboard:
 
 
 def place_panels(rows: Sequence[Row]) -> Iterator[Json]:
-    """Rows and panels with ids and positions, left to right; a panel that does not fit starts a new line."""
+    """Rows and panels with ids and positions: each panel in the first free place of its row, highest first."""
     number, y = 0, 0
     for row in rows:
         number += 1
         heading: Json = {"id": number, "type": "row", "title": row.title, "collapsed": row.closed, "panels": [],
                          "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": y}}
         inside: list[Json] = []
-        x, y, height = 0, y + 1, 0
+        filled_to = [y + 1] * COLUMNS
         for panel in row.panels:
-            if x + panel.width > COLUMNS:
-                x, y, height = 0, y + height, 0
             number += 1
-            inside.append(panel.json(number, x, y))
-            x, height = x + panel.width, max(height, panel.height)
-        y = y if row.closed else y + height
+            top, x = min((max(filled_to[at:at + panel.width]), at) for at in range(COLUMNS - panel.width + 1))
+            inside.append(panel.json(number, x, top))
+            filled_to[x:x + panel.width] = [top + panel.height] * panel.width
+        y = y + 1 if row.closed else max(filled_to)
         if row.closed:
             heading["panels"] = inside
             yield heading
@@ -169,6 +193,8 @@ ANY_IS_BAD: Steps = ((None, GREEN), (1, RED))
 ANY_IS_A_WARNING: Steps = ((None, GREEN), (1, YELLOW))
 LOW_IS_BAD: Steps = ((None, RED), (0.5, ORANGE), (0.8, GREEN))
 ALERTS = 'ALERTS{alertname=~"(Lustre|Tierd).*", alertstate="firing", severity=~"critical|warning"}'
+NO_TIERD, NO_CLIENTS, NO_SERVERS = "no tierd", "no exporter on a client", "no exporter on a server"
+"Texts of panels at sites that have none."
 
 
 def alerts_firing() -> Query:
@@ -176,15 +202,128 @@ def alerts_firing() -> Query:
     return Query(f"count({ALERTS}) or vector(0)")
 
 
+def none_of(expr: str, measured: str) -> str:
+    """A number that is 0 if nothing matches, and absent if nothing measures it: absence is no good news."""
+    return f"{expr} or 0 * count({measured})"
+
+
+RATE = "[$__rate_interval]"
+OF_FS = '{fs=~"$fs"}'
+STATE_BITS = ("tierd_dry_run", "tierd_observes_only", "tierd_learning", "tierd_held",
+              "max without (source) (tierd_source_blind{})", "tierd_paused", "tierd_breaker_open")
+"The later of two states is shown."
+
+
+def tierd_state(width: int = 4, height: int = 4, matchers: str = OF_FS) -> Panel:
+    """The state of tierd in words, one tile for each file system."""
+    bits = (bit.replace("{}", matchers) if "{}" in bit else bit + matchers for bit in STATE_BITS)
+    code = " + ".join(f"{2**place} * {bit}" if place else bit for place, bit in enumerate(bits))
+    return stat(
+        "tierd", "Whether tierd acts. Dry run: it plans and changes nothing. Learning: it has seen too little to "
+        "compare streams with. Outside its window: [act] windows. Blind: a source cannot be read. PAUSED: by an "
+        "administrator, the pause file or the circuit breaker; see tierctl status.",
+        Query(f"max by (fs) ({code})", "{{fs}}"), unit="none", steps=((None, GREEN),), width=width, height=height,
+        empty=NO_TIERD, words=(
+            Word(0, 0, "acts", GREEN), Word(1, 1, "dry run", YELLOW), Word(2, 3, "observes only", BLUE),
+            Word(4, 7, "learning", BLUE), Word(8, 15, "outside its window", NEUTRAL), Word(16, 31, "BLIND", RED),
+            Word(32, 63, "PAUSED", RED), Word(64, 127, "PAUSED: circuit breaker", RED)))
+
+
+def over_interval(metric: str) -> str:
+    """A series about a finding, over the interval of one point: a short finding is not between two points."""
+    return f"max_over_time({metric}{OF_FS}{RATE})"
+
+
+def slowed_streams(width: int = 7, height: int = 4) -> Panel:
+    """A sentence for each slowed stream: "ior_stream.1002 has" "65% of its usual throughput"."""
+    share = (f"100 * min by (victim) (tierd_victim_bytes_per_second{OF_FS} / "
+             f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
+    return stat("Slowed streams", "Throughput of each stream that a neighbour slowed in this time range, as a share of "
+                "its throughput before: the latest value, also after the cure. 100% is as before.",
+                Query(f"clamp_max({share}, 100)", "{{victim}} has"), unit="suffix:% of its usual throughput",
+                steps=((None, RED), (70, ORANGE), (85, YELLOW), (95, GREEN)), width=width, height=height, decimals=0,
+                named=True, empty="no stream is slowed")
+
+
+def usual_throughput(matchers: str) -> Query:
+    """What slowed streams had before, with the labels that panels of jobs have."""
+    usual = f"max by (victim) (max_over_time(tierd_victim_usual_bytes_per_second{matchers}{RATE}))"
+    return Query(f'label_replace({usual}, "jobid", "$1", "victim", "(.+)")', "{{jobid}} usual")
+
+
+BUSIEST_SHOWN = 8
+
+
+def busiest_jobs(width: int = 17, height: int = 12) -> Panel:
+    """Throughput of the busiest jobs, and what slowed streams had before."""
+    return timeseries(
+        "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is what a slowed stream had before "
+        "its neighbour came. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
+        Query(f"topk({BUSIEST_SHOWN}, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{OF_FS}))", "{{jobid}}"),
+        usual_throughput(OF_FS), unit="Bps", by_name=True, overrides=(dashed("usual"),), width=width, height=height,
+        empty="no job statistics: " + NO_SERVERS, links=(link_from_value("jobs", "This job", jobid="jobid"),))
+
+
+STATE_WORDS = {
+    "found": ("found", ORANGE), "planned": ("planned", BLUE), "acting": ("acting", BLUE), "judging": ("judging", BLUE),
+    "kept": ("kept", GREEN), "undoing": ("undoing", "purple"), "undone": ("undone", "purple"),
+}
+VERDICT_WORDS = {
+    "helped": ("helped; kept", GREEN), "did-not-help": ("did not help; undone", ORANGE),
+    "harmed-others": ("slowed other jobs; undone", RED), "taken-back": ("undone by hand", NEUTRAL),
+    "cannot-tell": ("cannot be judged; kept", NEUTRAL), "": ("none yet", NEUTRAL),
+}
+REASON_WORDS = {
+    "dry-run": ("dry run", YELLOW), "paused": ("PAUSED", RED), "pause-file": ("PAUSED: pause file", RED),
+    "maintenance-window": ("outside its window", NEUTRAL), "source": ("a source cannot be read", RED),
+    "mode": ("mode allows no acts", BLUE), "draining": ("draining", YELLOW), "advice": ("advice only", BLUE),
+}
+
+
+def cases(width: int = 24, height: int = 5) -> Panel:
+    """The cases: who slows whom, how much, where, and what tierd does about it."""
+    return table(
+        "Cases", "Streams that a neighbour slows, and what tierd does about it. Not done because: the reason why tierd "
+        "does not act; tierctl explain has the sentence and the remedy.",
+        Query("max by (id, victim, aggressor, state, verdict, reason) "
+              f"(tierd_case_begun_timestamp_seconds{OF_FS} * 1000)"),
+        unit="none", width=width, height=height, empty="no stream is slowed", sort="Since",
+        columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
+                 "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
+                 "reason": ("Not done because", "")},
+        overrides=(coloured("State", STATE_WORDS), coloured("Verdict", VERDICT_WORDS),
+                   coloured("Not done because", REASON_WORDS), *sized({"Finding": 90, "Since": 180}),
+                   column_links("Victim", link_from_row("jobs", "This job", jobid="Victim")),
+                   column_links("Aggressor", link_from_row("jobs", "This job", jobid="Aggressor"))))
+
+
+def done_in_range(width: int = 11, height: int = 4) -> Panel:
+    """What tierd found and did in the selected time range, as numbers."""
+    def counted(expr: str, name: str) -> Query:
+        return Query(f"round(sum(increase({expr}[$__range])))", name, instant=True)
+
+    return stat(
+        "In this time range", "Slowed streams that tierd found, and what it did about them.",
+        counted('tierd_findings_total{fs=~"$fs", kind=~"noisy-neighbour|shared-bandwidth"}', "findings"),
+        counted('tierd_default_layouts_total{fs=~"$fs", outcome="done"}', "layouts set"),
+        counted('tierd_moves_total{fs=~"$fs", outcome="done"}', "files moved"),
+        counted('tierd_judgements_total{fs=~"$fs", verdict="helped"}', "helped"),
+        counted(f"tierd_undone_total{OF_FS}", "undone"),
+        unit="short", steps=((None, "text"),), width=width, height=height, named=True, decimals=0, empty=NO_TIERD)
+
+
 def tierd_events() -> tuple[Annotation, ...]:
     """Mark acts of tierd on the time axis. Each gauge holds only the last event of its kind; counters have totals."""
     def event(name: str, label: str, colour: str, text: str) -> Annotation:
-        return Annotation(name, f'(tierd_last_event_timestamp_seconds{{event="{label}"}} > 0) * 1000', colour, text)
+        last = f'tierd_last_event_timestamp_seconds{{event="{label}", fs=~"$fs"}}'
+        return Annotation(name, f"({last} > 0) * 1000", colour, text)
 
     return (
-        event("Finding", "finding", "orange", "noisy neighbour found"),
+        event("Finding", "slowdown", "orange", "a stream is slowed"),
         event("Default layout", "default-layout", "blue", "default layout of a directory set"),
-        event("Move", "move", "green", "files moved"),
+        event("Moves", "moves-begun", "green", "files begin to move"),
+        event("Verdict", "verdict", "super-light-green", "verdict on what was done"),
         event("Undo", "undo", "purple", "act undone"),
         event("Failure", "failure", "red", "act failed"),
+        event("Dry run", "dry-run", "yellow", "act that a dry run left out"),
     )

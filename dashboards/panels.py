@@ -1,4 +1,4 @@
-"""Panels as data: queries, unit, and thresholds."""
+"""Panels as data: queries, unit, thresholds, and words for coded values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ Json = dict[str, Any]
 DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 GREEN, YELLOW, ORANGE, RED, BLUE = "green", "#EAB839", "orange", "red", "blue"
+NEUTRAL = "#6e7079"
+"""Grey of values that are neither good nor bad, in dark and light."""
 Steps = Sequence[tuple[float | None, str]]
 """Lower bound and colour of each step. The first has None."""
 
@@ -25,6 +27,16 @@ class Query:
     instant: bool = False
     buckets: bool = False
     """The series are buckets of a histogram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a panel shows instead of the values from ``low`` to ``high``, both included."""
+
+    low: float
+    high: float
+    text: str
+    colour: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +56,15 @@ class Panel:
     maximum: float | None = None
     decimals: int | None = None
     empty: str = ""
-    """Text instead of "No data", where missing data is normal."""
+    """Text instead of "No data", where missing data is normal. A coloured tile is then grey."""
+    words: tuple[Word, ...] = ()
     links: tuple[Json, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     custom: Mapping[str, Any] = field(default_factory=dict)
     overrides: tuple[Json, ...] = ()
     transformations: tuple[Json, ...] = ()
-    repeat: str = ""
-    """Variable whose values repeat the panel."""
+    palette: str = "thresholds"
+    """Where colours come from: Grafana's colour mode."""
 
     def json(self, number: int, x: int, y: int) -> Json:
         """The panel as Grafana's JSON."""
@@ -64,14 +77,12 @@ class Panel:
         }
         if self.transformations:
             made["transformations"] = list(self.transformations)
-        if self.repeat:
-            made |= {"repeat": self.repeat, "repeatDirection": "h", "maxPerRow": 4}
         return made
 
     def _defaults(self) -> Json:
         made: Json = {
             "unit": self.unit, "custom": dict(self.custom), "links": list(self.links),
-            "color": {"mode": "palette-classic" if self.kind == "timeseries" else "thresholds"},
+            "color": {"mode": self.palette},
             "thresholds": {"mode": "absolute", "steps": [{"value": v, "color": c} for v, c in self.steps]},
         }
         for key, value in (("min", self.minimum), ("max", self.maximum), ("decimals", self.decimals)):
@@ -79,7 +90,18 @@ class Panel:
                 made[key] = value
         if self.empty:
             made["noValue"] = self.empty
+        if mappings := list(self._mappings()):
+            made["mappings"] = mappings
         return made
+
+    def _mappings(self) -> Sequence[Json]:
+        """Words for values, and grey for none: the lowest threshold would colour it."""
+        found = [{"type": "range", "options": {"from": word.low, "to": word.high, "result": {
+            "text": word.text, "color": word.colour, "index": index}}} for index, word in enumerate(self.words)]
+        if self.empty and self.kind in {"stat", "gauge", "bargauge"}:
+            found.append({"type": "special", "options": {"match": "null+nan", "result": {
+                "text": self.empty, "color": NEUTRAL, "index": len(found)}}})
+        return found
 
 
 def target(query: Query, index: int, kind: str) -> Json:
@@ -94,34 +116,62 @@ def target(query: Query, index: int, kind: str) -> Json:
 
 
 def timeseries(title: str, description: str, *queries: Query, unit: str, stack: bool = False, steps: Steps = PLAIN,
-               **more: Any) -> Panel:
-    """Lines over time. ``stack`` is for parts of a whole. Steps after the first are drawn as lines."""
+               by_name: bool = False, overrides: tuple[Json, ...] = (), **more: Any) -> Panel:
+    """Lines over time, with a legend at the right that is sorted by the last value.
+
+    ``stack`` is for parts of a whole. Steps after the first are drawn as lines. With ``by_name`` the legend is the name
+    of a job or a pool, which then has the same colour on all panels.
+    """
     custom = {
         "drawStyle": "line", "lineWidth": 1, "fillOpacity": 25 if stack else 8, "showPoints": "never",
         "spanNulls": False, "stacking": {"mode": "normal" if stack else "none", "group": "A"},
         "thresholdsStyle": {"mode": "dashed" if len(steps) > 1 else "off"},
     }
     options = {
-        "legend": {"displayMode": "table", "placement": "bottom", "calcs": ["mean", "max"], "showLegend": True},
+        "legend": {"displayMode": "table", "placement": "right", "calcs": ["lastNotNull", "max"], "showLegend": True,
+                   "sortBy": "Last *", "sortDesc": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
     }
-    return Panel("timeseries", title, description, queries, unit, steps=steps, custom=custom, options=options, **more)
+    return Panel("timeseries", title, description, queries, unit, steps=steps, custom=custom, options=options,
+                 overrides=overrides, palette="palette-classic-by-name" if by_name else "palette-classic", **more)
 
 
-def stat(title: str, description: str, query: Query, *, unit: str, steps: Steps, width: int = 4, height: int = 4,
-         **more: Any) -> Panel:
-    """One number, coloured if the colour asks for action."""
+def mirrored(title: str, description: str, above: Query, below: Query, *, below_name: str, **more: Any) -> Panel:
+    """Two directions of traffic on one axis, the second below zero. ``below_name`` ends its legends."""
+    flipped = (
+        {"matcher": {"id": "byRegexp", "options": f"/ {below_name}$/"},
+         "properties": [{"id": "custom.transform", "value": "negative-Y"}]},
+    )
+    made = timeseries(title, description, above, below, minimum=None, overrides=flipped, **more)
+    return replace(made, custom={**made.custom, "axisCenteredZero": True})
+
+
+def dashed(ending: str) -> Json:
+    """Series whose legend ends with a word are dashed lines in the colour of text: what is usual, a limit."""
+    return {"matcher": {"id": "byRegexp", "options": f"/ {ending}$/"}, "properties": [
+        {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}},
+        {"id": "custom.lineWidth", "value": 2},
+        {"id": "custom.fillOpacity", "value": 0},
+        {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}}]}
+
+
+def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps, width: int = 4, height: int = 4,
+         named: bool = False, **more: Any) -> Panel:
+    """One number, or one for each series, coloured if the colour asks for action. ``named`` shows the legends too."""
+    coloured = len(steps) > 1 or "words" in more
     options = {
-        "colorMode": "background" if len(steps) > 1 else "value", "graphMode": "area", "justifyMode": "center",
-        "textMode": "auto", "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "colorMode": "background" if coloured else "value", "graphMode": "none",
+        "justifyMode": "center", "textMode": "value_and_name" if named else "auto", "orientation": "auto",
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
     }
-    return Panel("stat", title, description, (query,), unit, width, height, steps, options=options, **more)
+    return Panel("stat", title, description, queries, unit, width, height, steps, options=options, **more)
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:
     """The current value of each series as a horizontal bar."""
     options = {
-        "displayMode": "lcd", "orientation": "horizontal", "showUnfilled": True, "valueMode": "color",
+        "displayMode": "gradient", "orientation": "horizontal", "showUnfilled": True, "valueMode": "color",
+        "minVizWidth": 0, "minVizHeight": 10, "text": {"titleSize": 14, "valueSize": 16},
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
     }
     return Panel("bargauge", title, description, (query,), unit, steps=steps, options=options, **more)
@@ -130,12 +180,18 @@ def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps,
 def heatmap(title: str, description: str, query: Query, *, unit: str, **more: Any) -> Panel:
     """Buckets of a histogram over time. The unit is that of the buckets."""
     options = {
-        "calculate": False, "cellGap": 1, "yAxis": {"unit": unit, "axisPlacement": "left"},
-        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange"},
+        "calculate": False, "cellGap": 1, "yAxis": {"unit": unit, "axisPlacement": "left", "reverse": False},
+        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange",
+                  "reverse": False, "scale": "exponential"},
         "rowsFrame": {"layout": "le"}, "filterValues": {"le": 1e-9}, "legend": {"show": True},
-        "tooltip": {"show": True, "yHistogram": True, "mode": "single"}, "showValue": "never",
+        "tooltip": {"show": True, "yHistogram": True}, "showValue": "never", "cellValues": {"unit": "ops"},
+        "exemplars": {"color": "rgba(255,0,255,0.7)"},
     }
     return Panel("heatmap", title, description, (query,), unit, options=options, minimum=None, **more)
+
+
+COLUMN_PIXELS = 60
+"""Least width of a column. Grafana's own 150 pushes the last column of narrow tables out of sight."""
 
 
 def table(title: str, description: str, *queries: Query, unit: str, columns: Mapping[str, tuple[str, str]],
@@ -157,8 +213,25 @@ def table(title: str, description: str, *queries: Query, unit: str, columns: Map
         {"id": "organize", "options": {"renameByName": shown,
                                        "indexByName": {name: at for at, name in enumerate(shown)}}},
     ]
-    options: Json = {"showHeader": True, "footer": {"show": False}}
+    options: Json = {"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"]}}
     if sort:
         options["sortBy"] = [{"displayName": sort, "desc": True}]
+    custom = {"align": "auto", "filterable": True, "minWidth": COLUMN_PIXELS, "cellOptions": {"type": "auto"},
+              "inspect": False}
     return Panel("table", title, description, queries, unit, options=options, transformations=tuple(transformations),
-                 overrides=(*units, *overrides), custom={"align": "auto", "filterable": True}, minimum=None, **more)
+                 overrides=(*units, *overrides), custom=custom, minimum=None, **more)
+
+
+def coloured(column: str, words: Mapping[str, tuple[str, str]]) -> Json:
+    """Words and text colours for the values of a column of labels."""
+    options = {value: {"text": text, "color": colour, "index": index}
+               for index, (value, (text, colour)) in enumerate(words.items())}
+    return {"matcher": {"id": "byName", "options": column}, "properties": [
+        {"id": "mappings", "value": [{"type": "value", "options": options}]},
+        {"id": "custom.cellOptions", "value": {"type": "color-text"}}]}
+
+
+def sized(pixels: Mapping[str, int]) -> tuple[Json, ...]:
+    """Fixed widths of some columns."""
+    return tuple({"matcher": {"id": "byName", "options": column},
+                  "properties": [{"id": "custom.width", "value": width}]} for column, width in pixels.items())

@@ -13,27 +13,28 @@ from pathlib import Path
 from typing import NoReturn
 
 from exporter import clock, exposition
-from exporter.app import HEALTH_PATH, App
+from exporter.app import HEALTH_PATH, App, BodyKey
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.jobs.lines import OWN_NAME
+from exporter.jobs.lines import OWN_NAME, return_memory
 from exporter.logs import FORMATS, LEVELS, configure_logging
 from exporter.scrape import Scraper
 from exporter.self_metrics import registry
 from exporter.textfile import write_metrics
+from httpserver.bodies import HeldBodies
 from httpserver.config import ConfigError, WebConfigFile
 from httpserver.server import Address, parse_address
-from httpserver.serving import serve
+from httpserver.serving import default_connections, serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
     """Return the three root directories. Given directories must exist; the default debugfs may be missing."""
-    asked = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
+    given = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
     if debugfs is not None:
-        asked.append(("--path.debugfs", debugfs))
-    wrong = [f"{flag}: {path} is not a directory" for flag, path in asked if not Path(path).is_dir()]
+        given.append(("--path.debugfs", debugfs))
+    wrong = [f"{flag}: {path} is not a directory" for flag, path in given if not Path(path).is_dir()]
     if wrong:
         raise ConfigError(wrong)
     return Roots.of(procfs, sysfs, debugfs)
@@ -135,13 +136,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as mistakes:
         parser.error("\n  ".join(["", *mistakes.sentences] if len(mistakes.sentences) > 1 else mistakes.sentences))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
-    own = registry(scraper, wanted.web_config)
     if given.once or given.output:
+        own = registry(scraper, wanted.web_config)
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
-    app = App(scraper, own, given.telemetry_path)
-    return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config)
+    connections, bodies = default_connections(), HeldBodies[BodyKey](on_released=return_memory)
+    own = registry(scraper, wanted.web_config, connections, bodies.held_bytes)
+    app = App(scraper, own, given.telemetry_path, bodies=bodies, on_refused=connections.refuse)
+    return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config, connections=connections)
 
 
 @dataclass(frozen=True, slots=True)

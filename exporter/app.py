@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -14,11 +14,15 @@ from exporter.clock import Clock
 from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
+from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, LocalClient, NoRoomError
+from httpserver.server import SLOT_KEY
 from httpserver.single_flight import SingleFlight, WaitTimeoutError
 
 HEALTH_PATH = "/-/healthy"
 MARGIN_SECONDS = 0.5
 """Share of the scrape timeout reserved for rendering and sending the answer."""
+BodyKey = tuple[frozenset[str], bool, bool]
+"""Collectors, whether the format is OpenMetrics, and whether it is compressed."""
 Response = tuple[str, list[tuple[str, str]], Iterable[bytes]]
 """Status, headers, body."""
 
@@ -27,8 +31,17 @@ class App:
     """The WSGI application."""
 
     def __init__(
-        self, scraper: Scraper, registry: CollectorRegistry, telemetry_path: str, clock: Clock = clocks.monotonic
+        self,
+        scraper: Scraper,
+        registry: CollectorRegistry,
+        telemetry_path: str,
+        clock: Clock = clocks.monotonic,
+        bodies: HeldBodies[BodyKey] | None = None,
+        on_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """``on_refused`` receives ``bytes`` for each request refused because of the limit of ``bodies``."""
+        self._bodies = HeldBodies[BodyKey](clock=clock) if bodies is None else bodies
+        self._on_refused = on_refused
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
@@ -69,13 +82,26 @@ class App:
             return "200 OK", headers, iter(())
         limit = _scrape_timeout_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
+        client: Client = environ.get(SLOT_KEY) or LocalClient()
         try:
-            result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
+            return "200 OK", headers, self._body(names, wanted, seconds, client)
         except WaitTimeoutError:
-            words = f"Another scrape of these collectors has been running for {seconds:g} s."
-            return _plain_text("503 Service Unavailable", words)
-        body = exposition.render(result, self._registry, openmetrics=wanted.openmetrics)
-        return "200 OK", headers, exposition.gzipped(body) if wanted.gzip else body
+            return _unavailable(f"Another scrape of these collectors has been running for {seconds:g} s.")
+        except NoRoomError:
+            self._on_refused("bytes")
+            return _unavailable("Slow clients use all the memory for responses.")
+
+    def _body(
+        self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Client
+    ) -> Iterator[bytes]:
+        """Return the exposition of a pass, or of a recent one. Raises WaitTimeoutError, NoRoomError."""
+        key = names, wanted.openmetrics, wanted.gzip
+        recent = self._bodies.recent(key, client)
+        if recent is not None:
+            return recent
+        result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
+        body = result.body(self._registry, openmetrics=wanted.openmetrics, gzip=wanted.gzip)
+        return self._bodies.send(key, body, client)
 
 
 def _scrape_timeout_seconds(timeout: str) -> float | None:
@@ -85,6 +111,10 @@ def _scrape_timeout_seconds(timeout: str) -> float | None:
     except ValueError:
         return None
     return seconds if 0 < seconds < 1e6 else None
+
+
+def _unavailable(text: str) -> Response:
+    return _plain_text("503 Service Unavailable", text, ("Retry-After", str(RETRY_SECONDS)))
 
 
 def _plain_text(status: str, text: str, *headers: tuple[str, str]) -> Response:

@@ -13,15 +13,13 @@ from operator import itemgetter
 from exporter import templates
 from exporter.exposition import Counter, escape, usecs_to_seconds
 from exporter.templates import fill
-from lustre.formats.stats import Stats
+from lustre.formats.stats import Stats, is_no_sum
 
 CounterKey = tuple[Counter, bytes]
 """A family, and further label text of a sample (``,operation="read"``)."""
 Chunks = tuple[tuple[Counter, bytes], ...]
 Shape = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bool, ...], bool]
 """Names, units and presence of a sum of each counter, and whether this release times operations."""
-CLIPPED = b"9223372036854775807"
-"""A sum that the kernel clipped at 64 bits. It is invalid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +107,8 @@ class StatsPlanner:
     def plan(self, stats: Stats) -> tuple[StatsPlan, Sequence[bytes]]:
         """Return the plan for a file, and the columns for the plan."""
         samples, sums = stats.samples, stats.sums
-        if any(digits[:1] == b"-" or digits == CLIPPED for digits in sums):
-            sums = tuple([b"" if digits[:1] == b"-" or digits == CLIPPED else digits for digits in sums])
+        if any(map(is_no_sum, sums)):
+            sums = tuple([b"" if is_no_sum(digits) else digits for digits in sums])
         timed = bool(stats.start_time) or b"usecs" in stats.units
         shape = (stats.names, stats.units, tuple(map(bool, sums)), timed)
         plan = self._plans.get(shape)

@@ -14,7 +14,8 @@ from exporter.exposition import Family
 from exporter.scrape import Scraper
 from exporter.self_metrics import PREFIX, ExporterMetrics
 from httpserver.config import WebConfigFile
-from httpserver.metrics import WebConfigMetrics
+from httpserver.connections import Connections
+from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
 from lustre.parameters import Roots, Tree
 
 HEAD = """\
@@ -185,7 +186,11 @@ def _self_metrics() -> Iterator[str]:
         scraper = Scraper(Tree(Roots.of(empty, empty)), COLLECTORS, Settings(names), clock.monotonic)
         web = Path(empty, "web.yml")
         web.touch()
-        metrics = [*ExporterMetrics(scraper).collect(), *WebConfigMetrics(WebConfigFile(web), PREFIX).collect()]
+        metrics = [
+            *ExporterMetrics(scraper).collect(),
+            *WebConfigMetrics(WebConfigFile(web), PREFIX).collect(),
+            *ConnectionMetrics(Connections(), lambda: 0, PREFIX).collect(),
+        ]
     helps = []
     for metric in metrics:
         name = metric.name + ("_total" if metric.type == "counter" else "")

@@ -8,7 +8,10 @@ remembers the last values of each target and credits only growth:
 * a new target is credited in full, because it counted everything since the last pass;
 * a target that was present but unreadable is remembered without credit, because the time of its activity is unknown;
 * a counter that decreased, or a new ``start_time``, is a reset: its present value is credited in full;
-* a target that vanished keeps its contribution.
+* a target that vanished keeps its contribution;
+* a counter that grew by more than any target can do in the time (``MAX_PER_SECOND``), or to more than a counter can
+  hold, is nonsense: it is left out and counted in ``implausible``, and the sum goes on from the last plausible value.
+  If the next reading continues from the new value instead, the counter was right, and growth counts from there.
 """
 
 from __future__ import annotations
@@ -16,16 +19,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from exporter import clock as clocks
+from exporter.clock import Clock
 from lustre.formats.compiled import grow
+from lustre.formats.header import WRAPPED
 
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
+MAX_PER_SECOND = 1 << 40
+"""Growth of a counter of one target in a second above which it is implausible: a terabyte, or the waiting time in
+microseconds of a million requests at a time."""
+MAX_FIRST = 1 << 62
+"""Limit on a value whose counter was not seen before."""
 SPARE = 1024
 """Number of vanished members to remember, in addition to the number of present members."""
 
 
 class _Member(Generic[G, K]):
-    __slots__ = ("group", "keys", "listed_at", "parked", "seen_at", "start", "values", "whole")
+    __slots__ = ("credited", "group", "keys", "listed_at", "parked", "seen_at", "start", "suspect", "values", "whole")
 
     def __init__(self, group: G | None, listed_at: int) -> None:
         self.group = group
@@ -33,18 +44,27 @@ class _Member(Generic[G, K]):
         """The pass in which the member first appeared."""
         self.seen_at = 0
         """The pass in which the member was last credited; 0 means never."""
+        self.credited = 0.0
+        """Time of the last credit."""
         self.start = b""
         self.keys: Sequence[K] = ()
         self.values: Sequence[int] = ()
         self.parked: dict[K, int] = {}
         """Last values of counters that the file does not show now."""
+        self.suspect: dict[K, int] = {}
+        """Implausible values of the last reading. ``values`` has the last plausible ones in their place, because the
+        next reading may be plausible again."""
         self.whole = True
 
 
 class Ledger(Generic[G, K]):
     """Members (targets, jobs) belong to groups; a group's totals are sums over its members, by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = clocks.monotonic) -> None:
+        self.implausible = 0
+        """Number of implausible values that were left out."""
+        self._clock = clock
+        self._now = 0.0
         self._members: dict[str, _Member[G, K]] = {}
         self._totals: dict[G, dict[K, int]] = {}
         self._growth: dict[tuple[G, int], tuple[Sequence[K], list[int]]] = {}
@@ -74,6 +94,7 @@ class Ledger(Generic[G, K]):
         If ``members`` is the same object as in the previous pass, nothing has changed.
         """
         self._pass += 1
+        self._now = self._clock()
         if members is self._present:
             return
         self._present = members
@@ -104,40 +125,60 @@ class Ledger(Generic[G, K]):
         """
         member = self._members[name]
         start = start or member.start  # a file truncated in its header has no start time
-        if member.listed_at == self._pass and member.seen_at == 0:  # a new member: its values are all growth
+        most = MAX_FIRST
+        if member.seen_at:
+            most = min(MAX_FIRST, int(max(1.0, self._now - member.credited) * MAX_PER_SECOND))
+        elif member.listed_at == self._pass:  # a new member: its values are all growth
             member.start, member.keys, member.values = start, keys, (0,) * len(keys)
-        if keys is member.keys and start == member.start and self._grow(member, keys, values):
-            member.values, member.seen_at, member.whole = values, self._pass, whole
-            return
-        self._credit_with_care(member, start, keys, values)
-        member.start, member.keys, member.values = start, keys, values
-        member.seen_at, member.whole = self._pass, whole
+        if keys is member.keys and start == member.start and self._grow(member, keys, values, most):
+            member.values = values
+            if member.suspect:
+                member.suspect = {}
+        else:
+            member.values = self._credit_with_care(member, start, keys, values, most)
+            member.start, member.keys = start, keys
+        member.seen_at, member.whole, member.credited = self._pass, whole, self._now
 
-    def _credit_with_care(self, member: _Member[G, K], start: bytes, keys: Sequence[K], values: Sequence[int]) -> None:
+    def _credit_with_care(
+        self, member: _Member[G, K], start: bytes, keys: Sequence[K], values: Sequence[int], most: int
+    ) -> Sequence[int]:
+        """Credit each counter by itself. Returns the values from which the next growth counts."""
         known = member.parked | dict(zip(member.keys, member.values, strict=True))
+        suspect, member.suspect = member.suspect, {}
         first = member.seen_at == 0
         if member.start and start != member.start and not first:
-            known, new_ones_count = {}, True
+            known, suspect, new_ones_count = {}, {}, True
         else:
             new_ones_count = member.listed_at == self._pass if first else member.whole
+        kept: list[int] = []
+        deltas: list[int] = []
+        for key, value in zip(keys, values, strict=True):
+            before = known.get(key, 0)
+            delta = value - before if value >= before else value
+            if value >= WRAPPED or delta > (most if key in known else MAX_FIRST):
+                member.suspect[key] = value
+                continued = value < WRAPPED and 0 <= value - suspect.get(key, value + 1) <= most
+                delta = value - suspect[key] if continued else 0
+                self.implausible += not continued
+                kept.append(before)
+            else:
+                kept.append(value)
+            deltas.append(delta if key in known or new_ones_count else 0)
         if member.group is not None:
-            deltas = [
-                (value - known[key] if value >= known[key] else value) if key in known else value * new_ones_count
-                for key, value in zip(keys, values, strict=True)
-            ]
             self._add(member.group, keys, deltas)
         present = set(keys)
         member.parked = {key: value for key, value in known.items() if key not in present}
+        return kept
 
-    def _grow(self, member: _Member[G, K], keys: Sequence[K], values: Sequence[int]) -> bool:
-        """Credit growth quickly. If a counter decreased, credits nothing and returns False."""
+    def _grow(self, member: _Member[G, K], keys: Sequence[K], values: Sequence[int], most: int) -> bool:
+        """Credit growth quickly. If a counter decreased or grew by more than ``most``, returns False."""
         if member.group is None:
-            return True
+            return grow([0] * len(keys), member.values, values, most)
         where = member.group, id(keys)
         growth = self._growth.get(where)
         if growth is None:
             growth = self._growth[where] = keys, [0] * len(keys)
-        return grow(growth[1], member.values, values)
+        return grow(growth[1], member.values, values, most)
 
     def _settle(self) -> None:
         for (group, _), (keys, deltas) in self._growth.items():

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import re
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +28,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from exporter.exposition import label_text
+from lustre import parameters as parameters_module
 from lustre.formats import df, header, pools
 from lustre.formats.df import Df
-from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
+from lustre.parameters import Device, ReadMany, Tree, parse_device, read_line, read_through, read_whole
 
 NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
 """Folders in which an administrator chose the names of the entries: pools, file systems."""
@@ -44,6 +46,8 @@ class ReadStats:
     """Number of failed reads by (parameter, error)."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Number of skipped lines by parameter."""
+    implausible: dict[str, int] = field(default_factory=dict)
+    """Number of values left out of sums, by parameter, because no target can do so much."""
 
     def error(self, parameter: str, name: str) -> None:
         """Count a failed read."""
@@ -67,6 +71,120 @@ def parameter_name(kind: str, name: str) -> str:
     if (kind, first) in NAMED_BY_ADMINISTRATOR:
         rest[:1] = ["*"]
     return ".".join([*kinds, "*", first, *rest])
+
+
+class AbandonedError(Exception):
+    """The pass of this thread was abandoned while it read a parameter. Another thread collects in its place."""
+
+
+Reading = tuple[str, str, str]
+"""A read in progress: kind, device (empty for a parameter without one), and name. Each read has its own object."""
+
+
+HANGING = "hanging"
+"""Name of the error of a read that has not returned."""
+
+
+def reading_name(reading: Reading) -> str:
+    """Return the parameter of a read as a label value."""
+    kind, device, name = reading
+    return parameter_name(kind, name) if device else name
+
+
+class HangingReads:
+    """Reads that have not returned, each of which keeps a thread. Their devices are not read until they return."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reads: dict[tuple[str, str], Reading] = {}
+
+    def add(self, reading: Reading) -> bool:
+        """Add a read. Returns False if there are too many."""
+        with self._lock:
+            if len(self._reads) >= MAX_HANGING:
+                return False
+            self._reads[reading[:2]] = reading
+            return True
+
+    def remove(self, reading: Reading) -> None:
+        """Remove a read, because it has returned."""
+        with self._lock:
+            self._reads.pop(reading[:2], None)
+
+    def devices(self, kind: str) -> frozenset[str]:
+        """Return the devices of a kind that are not read."""
+        return frozenset([device for of_kind, device in [*self._reads] if of_kind == kind]) if self._reads else NONE
+
+    def all(self) -> list[Reading]:
+        """Return the reads that have not returned."""
+        with self._lock:
+            return [*self._reads.values()]
+
+
+MAX_HANGING = 32
+"""Limit on threads that wait for a read to return."""
+NONE: frozenset[str] = frozenset()
+
+
+class Batch:
+    """A read of one parameter of many devices in progress."""
+
+    __slots__ = ("_seen", "devices", "kind", "name", "progress")
+
+    def __init__(self, kind: str, name: str, devices: list[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.devices = devices
+        self.progress = bytearray(b"\xff" * 8)
+        """Position of the device that is being read, written by the C module; -1 before and after."""
+        self._seen: tuple[int, Reading] | None = None
+
+    def reading(self) -> Reading | None:
+        """Return the read in progress: the same object as long as it is the same read."""
+        position = int.from_bytes(self.progress, sys.byteorder, signed=True)
+        if position < 0:
+            return None
+        if self._seen is None or self._seen[0] != position:
+            self._seen = position, (self.kind, self.devices[position], self.name)
+        return self._seen[1]
+
+
+class PassState:
+    """The read in progress of one pass of a collector. The pass can be abandoned if this read does not return."""
+
+    __slots__ = ("_left", "abandoned", "batch", "hanging", "one")
+
+    def __init__(self, hanging: HangingReads) -> None:
+        self.hanging = hanging
+        self.one: Reading | None = None
+        self.batch: Batch | None = None
+        self.abandoned = False
+        self._left: Reading | None = None
+        """The read in which the pass was abandoned."""
+
+    @property
+    def reading(self) -> Reading | None:
+        """The read in progress: the same object as long as it is the same read."""
+        batch = self.batch
+        return self.one if batch is None else batch.reading()
+
+    def abandon(self, reading: Reading) -> bool:
+        """Leave the thread of this pass behind in this read. Returns False if too many threads are left behind."""
+        if not self.hanging.add(reading):
+            return False
+        self._left = reading
+        self.abandoned = True
+        if self.reading is not reading:  # it returned meanwhile
+            self.hanging.remove(reading)
+        return True
+
+    def returned(self) -> None:
+        """Record that the read returned. Raises AbandonedError if the pass was abandoned."""
+        self.one = self.batch = None
+        if self.abandoned:
+            if self._left is not None:
+                self.hanging.remove(self._left)
+            raise AbandonedError
 
 
 Mounts = Mapping[tuple[str, str], str]
@@ -233,6 +351,8 @@ class NamedDevice(NamedTuple):
 
 ReadParameter = Callable[[str], bytes | None]
 """``read_whole`` or ``read_line``."""
+BATCH_DEVICES = 256
+"""Number of devices whose texts are read, and in memory, at a time."""
 PASSES_BEFORE_RETRY = 10
 """Number of passes between searches for a missing parameter."""
 
@@ -242,6 +362,7 @@ class ParameterIndex:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.hanging = HangingReads()
         self.mount_names = MountNames()
         self.pool_reader = PoolReader()
         self._found: dict[str, dict[str, dict[str, str]]] = {}
@@ -303,6 +424,10 @@ class ParameterIndex:
         of_name[device] = sys.intern(place.removesuffix(name))
         return read_whole(place)
 
+    def missing(self, kind: str) -> Collection[tuple[str, str]]:
+        """Return the pairs of device and parameter that were not found in an earlier pass and are not searched now."""
+        return self._missing.get(kind, ())
+
     def _remember_missing(self, kind: str) -> None:
         """From the second pass of a device on, search for its missing parameters only once in several passes."""
         left = self._passes_left.get(kind, 0)
@@ -333,19 +458,32 @@ WRAPPED_FROM = 1 << 63
 class ParameterReader:
     """Reads parameters for one collector, and counts the reads in ``ReadStats``."""
 
-    def __init__(self, parameters: ParameterIndex, reads: ReadStats) -> None:
+    def __init__(self, parameters: ParameterIndex, reads: ReadStats, state: PassState | None = None) -> None:
         self._parameters = parameters
         self._reads = reads
+        self._state = state or PassState(parameters.hanging)
+
+    def _is_hanging(self, kind: str, device: str, name: str) -> bool:
+        """Whether an earlier read of this device has not returned, so that it is not read. This is counted."""
+        hanging = device in self._parameters.hanging.devices(kind)
+        if hanging:
+            self._reads.error(parameter_name(kind, name) if device else name, HANGING)
+        return hanging
 
     def read(
         self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
     ) -> bytes | None:
         """Read a parameter; None if it is absent, empty or unreadable. Empty and unreadable parameters are counted."""
+        if self._is_hanging(kind, device, name):
+            return None
+        self._state.one = kind, device, name
         try:
             data = self._parameters.read(kind, device, name, read)
         except OSError as error:
+            self._state.returned()
             self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
+        self._state.returned()
         if data is None:
             return None
         self._reads.bytes_read += len(data)
@@ -359,49 +497,102 @@ class ParameterReader:
 
         ``take`` may raise OSError for an invalid text.
         """
+        if self._is_hanging(kind, device, name):
+            return False
         pieces = 0
+        state = self._state
 
         def count(piece: bytes) -> None:
             nonlocal pieces
+            state.returned()
             pieces += 1
             self._reads.bytes_read += len(piece)
             take(piece)
+            state.one = kind, device, name
 
         parameters = self._parameters
         folder = parameters.folders(kind, name).get(device)
+        state.one = kind, device, name
         try:
             if folder is not None:
                 whole = read_through(folder + name, count)
                 if whole or pieces:
+                    state.returned()
                     return whole
             data = parameters.locate(kind, device, name)
             if data is not None:
                 count(data)
         except OSError as error:
+            state.returned()
             self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return False
+        state.returned()
         return data is not None
 
     def read_each(
         self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
         """Read one parameter of many devices. Yields device and text, skipping devices where ``read`` returns None."""
+        many = parameters_module.read_many
+        if many is not None and read in (read_whole, read_line):
+            return self._read_batches(kind, name, [*devices], read, many)
+        return self._read_one_by_one(kind, name, devices, read)
+
+    def _read_one_by_one(
+        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter
+    ) -> Iterator[tuple[str, bytes]]:
         folders = self._parameters.folders(kind, name)
-        look_for, reads = self._parameters.locate, self._reads
+        look_for, reads, state = self._parameters.locate, self._reads, self._state
+        hanging = self._parameters.hanging.devices(kind)
         for device in devices:
+            if device in hanging and self._is_hanging(kind, device, name):
+                continue
+            state.one = kind, device, name
             try:
                 folder = folders.get(device)
                 data = None if folder is None else read(folder + name)
                 if data is None:
                     data = look_for(kind, device, name)
             except OSError as error:
+                state.returned()
                 reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
                 continue
+            if state.abandoned:
+                state.returned()
+            state.one = None
             if data:
                 reads.bytes_read += len(data)
                 yield device, data
             elif data is not None:
                 reads.error(parameter_name(kind, name), "empty")
+
+    def _read_batches(
+        self, kind: str, name: str, devices: list[str], read: ReadParameter, many: ReadMany
+    ) -> Iterator[tuple[str, bytes]]:
+        """Read with the C module. The first device shows in which directory the parameter is."""
+        folders, reads, state = self._parameters.folders(kind, name), self._reads, self._state
+        missing = self._parameters.missing(kind)
+        if missing:
+            devices = [device for device in devices if (device, name) not in missing]
+        while devices and not folders:
+            yield from self._read_one_by_one(kind, name, devices[:1], read)
+            devices = devices[1:]
+        for begin in range(0, len(devices), BATCH_DEVICES):
+            batch = devices[begin : begin + BATCH_DEVICES]
+            hanging = self._parameters.hanging.devices(kind)
+            if hanging:
+                batch = [one for one in batch if one not in hanging or not self._is_hanging(kind, one, name)]
+            known, folder = next(iter(folders.items()))
+            parent = folder.removesuffix("/").removesuffix(f"{known}")
+            state.batch = Batch(kind, name, batch)
+            texts = many(parent, batch, name, read is read_line, state.batch.progress)
+            state.returned()
+            for device, data in zip(batch, texts, strict=True):
+                if data and type(data) is bytes:
+                    reads.bytes_read += len(data)
+                    yield device, data
+                else:
+                    yield from self._read_one_by_one(kind, name, (device,), read)
 
     def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
         """Read one number of many devices. Yields device and number, skipping devices where ``number`` returns None."""
@@ -417,11 +608,14 @@ class ParameterReader:
         tree = self._parameters.tree
         beside = name.removeprefix("lnet.")
         place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
-        if place is None:
+        if place is None or self._is_hanging(name, "", name):
             return None
+        self._state.one = name, "", name
         try:
             data = read_whole(place)
+            self._state.returned()
         except OSError as error:
+            self._state.returned()
             self._reads.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
             return None
         self._reads.bytes_read += len(data or b"")
@@ -459,6 +653,12 @@ class ParameterReader:
         """Count lines of a parameter that were not understood."""
         if lines:
             self._reads.skip(parameter_name(kind, name), lines)
+
+    def implausible(self, kind: str, name: str, values: int) -> None:
+        """Count values that were left out of a sum because no target can do so much."""
+        if values:
+            key = parameter_name(kind, name)
+            self._reads.implausible[key] = self._reads.implausible.get(key, 0) + values
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
         """Return the names in a folder of a device."""
@@ -503,9 +703,14 @@ class NodeSnapshot:
 class Node(ParameterReader):
     """The view of one collector."""
 
-    def __init__(self, snapshot: NodeSnapshot, reads: ReadStats) -> None:
-        super().__init__(snapshot.parameters, reads)
+    def __init__(self, snapshot: NodeSnapshot, reads: ReadStats, state: PassState | None = None) -> None:
+        super().__init__(snapshot.parameters, reads, state)
         self.snapshot = snapshot
+
+    @property
+    def state(self) -> PassState:
+        """State of the pass."""
+        return self._state
 
     def clients(self, kind: str) -> tuple[ClientDevice, ...]:
         """Return the devices of this node's mounts, without the connections of servers to other servers.
@@ -562,7 +767,7 @@ class Node(ParameterReader):
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """All devices of a kind, those of clients and of servers."""
+        """All devices of a kind, on clients and on servers."""
         return self.snapshot.devices(kind)
 
     def membership(self) -> PoolMembership:

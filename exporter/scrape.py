@@ -2,8 +2,10 @@
 
 Collectors run one after the other, because in parallel they would only compete for the interpreter. Reading some
 parameters sends a request to a server, which may not answer. If a collector takes long, the next collectors start
-meanwhile, and the scrape waits for the slow collector at the end. A parameter that hangs therefore delays one scrape to
-its deadline; its collector then fails until the read returns. Each collector has at most one thread.
+meanwhile, and the scrape waits for the slow collector at the end. If a read has not returned when the turn of its
+collector is over, its thread is left behind, and the collector runs again without the device of that read. The device
+is read again after the read has returned. At most ``node.MAX_HANGING`` threads are left behind; beyond that, and for a
+collector that is slow for another reason, the collector fails until it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from exporter.clock import Clock, Wait
 from exporter.collector import Collect, Collector, Context, Settings
 from exporter.connections import OscTotals
 from exporter.exposition import Family, MetricsPage, ScrapeResult
-from exporter.node import Node, NodeSnapshot, ParameterIndex, ReadStats
+from exporter.node import Node, NodeSnapshot, ParameterIndex, PassState, Reading, ReadStats, reading_name
 from lustre.parameters import Tree
 
 T = TypeVar("T")
@@ -48,11 +50,15 @@ class WorkerThread(Generic[T]):
 
     def start(self, call: Callable[[], T]) -> None:
         """Start a call. Raises BusyError if the previous call has not returned."""
-        if self._future is not None and not self._future.done():
+        if self.is_busy():
             raise BusyError
         future: Future[T] = Future()
         self._future = future
         threading.Thread(target=_run, args=(call, future), name=self._name, daemon=True).start()
+
+    def is_busy(self) -> bool:
+        """Whether the previous call has not returned."""
+        return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
         """Whether the call returned within this time."""
@@ -66,6 +72,10 @@ class WorkerThread(Generic[T]):
             raise LateError
         self._future = None
         return future.result()
+
+    def leave(self) -> None:
+        """Forget the call in progress. Its thread ends when it returns."""
+        self._future = None
 
     def run(self, call: Callable[[], T], seconds: float) -> T:
         """Start a call and wait for its result."""
@@ -82,8 +92,12 @@ def _run(call: Callable[[], T], future: Future[T]) -> None:
 
 log = logging.getLogger("lustre-exporter")
 PERMISSION = "CAP_DAC_READ_SEARCH"
+LOG_AGAIN_SECONDS = 3600.0
+"""Time between two log lines on implausible values of a parameter."""
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
+LOOK_SHARE = 1 / 4
+"""Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 
@@ -113,23 +127,51 @@ class _CollectorRun:
         self._clock = clock
         self._began = 0.0
         self._busy = False
+        self._state: PassState | None = None
+        self._reading: Reading | None = None
+        """The read that was in progress at the last look."""
 
     def start(self, snapshot: NodeSnapshot, turn_seconds: float) -> None:
         """Start a pass unless the last pass still runs. Returns when the pass is done or its turn is over."""
+        self._began = self._clock()
+        if self.worker.is_busy() and self._is_hanging():
+            self._leave_behind()
+        self._launch(snapshot)
+        while not self._busy and not self.worker.wait(turn_seconds):
+            self._is_hanging()
+            if self._reading is None or self.worker.wait(turn_seconds * LOOK_SHARE):
+                return
+            if not self._is_hanging() or not self._leave_behind():
+                return
+            self._launch(snapshot)
+
+    def _launch(self, snapshot: NodeSnapshot) -> None:
+        state = PassState(snapshot.parameters.hanging)
 
         def collect() -> tuple[MetricsPage, float]:
             page = MetricsPage()
-            self._collect(Node(snapshot, self.outcome.reads), page)
+            self._collect(Node(snapshot, self.outcome.reads, state), page)
             return page, self._clock()
 
-        self._began = self._clock()
-        self._busy = False
-        try:
+        self._busy = self.worker.is_busy()
+        if not self._busy:
+            self._state = state
             self.worker.start(collect)
-        except BusyError:
-            self._busy = True
-        else:
-            self.worker.wait(turn_seconds)
+
+    def _is_hanging(self) -> bool:
+        """Whether the read in progress is that of the last call of this method."""
+        before, self._reading = self._reading, None if self._state is None else self._state.reading
+        return self._reading is not None and self._reading is before
+
+    def _leave_behind(self) -> bool:
+        """Leave the hanging read to its thread. Returns False if too many threads are left behind."""
+        state, reading, self._reading = self._state, self._reading, None
+        if state is None or reading is None or not state.abandon(reading):
+            return False
+        self.worker.leave()
+        log.warning("reading %s does not return; %s is left out until it does",
+                    reading_name(reading), reading[1] or "it")  # fmt: skip
+        return True
 
     def finish(self, seconds: float, deadline_seconds: float) -> MetricsPage:
         """Return the metrics if the pass ends within this time. Records the result in ``outcome``."""
@@ -140,8 +182,10 @@ class _CollectorRun:
             page, ended = self.worker.result(seconds)
         except LateError:
             reason = f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang"
+            self._is_hanging()
         except BusyError:
             reason = "still reading a parameter since an earlier scrape"
+            self._is_hanging()
         except Exception as error:  # noqa: BLE001 - the other collectors must still be shown
             reason = f"{type(error).__name__}: {error}"
         self._note(reason)
@@ -176,6 +220,8 @@ class Scraper:
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
         self._running = [_CollectorRun(c, context, clock, wait) for c in collectors if c.name in settings.enabled]
+        self._implausible: dict[tuple[str, str], tuple[int, float]] = {}
+        """Number of implausible values at the last log line, and its time, by collector and parameter."""
         self._refused = ""
         """The last log line on parameters that this process may not read."""
 
@@ -209,15 +255,27 @@ class Scraper:
         deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         snapshot = NodeSnapshot(self._parameters)
-        asked = [running for running in self._running if names is None or running.collector.name in names]
-        for running in asked:
+        requested = [running for running in self._running if names is None or running.collector.name in names]
+        for running in requested:
             running.start(snapshot, (over - self._clock()) * TURN_SHARE)
         found: list[tuple[Family, Sequence[bytes]]] = []
-        for running in asked:
+        for running in requested:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
         self._log_unreadable()
+        self._log_implausible()
         return ScrapeResult(tuple(found))
+
+    def _log_implausible(self) -> None:
+        """Log values that no target can reach, once for each parameter and hour."""
+        for running in self._running:
+            for parameter, values in running.outcome.reads.implausible.copy().items():
+                key = running.collector.name, parameter
+                before, logged = self._implausible.get(key, (0, -LOG_AGAIN_SECONDS))
+                if values > before and self._clock() - logged >= LOG_AGAIN_SECONDS:
+                    left_out = values - before
+                    log.warning("%s: %d values that no target can reach were left out of sums", parameter, left_out)
+                    self._implausible[key] = values, self._clock()
 
     def _log_unreadable(self) -> None:
         """Log once which parameters this process may not read, because missing metrics look like missing parameters."""

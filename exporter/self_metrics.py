@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from exporter.jobs.lines import compiled as compiled_lines
+from exporter.node import reading_name
 from exporter.scrape import Scraper
 from httpserver.config import WebConfigFile
-from httpserver.metrics import WebConfigMetrics
+from httpserver.connections import Connections
+from httpserver.metrics import ConnectionMetrics, WebConfigMetrics
 from lustre import __version__
 from lustre.formats import compiled
+from lustre.parameters import parse_device
 
 PREFIX = "lustre_exporter_"
 
@@ -31,6 +34,7 @@ class ExporterMetrics(Collector):
         yield from self._outcomes()
         yield from self._reads()
         yield self._readable_paths()
+        yield self._unreadable()
         yield self._loaded()
 
     def _outcomes(self) -> Iterator[Metric]:
@@ -53,6 +57,12 @@ class ExporterMetrics(Collector):
             PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
             labels=("collector", "parameter"),
         )  # fmt: skip
+        implausible = CounterMetricFamily(
+            PREFIX + "implausible_values",
+            "Values left out of sums over targets because no target can do so much in the time. The sums go on from"
+            " the values before.",
+            labels=("collector", "parameter"),
+        )
         errors = CounterMetricFamily(
             PREFIX + "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.",
             labels=("collector", "parameter", "error"),
@@ -61,11 +71,30 @@ class ExporterMetrics(Collector):
             read.add_metric((name,), outcome.reads.bytes_read)
             for parameter, lines in sorted(outcome.reads.skipped.copy().items()):
                 skipped.add_metric((name, parameter), lines)
+            for parameter, values in sorted(outcome.reads.implausible.copy().items()):
+                implausible.add_metric((name, parameter), values)
             for (parameter, error), times in sorted(outcome.reads.errors.copy().items()):
                 errors.add_metric((name, parameter, error), times)
         yield read
         yield skipped
+        yield implausible
         yield errors
+
+    def _unreadable(self) -> Metric:
+        unreadable = GaugeMetricFamily(
+            PREFIX + "target_unreadable",
+            "Always 1. A read of this parameter has not returned. The device, named by file system and target, is left"
+            " out until it does.",
+            labels=("fs", "target", "parameter"),
+        )
+        found = {
+            (device.fsname, device.target, reading_name(reading))
+            for reading in self._scraper.parameters.hanging.all()
+            for device in (parse_device(reading[1]),)
+        }
+        for labels in sorted(found):
+            unreadable.add_metric(labels, 1)
+        return unreadable
 
     def _loaded(self) -> Metric:
         return GaugeMetricFamily(
@@ -97,12 +126,19 @@ def _info() -> Metric:
     return info
 
 
-def registry(scraper: Scraper, web_config: WebConfigFile | None = None) -> CollectorRegistry:
+def registry(
+    scraper: Scraper,
+    web_config: WebConfigFile | None = None,
+    connections: Connections | None = None,
+    held_bytes: Callable[[], int] = lambda: 0,
+) -> CollectorRegistry:
     """Make the registry of the exporter's own metrics, including its process and its garbage collector."""
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
     if web_config is not None:
         own.register(WebConfigMetrics(web_config, PREFIX))
+    if connections is not None:
+        own.register(ConnectionMetrics(connections, held_bytes, PREFIX))
     ProcessCollector(registry=own)
     GCCollector(registry=own)
     return own

@@ -51,16 +51,21 @@ class Users:
     def _remembered(self, user: str, fingerprint: bytes) -> bool:
         return hmac.compare_digest(self._right.get(user, b""), fingerprint)
 
-    def authorised(self, header: str) -> bool:
-        """Whether an ``Authorization`` header has a user and the correct password."""
+    def user(self, header: str) -> str | None:
+        """The user of an ``Authorization`` header with the correct password; None for any other header."""
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "basic":
-            return False
+            return None
         try:
             user, colon, password = base64.b64decode(token.strip(), validate=True).partition(b":")
-            return bool(colon) and self.allowed(user.decode(), password)
+            name = user.decode()
+            return name if colon and self.allowed(name, password) else None
         except (binascii.Error, ValueError):
-            return False
+            return None
+
+    def authorised(self, header: str) -> bool:
+        """Whether an ``Authorization`` header has a user and the correct password."""
+        return self.user(header) is not None
 
 
 def _check(password: bytes, stored: bytes) -> bool:

@@ -1,8 +1,10 @@
 """Bounded connections: a server accepts a limited number of connections, each with its own thread.
 
 The server answers a connection after its whole request has arrived. At the limit, a new connection replaces the one
-that has waited longest for its request. Scrapers send their request immediately, so this affects only other clients. A
-connection that is being answered is never dropped.
+that has waited longest for its request. Scrapers send their request immediately, so this affects only other clients. If
+all requests have arrived, it replaces the client that has been reading its response for the longest time, if that is
+longer than ``SLOW_SECONDS``. Each source address may use a share of the connections. Addresses with many connections
+give way first, so that other addresses, such as that of Prometheus, are always served.
 """
 
 from __future__ import annotations
@@ -15,9 +17,20 @@ import socket
 import socketserver
 import sys
 import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MAX_CONNECTIONS = 128
+ADDRESS_SHARE = 0.75
+"""Share of the connections that requests of one source address may use."""
+SLOW_SECONDS = 2.0
+"""Time from the first byte of a response after which its client is slow and gives way to others."""
+REFUSED_REASONS = ("limit", "address", "bytes")
+"""Why a request got no answer: all connections are in use, those of its address, or the bytes held for responses."""
+DROPPED_REASONS = ("waiting", "slow")
+"""Why a connection was ended for another one: its request was not complete, or its client read slowly."""
 DESCRIPTOR_SHARE = 4
 """Connections may use one in this many file descriptors of the process. The rest is for the application."""
 NO_RESOURCES_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -41,37 +54,75 @@ def connection_limit() -> int:
 class Slot:
     """One connection among the limited number."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        address: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        on_abort: Callable[[], None] = lambda: None,
+    ) -> None:
         self.connection = connection
         """The socket object in use. TLS replaces the original socket object."""
+        self._on_abort = on_abort
+        self.address = address
+        """Source address without its port; empty if it has none."""
+        self._clock = clock
+        self._sending_since: float | None = None
+
+    def sending(self) -> None:
+        """Record that the first byte of the response is about to be sent."""
+        self._sending_since = self._clock()
+
+    def is_slow(self) -> bool:
+        """Whether the client has been reading its response for longer than ``SLOW_SECONDS``."""
+        return self._sending_since is not None and self._clock() - self._sending_since > SLOW_SECONDS
+
+    def abort(self) -> None:
+        """End the connection from another thread. Its own thread notices at its next operation."""
+        self._on_abort()
+        _shut_down(self.connection, socket.SHUT_RDWR)
 
 
 class Connections:
     """The open connections: waiting for their request, being answered, or dropped until their thread ends."""
 
-    def __init__(self, limit: int = MAX_CONNECTIONS, drop_wait_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        limit: int = MAX_CONNECTIONS,
+        drop_wait_seconds: float = 0.0,
+        limit_per_address: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Threads of dropped connections count towards the limit only if ``drop_wait_seconds`` is not 0.
 
         In that case :meth:`begin` waits up to this time for the thread of a dropped connection. Use it if the number of
-        threads is limited, for example by systemd's TasksMax.
+        threads is limited, for example by systemd's TasksMax. ``limit_per_address`` limits the requests of one source
+        address that are answered at a time; the default is no such limit.
         """
         self.limit = limit
+        self.limit_per_address = limit if limit_per_address is None else limit_per_address
         self._drop_wait_seconds = drop_wait_seconds
+        self._clock = clock
         self._changed = threading.Condition()
         self._waiting: dict[Slot, None] = {}
-        self._answering: set[Slot] = set()
+        self._answering: dict[Slot, None] = {}
         self._dropped: set[Slot] = set()
+        self._refused = Counter(dict.fromkeys(REFUSED_REASONS, 0))
+        self._ended = Counter(dict.fromkeys(DROPPED_REASONS, 0))
 
-    def begin(self, connection: socket.socket) -> Slot | None:
-        """Take a slot, if necessary from the longest waiting connection. Returns None if all are being answered."""
+    def begin(self, connection: socket.socket, address: str = "") -> Slot | None:
+        """Take a slot, if necessary from a waiting or slow connection. Returns None if all are being answered."""
         with self._changed:
             if self._full() and self._waiting:
-                self._drop(next(iter(self._waiting)), socket.SHUT_RDWR)
+                self._drop(_first_of_busiest(self._waiting), socket.SHUT_RDWR, "waiting")
+            elif self._full() and (slow := [slot for slot in self._answering if slot.is_slow()]):
+                self._drop(_first_of_busiest(slow), socket.SHUT_RDWR, "slow")
             if self._dropped and self._drop_wait_seconds:
                 self._changed.wait_for(lambda: not self._full(), self._drop_wait_seconds)
             if self._full():
+                self._refused["limit"] += 1
                 return None
-            slot = Slot(connection)
+            slot = Slot(connection, address, self._clock, self._count_slow)
             self._waiting[slot] = None
             return slot
 
@@ -82,18 +133,46 @@ class Connections:
             if slot in self._dropped:  # dropped while neither object had the descriptor
                 _shut_down(connection, socket.SHUT_RDWR)
 
-    def request_arrived(self, slot: Slot) -> None:
-        """Record that the whole request has arrived. From now on the connection is not dropped."""
+    def request_arrived(self, slot: Slot) -> bool:
+        """Record that the whole request has arrived. Returns False if its address uses all of its connections."""
         with self._changed:
-            if slot in self._waiting:
-                del self._waiting[slot]
-                self._answering.add(slot)
+            if slot not in self._waiting:
+                return True
+            same = [other for other in self._answering if other.address == slot.address]
+            if len(same) >= self.limit_per_address:
+                slow = next((other for other in same if other.is_slow()), None)
+                if slow is None:
+                    self._refused["address"] += 1
+                    return False
+                self._drop(slow, socket.SHUT_RDWR, "slow")
+            del self._waiting[slot]
+            self._answering[slot] = None
+            return True
+
+    def _count_slow(self) -> None:
+        with self._changed:
+            self._ended["slow"] += 1
+
+    def refuse(self, reason: str) -> None:
+        """Count a request that the application refused."""
+        with self._changed:
+            self._refused[reason] += 1
+
+    def refused(self) -> Mapping[str, int]:
+        """Return the number of refused requests by reason."""
+        with self._changed:
+            return dict(self._refused)
+
+    def dropped(self) -> Mapping[str, int]:
+        """Return the number of connections that were ended for another one, by reason."""
+        with self._changed:
+            return dict(self._ended)
 
     def end(self, slot: Slot) -> None:
         """Record that the connection is closed and its thread ends."""
         with self._changed:
             self._waiting.pop(slot, None)
-            self._answering.discard(slot)
+            self._answering.pop(slot, None)
             self._dropped.discard(slot)
             self._changed.notify_all()
 
@@ -101,7 +180,7 @@ class Connections:
         """Wait for responses in progress, but not for incomplete requests. Returns False if a response takes longer."""
         with self._changed:
             for slot in [*self._waiting]:
-                self._drop(slot, socket.SHUT_RD)  # a request that has arrived can still be read and answered
+                self._drop(slot, socket.SHUT_RD, "")  # a request that has arrived can still be read and answered
             return self._changed.wait_for(lambda: not (self._answering or self._dropped), seconds)
 
     def count(self) -> int:
@@ -113,11 +192,21 @@ class Connections:
         dropped = len(self._dropped) if self._drop_wait_seconds else 0
         return len(self._waiting) + len(self._answering) + dropped >= self.limit
 
-    def _drop(self, slot: Slot, how: int) -> None:
+    def _drop(self, slot: Slot, how: int, reason: str) -> None:
         """End the input, which the thread notices. A close here would free the descriptor while the thread uses it."""
-        del self._waiting[slot]
+        self._waiting.pop(slot, None)
+        self._answering.pop(slot, None)
         self._dropped.add(slot)
+        if reason:
+            self._ended[reason] += 1
         _shut_down(slot.connection, how)
+
+
+def _first_of_busiest(slots: Iterable[Slot]) -> Slot:
+    """Return the first of the address that has most of these slots."""
+    slots = [*slots]
+    numbers = Counter([slot.address for slot in slots])
+    return max(slots, key=lambda slot: numbers[slot.address])  # the first one, if several have as many
 
 
 def _shut_down(connection: socket.socket, how: int) -> None:
@@ -158,7 +247,7 @@ class BoundedThreads(socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start the thread of a connection, or reject it."""
-        slot = self.connections.begin(request)
+        slot = self.connections.begin(request, _address_of(client_address))
         if slot is None:
             with contextlib.suppress(OSError):
                 self.reject(request)
@@ -185,3 +274,8 @@ class BoundedThreads(socketserver.TCPServer):
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             log.error("cannot serve a connection", exc_info=error)
+
+
+def _address_of(client: object) -> str:
+    """Return the source address without its port; empty for a Unix socket, whose clients are not distinguished."""
+    return str(client[0]) if isinstance(client, tuple) and client else ""

@@ -1,13 +1,14 @@
-"""Prometheus metrics of the web configuration."""
+"""Prometheus metrics of the web configuration, and of the connections and the bytes held for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from httpserver.config import WebConfigFile
+from httpserver.connections import Connections
 
 
 class WebConfigMetrics(Collector):
@@ -30,3 +31,42 @@ class WebConfigMetrics(Collector):
             self._prefix + "web_requests_denied", "Requests denied because of missing or wrong credentials.",
             self._web_config.denied,
         )  # fmt: skip
+
+
+class ConnectionMetrics(Collector):
+    """Open connections, connections refused and dropped by reason, and bytes held for responses."""
+
+    def __init__(self, connections: Connections, held_bytes: Callable[[], int], prefix: str) -> None:
+        """``prefix`` is the start of the metric names, for example ``tierd_``."""
+        self._connections = connections
+        self._held_bytes = held_bytes
+        self._prefix = prefix
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all families."""
+        yield GaugeMetricFamily(
+            self._prefix + "connections", "Open connections to the web server.", self._connections.count()
+        )
+        refused = CounterMetricFamily(
+            self._prefix + "connections_refused",
+            "Requests and connections refused, by reason: limit (all connections are in use), address (the source"
+            " address uses its share of them), bytes (responses to other clients use the memory for responses).",
+            labels=("reason",),
+        )
+        dropped = CounterMetricFamily(
+            self._prefix + "connections_dropped",
+            "Connections ended in favor of another client, by reason: waiting (the request was not complete), slow"
+            " (the client read its response slowly).",
+            labels=("reason",),
+        )
+        for reason, number in self._connections.refused().items():
+            refused.add_metric((reason,), number)
+        for reason, number in self._connections.dropped().items():
+            dropped.add_metric((reason,), number)
+        yield refused
+        yield dropped
+        yield GaugeMetricFamily(
+            self._prefix + "response_held_bytes",
+            "Bytes of responses that clients are reading now. Clients that get the same bytes share them.",
+            self._held_bytes(),
+        )

@@ -20,12 +20,14 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import IO, Any, cast
 from wsgiref.headers import Headers
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from httpserver.bodies import RETRY_SECONDS
 from httpserver.config import WebConfig, WebConfigFile
 from httpserver.connections import BoundedThreads, Connections, Slot
 from httpserver.tls import TlsConfig
@@ -33,7 +35,11 @@ from httpserver.tls import TlsConfig
 log = logging.getLogger("httpserver")
 MAX_HEAD_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 14
+MAX_DISCARDED_BYTES = 1 << 20
+"""Limit of bytes to discard after a refused request."""
 BUFFER_BYTES = 1 << 15
+SLOT_KEY = "httpserver.slot"
+"""Key of the connection's :class:`Slot` in the WSGI environment."""
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
@@ -48,6 +54,10 @@ class Timeouts:
     """Time from the end of the head to the end of the body."""
     response_seconds: float = 60.0
     """Time from the first to the last byte of the response."""
+    stall_seconds: float = 10.0
+    """Time for each part of the response, up to the next part that the client accepts."""
+    linger_seconds: float = 1.0
+    """Time to read and discard the rest of a refused request, so that the client gets the response."""
 
 
 class _RequestReader(io.RawIOBase):
@@ -58,6 +68,13 @@ class _RequestReader(io.RawIOBase):
         self._timeouts = timeouts
         self._until = timeouts.clock() + timeouts.head_seconds
         self._left = MAX_HEAD_BYTES
+        self.ended = False
+        """Whether the client closed its side, or used up the limit, before the end of the request."""
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the request reached the limit of bytes."""
+        return self._left <= 0
 
     def readable(self) -> bool:
         return True
@@ -66,6 +83,7 @@ class _RequestReader(io.RawIOBase):
         limit_time(self._connection, self._until - self._timeouts.clock())
         count = self._connection.recv_into(memoryview(buffer)[: self._left])
         self._left -= count
+        self.ended = self.ended or count == 0
         return count
 
     def allow_body(self, size_bytes: int) -> None:
@@ -82,9 +100,11 @@ class _RequestReader(io.RawIOBase):
 class _ResponseWriter:
     """Sends a response to a connection, up to a limit of time."""
 
-    def __init__(self, connection: socket.socket, timeouts: Timeouts) -> None:
+    def __init__(self, connection: socket.socket, timeouts: Timeouts, on_send: Callable[[], None]) -> None:
         self._connection = connection
         self._timeouts = timeouts
+        self._on_send = on_send
+        """Called before the first byte."""
         self._until: float | None = None
         self._buffer = bytearray()
 
@@ -102,10 +122,11 @@ class _ResponseWriter:
 
     def _send(self, data: bytes) -> None:
         if self._until is None:
+            self._on_send()
             self._until = self._timeouts.clock() + self._timeouts.response_seconds
         left = memoryview(data)
         while left:
-            limit_time(self._connection, self._until - self._timeouts.clock())
+            limit_time(self._connection, min(self._until - self._timeouts.clock(), self._timeouts.stall_seconds))
             left = left[self._connection.send(left) :]
 
 
@@ -125,13 +146,13 @@ class _RequestError(Exception):
 
 
 class Handler(WSGIRequestHandler):
-    """Reads one request and answers it. ``on_request`` is called when the whole request has arrived."""
+    """Reads one request and answers it, with an HTTP status line in every case."""
 
     server: Server
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, request: socket.socket, client: Any, server: Server, on_request: Callable[[], None]) -> None:
-        self._on_request = on_request
+    def __init__(self, request: socket.socket, client: Any, server: Server, slot: Slot) -> None:
+        self._slot = slot
         self.server_version = server.name
         super().__init__(request, client, server)
 
@@ -140,7 +161,8 @@ class Handler(WSGIRequestHandler):
         self.connection = self.request
         self._reader = _RequestReader(self.connection, self.server.timeouts)
         self.rfile = io.BufferedReader(self._reader)
-        self.wfile = cast("io.BufferedIOBase", _ResponseWriter(self.connection, self.server.timeouts))
+        writer = _ResponseWriter(self.connection, self.server.timeouts, self._slot.sending)
+        self.wfile = cast("io.BufferedIOBase", writer)
 
     def finish(self) -> None:
         """Do nothing: the server closes the connection."""
@@ -152,14 +174,47 @@ class Handler(WSGIRequestHandler):
             self.requestline, self.request_version, self.command = "", "", ""
             self.send_error(414)
         elif self.raw_requestline and self.parse_request():
+            if self._reader.ended and self.request_version != "HTTP/0.9":
+                self.send_error(431 if self._reader.too_large else 400)
+                return
             try:
                 body = self._read_body()
             except _RequestError as error:
                 self.send_error(error.status)
-            else:
-                self._on_request()
+                return
+            if self.server.connections.request_arrived(self._slot):
                 self._respond(body)
+            else:
+                self.send_error(503, headers=(("Retry-After", str(RETRY_SECONDS)),))
         self.wfile.flush()
+
+    def send_error(
+        self, code: int, message: str | None = None, explain: str | None = None,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
+        """Send an error with a status line, whatever the protocol of the request, and discard the rest of it."""
+        phrase = HTTPStatus(code).phrase
+        text = f"{phrase}.\n".encode()
+        lines = [
+            f"HTTP/1.1 {int(code)} {phrase}", f"Date: {self.date_time_string()}", f"Server: {self.server.name}",
+            "Connection: close", "Content-Type: text/plain; charset=utf-8", f"Content-Length: {len(text)}",
+            *[f"{name}: {value}" for name, value in headers],
+        ]  # fmt: skip
+        self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + text)
+        self.wfile.flush()
+        self._discard_input()
+
+    def _discard_input(self) -> None:
+        """Read what the client still sends, because closing a connection with unread data discards the response."""
+        until, left = self.server.timeouts.clock() + self.server.timeouts.linger_seconds, MAX_DISCARDED_BYTES
+        with contextlib.suppress(OSError, ValueError):
+            socket.socket.shutdown(self.connection, socket.SHUT_WR)
+            while left > 0:
+                limit_time(self.connection, until - self.server.timeouts.clock())
+                data = socket.socket.recv(self.connection, BUFFER_BYTES)
+                if not data:
+                    return
+                left -= len(data)
 
     def _read_body(self) -> bytes:
         """Read the body of the request; empty if the server reads no bodies."""
@@ -185,7 +240,8 @@ class Handler(WSGIRequestHandler):
         return body
 
     def _respond(self, body: bytes) -> None:
-        answering = _WsgiHandler(io.BytesIO(body), cast("IO[bytes]", self.wfile), self.get_stderr(), self.get_environ())
+        environ = self.get_environ() | {SLOT_KEY: self._slot}
+        answering = _WsgiHandler(io.BytesIO(body), cast("IO[bytes]", self.wfile), self.get_stderr(), environ)
         answering.server_software = self.server.name
         answering.request_handler = self
         answering.run(cast("Callable[..., Any]", self.server.get_app()))
@@ -248,6 +304,10 @@ class _WsgiHandler(ServerHandler):
             log.error("cannot answer a request", exc_info=exc_info)
 
 
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: %d\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\n\r\nAll connections are in use.\n" % RETRY_SECONDS
+)
 NO_IPV6_ERRORS = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 HTTPS_EXPECTED = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
@@ -283,10 +343,18 @@ class Server(BoundedThreads, WSGIServer):
             tls = None if self._web_config is None else self._web_config.config().tls
             if tls is not None:
                 self._handshake(slot, tls)
-            Handler(slot.connection, client, self, lambda: self.connections.request_arrived(slot))
+            Handler(slot.connection, client, self, slot)
         finally:
             if isinstance(slot.connection, ssl.SSLSocket):
                 _close_tls(slot.connection)
+
+    def reject(self, connection: socket.socket) -> None:
+        """Send a 503 response without waiting. Over TLS, which needs a handshake first, the connection just ends."""
+        if self._web_config is None or self._web_config.config().tls is None:
+            connection.setblocking(False)
+            connection.send(REFUSAL)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(BUFFER_BYTES)
 
     def _handshake(self, slot: Slot, tls: TlsConfig) -> None:
         slot.connection.settimeout(self.timeouts.head_seconds)
@@ -351,13 +419,17 @@ def listen(
 def protected(
     app: WSGIApplication, web_config: WebConfigFile, realm: str
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """Wrap the application with basic authentication and the additional headers of the web configuration."""
+    """Wrap the application with basic authentication and the additional headers of the web configuration.
+
+    ``REMOTE_USER`` is the user whose password was checked; empty where the configuration has no users.
+    """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         config = web_config.config()
         start = _with_headers(start_response, config)
-        if config.users is None or config.users.authorised(environ.get("HTTP_AUTHORIZATION", "")):
-            return app(environ, start)
+        user = None if config.users is None else config.users.user(environ.get("HTTP_AUTHORIZATION", ""))
+        if config.users is None or user is not None:
+            return app({**environ, "REMOTE_USER": user or ""}, start)
         web_config.deny()
         plain = ("Content-Type", "text/plain; charset=utf-8")
         start("401 Unauthorized", [("WWW-Authenticate", f'Basic realm="{realm}", charset="UTF-8"'), plain])

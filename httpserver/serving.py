@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
 
 from httpserver.config import WebConfigFile
-from httpserver.connections import Connections, connection_limit
+from httpserver.connections import ADDRESS_SHARE, Connections, connection_limit
 from httpserver.server import Address, Server, listen
 
 log = logging.getLogger("httpserver")
@@ -22,9 +22,16 @@ SHUTDOWN_SECONDS = 30.0
 
 
 def serve(
-    addresses: Sequence[Address], app: WSGIApplication, *, name: str, web_config: WebConfigFile | None = None
+    addresses: Sequence[Address],
+    app: WSGIApplication,
+    *,
+    name: str,
+    web_config: WebConfigFile | None = None,
+    connections: Connections | None = None,
 ) -> int:
     """Serve every address until SIGTERM or SIGINT, finish requests in progress, and return the exit status.
+
+    All addresses share ``connections``; the default has the limits of :func:`default_connections`.
 
     SIGHUP reloads the web configuration. ``name`` begins the line on standard error if an address cannot be bound.
 
@@ -33,7 +40,7 @@ def serve(
     """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
-        connections = Connections(connection_limit())
+        connections = connections or default_connections()
         for address in addresses:
             try:
                 server = listen(address, app, name=name, web_config=web_config, connections=connections)
@@ -52,6 +59,12 @@ def serve(
             _reload(web_config)
         _stop(servers, connections)
     return 0
+
+
+def default_connections() -> Connections:
+    """Return connections with the limit of this process, of which one source address may use a share."""
+    limit = connection_limit()
+    return Connections(limit, limit_per_address=max(1, int(limit * ADDRESS_SHARE)))
 
 
 class BackgroundServer:

@@ -118,10 +118,13 @@ PIN = "trusted.pin"
 class MountedCalls(PlainCalls):
     """The calls of a mover below one mount point. Any number of threads may share it."""
 
-    def __init__(self, library: Library, mount_point: str, archives_told: Callable[[], bool] = lambda: False) -> None:
-        """``archives_told`` returns whether archived copies stay valid after a layout swap (:mod:`lustre.mounted`)."""
+    def __init__(self, library: Library, mount_point: str,
+                 archives_notified: Callable[[], bool] = lambda: False) -> None:
+        """``archives_notified`` returns whether archived copies stay valid after a layout swap
+        (:mod:`lustre.mounted`).
+        """
         self._library = library
-        self._archives_told = archives_told
+        self._archives_notified = archives_notified
         self._mount = mount_point.rstrip("/") or "/"
         self._volatile_names_known = False
         """Whether a check has shown that the names of volatile files do not appear in a directory."""
@@ -238,7 +241,7 @@ class MountedCalls(PlainCalls):
         does not change when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c revokes no lock).
         """
         found = self._library.hsm(descriptor)
-        return replace(found, left_behind=not self._archives_told()) if found.copied else found
+        return replace(found, left_behind=not self._archives_notified()) if found.copied else found
 
     def flags(self, descriptor: int) -> FileFlags:
         """Read the inode flags of an open file."""

@@ -161,25 +161,32 @@ ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errn
 """Errors of a parameter that is absent or whose device was just removed."""
 
 
+ReadMany = Callable[[str, list[str], str, bool, bytearray], list[bytes | int | None]]
+read_many: ReadMany | None = None
+"""Reads PARENT/DEVICE/NAME for many devices (``lustre/_files.c``). None without the C module.
+
+A result is the text, None for an absent file, an error number, or 0 for a text that must be read by itself. The last
+argument, of eight bytes, has the position of the file that is being read.
+"""
+try:
+    from lustre import _files
+except ImportError:
+    pass
+else:
+    read_many = _files.read_many
+
 MOST_BYTES = 256 << 20
 """Size limit of a parameter. A hundred thousand jobs take less. The kernel repeats a longer text endlessly."""
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes | None:
     """Read a whole file; None if it is absent. Raises OSError for other errors, and EFBIG if the file does not end."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.read(descriptor, CHUNK_BYTES)
-            if not data or not (more := os.read(descriptor, CHUNK_BYTES)):
-                return data
-            return _rest(descriptor, [data, more], path)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        if error.errno in ABSENT:
-            return None
-        raise
+    return _read(path, CHUNK_BYTES)
+
+
+def read_line(path: str | os.PathLike[str]) -> bytes | None:
+    """Read a file of one line; None if it is absent. One read is enough, because the kernel returns a whole line."""
+    return _read(path, LINE_BYTES, b"\n")
 
 
 def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) -> bool:
@@ -203,13 +210,15 @@ def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) ->
     return True
 
 
-def read_line(path: str | os.PathLike[str]) -> bytes | None:
-    """Read a file of one line; None if it is absent. One read is enough, because the kernel returns a whole line."""
+def _read(path: str | os.PathLike[str], first_bytes: int, end: bytes | None = None) -> bytes | None:
+    """A file to its end, or to the end of a first read that ends with ``end``. A read allocates what it asks for."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            data = os.read(descriptor, LINE_BYTES)
-            return data if data[-1:] == b"\n" and len(data) < LINE_BYTES else _rest(descriptor, [data], path)
+            data = os.read(descriptor, first_bytes)
+            if not data or (data[-1:] == end and len(data) < first_bytes):
+                return data
+            return _rest(descriptor, data, path)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -218,11 +227,14 @@ def read_line(path: str | os.PathLike[str]) -> bytes | None:
         raise
 
 
-def _rest(descriptor: int, chunks: list[bytes], path: str | os.PathLike[str]) -> bytes:
-    size = 0
-    while more := os.read(descriptor, CHUNK_BYTES):
+def _rest(descriptor: int, data: bytes, path: str | os.PathLike[str]) -> bytes:
+    if not (more := os.read(descriptor, CHUNK_BYTES)):
+        return data
+    chunks, size = [data], len(data)
+    while more:
         size = _ends(size + len(more), path)
         chunks.append(more)
+        more = os.read(descriptor, CHUNK_BYTES)
     return b"".join(chunks)
 
 

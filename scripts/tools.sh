@@ -40,30 +40,51 @@ unpacked() {
     done
 }
 
-# Debian's Alertmanager reads its templates from /usr/share only. The extracted one gets a path of the same length that
-# leads to an open directory, and a wrapper that opens the directory.
-relocate_alertmanager() {
-    installed=$work/prometheus-alertmanager/usr
-    mkdir -p "$dir/share/alertmanager" "$dir/lib"
-    cp -R "$installed/share/prometheus/alertmanager/." "$dir/share/alertmanager"
-    "${PYTHON:-python3}" - "$dir/bin/alertmanager" "$dir/lib/alertmanager" <<'PATCH'
+# relocate PROGRAM INSTALLED PLACE: Debian's programs read templates and scripts of pages from INSTALLED below /usr/share
+# only. The extracted program gets a path of the same length that leads to an open directory, and a wrapper that opens
+# the directory PLACE in DIR.
+relocate() {
+    mkdir -p "$dir/lib"
+    "${PYTHON:-python3}" - "$dir/bin/$1" "$dir/lib/$1" "$2" <<'PATCH'
 import pathlib, sys
-there = b"/usr/share/prometheus/alertmanager"
+there = sys.argv[3].encode()
 here = b"/proc/self/fd/".ljust(len(there) - 1, b"/") + b"9"
 pathlib.Path(sys.argv[2]).write_bytes(pathlib.Path(sys.argv[1]).read_bytes().replace(there, here))
 PATCH
-    rm "$dir/bin/alertmanager"
-    cat >"$dir/bin/alertmanager" <<'WRAPPER'
+    rm "$dir/bin/$1"
+    cat >"$dir/bin/$1" <<WRAPPER
 #!/bin/sh
-tools=$(dirname "$(dirname "$(readlink -f "$0")")")
-exec 9<"$tools/share/alertmanager"
-exec "$tools/lib/alertmanager" "$@"
+tools=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
+exec 9<"\$tools/$3"
+exec "\$tools/lib/$1" "\$@"
 WRAPPER
-    chmod 755 "$dir/lib/alertmanager" "$dir/bin/alertmanager"
+    chmod 755 "$dir/lib/$1" "$dir/bin/$1"
 }
 
+# prometheus_pages: what the pages of Debian's Prometheus load, from the packages that it depends on.
+prometheus_pages() {
+    cp -R "$work/prometheus/usr/share/prometheus" "$dir/share"
+    # shellcheck disable=SC2046 -- a list of words
+    (cd "$work" && apt-get download -qq $(dpkg-deb -f prometheus_*.deb Depends | tr ',' '\n' |
+        sed -En 's/^ *((libjs|fonts)-[^ ]*).*/\1/p') libjs-d3 node-popper2 2>/dev/null) ||
+        { echo "not all packages of Prometheus' pages could be fetched: its pages may not open" >&2; return 0; }
+    for package in "$work"/libjs-*.deb "$work"/fonts-*.deb "$work"/node-*.deb; do
+        dpkg-deb -x "$package" "$work/pages"
+    done
+    rm -rf "$work/pages/usr/share/javascript/moment-timezone/data" # 200 MB that no page loads
+    for folder in javascript nodejs fonts-glyphicons; do
+        cp -R "$work/pages/usr/share/$folder" "$dir/share"
+    done
+}
+
+mkdir -p "$dir/share"
 unpacked prometheus prometheus promtool
 unpacked prometheus-alertmanager prometheus-alertmanager amtool
+if [ -d "$work/prometheus" ] && [ ! -L "$dir/bin/prometheus" ]; then
+    prometheus_pages
+    relocate prometheus /usr/share/prometheus/web share/prometheus/web
+fi
 if [ -d "$work/prometheus-alertmanager" ] && [ ! -L "$dir/bin/alertmanager" ]; then
-    relocate_alertmanager
+    cp -R "$work/prometheus-alertmanager/usr/share/prometheus/alertmanager" "$dir/share"
+    relocate alertmanager /usr/share/prometheus/alertmanager share/alertmanager
 fi

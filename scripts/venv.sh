@@ -16,5 +16,22 @@ if [ ! -x "$dir/bin/python" ]; then
           echo "$python cannot make virtual environments. Run: apt-get install python3-venv" >&2
           exit 1; }
 fi
-echo "Installing $requirement and its dependencies into $dir ..."
-"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e "$requirement"
+# wait_with_progress WORDS COMMAND...: one line that counts the seconds on a terminal; the output only if it fails.
+wait_with_progress() {
+    words=$1 log=$(mktemp) seconds=0
+    shift
+    trap 'rm -f "$log"' EXIT
+    "$@" >"$log" 2>&1 &
+    process=$!
+    trap 'kill $process 2>/dev/null; exit 130' INT TERM
+    [ -t 1 ] || echo "$words ..."
+    while kill -0 $process 2>/dev/null; do
+        [ ! -t 1 ] || printf '\r%s ... %s s ' "$words" "$seconds"
+        seconds=$((seconds + 1))
+        sleep 1
+    done
+    [ ! -t 1 ] || echo
+    wait $process || { cat "$log" >&2; exit 1; }
+}
+wait_with_progress "Installing $requirement and its dependencies into $dir" \
+    "$dir/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e "$requirement"

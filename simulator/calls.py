@@ -146,7 +146,7 @@ class Calls:
 
     def _answering(self, target: Mdt | Ost) -> Steps[None]:
         """Wait for an absent target. Raises OSError ETIMEDOUT if it does not return."""
-        until = self._cluster.now + self._costs.patience_seconds
+        until = self._cluster.now + self._costs.timeout_seconds
         while target.health.away:
             if self._cluster.now >= until:
                 raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target.name)

@@ -53,7 +53,7 @@ class CallCosts:
     """Time from the decision to move a file to its first read, apart from processor time."""
     move_processor_seconds: float = 0.0
     """Processor time to move one file: calls, checks and copying."""
-    patience_seconds: float = 600.0
+    timeout_seconds: float = 600.0
     """Time after which a call to an absent target fails with ETIMEDOUT. (Real Lustre waits for ever.)"""
 
 

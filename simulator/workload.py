@@ -75,7 +75,7 @@ class EventWorkload(Workload):
             run.stop_seconds = self._engine.now
 
     def changed(self, job_id: str, values: Mapping[str, Any]) -> Job:
-        """Stop a job and return its successor, whose runs replace those of the job."""
+        """Stop a job and return its successor, whose runs replace the runs of the job."""
         job = super().changed(job_id, values)
         del self.runs[job_id], self._all_runs[job_id]
         return job

@@ -1,1 +1,1 @@
-"""``make stack``: everything together on one machine, on loopback, over a simulated cluster; Ctrl-C ends it."""
+"""``make stack``: all programs on the loopback of one machine, over a simulated cluster. Ctrl-C ends them."""

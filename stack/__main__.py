@@ -1,6 +1,7 @@
 """``python -m stack``: simulator, exporter, tierd, Prometheus, Alertmanager and, where installed, Grafana.
 
-Everything listens on 127.0.0.1 and keeps its files in one temporary folder, which is removed afterwards.
+Everything listens on 127.0.0.1 and keeps its files in one temporary folder, which is removed afterwards. Only Grafana's
+database stays, in ``.tools/grafana``, because Grafana needs a minute to make it.
 """
 
 from __future__ import annotations
@@ -11,84 +12,28 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
-from simulator.realtime import RealTimeDriver, WallClock
-from simulator.scenarios.scenario import library
-from simulator.settings import recorded_test_bed
+from simulator.scenarios.scenario import Scenario, library
 from stack import services
-from stack.services import StartError, program
+from stack.alerting import AlertWatch
+from stack.services import Ports, StartError, program
 from tierd import demo
-from tierd.act.movers.moves import PortMover
 from tierd.clock import SystemClock
-from tierd.config.settings import Settings
-from tierd.daemon.service import Service
-from tierd.demo import CYCLE_SECONDS, free_port
-from tierd.sense.exporters import scrape_fixed_list
+from tierd.daemon.client import ask
+from tierd.demo import CYCLE_SECONDS, free_port, running_site
 
-
-class NoClearFilesystem(SimulatedFilesystem):
-    """A simulated file system whose changelogs tierd does not clear."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Do nothing: the simulated changelogs keep only their latest records."""
-
-
-def tierd_settings(folder: Path, port: int) -> Settings:
-    """Settings of the demonstration, with a journal, a control socket and the web server."""
-    chosen = demo.settings()
-    act = replace(chosen.act, dry_run=False, journal=f"{folder}/journal.sqlite", socket=f"{folder}/tierd.sock")
-    return replace(chosen, act=act, web=replace(chosen.web, port=port),
-                   sense=replace(chosen.sense, cycle_seconds=demo.CYCLE_SECONDS))
-
-
-@contextmanager
-def running_site(folder: Path, exporter_port: int, tierd_port: int, clock: SystemClock, say: Callable[[str], None],
-            ) -> Iterator[Callable[[], None]]:
-    """Run the cluster, the exporter and tierd; yields a function that runs one cycle of tierd."""
-    scenario = library("demo")
-    bed = recorded_test_bed(hdd_ios_per_second=demo.DISK_IOPS)
-    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
-    root = folder / "node"
-    with (RealTimeDriver(cluster, root, WallClock()) as driver, demo.running_exporter(root, exporter_port) as url):
-        demo.await_exporter(url, clock)
-        filesystem = NoClearFilesystem(cluster, driver.wait_for)
-        mdts = [mdt.short_name for mdt in cluster.mdts]
-        service = Service(
-            tierd_settings(folder, tierd_port),
-            filesystem,
-            PortMover(filesystem),
-            scrape_fixed_list([url], clock, 5.0),
-            mdts,
-            clock,
-            say,
-            clock.nudge,
-            executor=ThreadPoolExecutor(8, "tierd-request"),
-        )
-        service.start()
-
-        def cycle() -> None:
-            service.cycle()
-            if driver.error is not None:
-                raise driver.error
-
-        try:
-            yield cycle
-        finally:
-            driver.stop()  # do not wait for a cycle that waits for a move
-            service.close()
+QUIET_SECONDS = 45.0
+"""The neighbour starts this long after everything is up, so that all graphs show the stream alone first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m stack", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
     seconds = parser.parse_args(arguments).seconds
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
@@ -103,50 +48,107 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartError as error:
         print(error, file=sys.stderr)
         return 1
-    print("\nStopped. All files are deleted.")
+    print("\nStopped. All temporary files are deleted.")
     return 0
 
 
 def run(folder: Path, clock: SystemClock, seconds: float) -> None:
-    """Start all programs, run cycles, and stop the programs in reverse order."""
-    ports = services.Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
+    """Start all programs, then the simulated site; run cycles, and stop everything in reverse order."""
+    ports = Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
+    introduced = False
 
-    def say(sentence: str) -> None:
-        print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True)
+    def log(sentence: str) -> None:
+        if introduced:
+            print(f"{clock.now() - begun:5.0f} s  {sentence.strip()}", flush=True)
 
     with ExitStack() as running:
-        cycle = running.enter_context(running_site(folder, ports.exporter, ports.tierd, clock, say))
-        prometheus = services.prometheus_command(folder, ports)
-        alertmanager = services.alertmanager_command(folder, ports)
-        for name, command, port in (("prometheus", prometheus, ports.prometheus),
-                                    ("alertmanager", alertmanager, ports.alertmanager)):
-            running.enter_context(program(command, f"http://127.0.0.1:{port}/-/ready", folder / f"{name}.log", clock))
-        home = os.environ.get("GRAFANA_HOME", "")
-        grafana = services.grafana_command(home)
-        if grafana:
-            running.enter_context(program(grafana, f"http://127.0.0.1:{ports.grafana}/api/health",
-                                          folder / "grafana.log", clock, services.grafana_environment(folder, ports)))
-        print_introduction(ports, bool(grafana))
-        begun = clock.now()
+        grafana = start_programs(running, folder, ports, clock)
+        scenario = with_late_neighbour(library("demo"))
+        site = running.enter_context(running_site(folder, scenario, ports.exporter, ports.tierd, clock, log))
+        pages = services.pages(ports, grafana=grafana)
+        print("\n".join(introduction(scenario, pages, site.socket)), flush=True)
+        introduced, begun = True, clock.now()
+        story = AlertStory(site.socket, AlertWatch(f"http://127.0.0.1:{ports.prometheus}", log), log)
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds:
-            cycle()
+            site.cycle()
+            story.step(clock.now() - begun)
+        introduced = False  # what tierd logs while the site stops is of no interest
 
 
-def print_introduction(ports: services.Ports, grafana: bool) -> None:
-    """Print the addresses."""
-    without = "not found on the PATH or in GRAFANA_HOME"
-    print(f"""
-A simulated Lustre file system with a stream and, after 25 s, a noisy neighbour. tierd acts on it.
+class AlertStory:
+    """Keeps tierd paused until the alert has fired: otherwise tierd is faster than any alert."""
 
-  exporter      http://127.0.0.1:{ports.exporter}/
-  tierd         http://127.0.0.1:{ports.tierd}/
-  Prometheus    http://127.0.0.1:{ports.prometheus}/alerts
-  Alertmanager  http://127.0.0.1:{ports.alertmanager}/
-  Grafana       {f"http://127.0.0.1:{ports.grafana}/" if grafana else without}
+    def __init__(self, socket: str, alerts: AlertWatch, log: Callable[[str], None]) -> None:
+        self._socket = socket
+        self._alerts = alerts
+        self._log = log
+        self._resume_at = QUIET_SECONDS + ALERT_PATIENCE_SECONDS
+        self._fired = self._resumed = False
+        ask(socket, {"request": "pause", "reason": PAUSE_REASON})
 
-Press Ctrl-C to stop.
-""", flush=True)
+    def step(self, seconds: float) -> None:
+        """Log what fires and what is resolved; resume tierd a while after the alert. ``seconds`` is the time now."""
+        self._alerts.look()
+        if self._alerts.fires(NOISY) and not self._fired:
+            self._fired = True
+            self._resume_at = seconds + READING_SECONDS
+        if seconds >= self._resume_at and not self._resumed:
+            self._resumed = True
+            self._log("RESUMED, as tierctl resume does")
+            ask(self._socket, {"request": "resume"})
+
+
+NOISY = "LustreNoisyNeighbour"
+PAUSE_REASON = "until the alert has fired"
+READING_SECONDS = 15.0
+"""Time to look at the firing alert, before tierd is resumed."""
+ALERT_PATIENCE_SECONDS = 120.0
+"""tierd is resumed this long after the neighbour's start even if no alert fires."""
+
+
+def start_programs(running: ExitStack, folder: Path, ports: Ports, clock: SystemClock) -> bool:
+    """Start Prometheus, Alertmanager and Grafana, each with a line. Returns whether there is a Grafana."""
+    commands: list[tuple[str, list[str], str, dict[str, str]]] = [
+        ("Prometheus", services.prometheus_command(folder, ports), f"{ports.prometheus}/-/ready", {}),
+        ("Alertmanager", services.alertmanager_command(folder, ports), f"{ports.alertmanager}/-/ready", {}),
+    ]
+    grafana = services.grafana_command(os.environ.get("GRAFANA_HOME", ""))
+    if grafana:
+        data = running.enter_context(services.grafana_data(services.GRAFANA_DATA, folder))
+        environment = services.grafana_environment(folder, ports, data)
+        commands.append(("Grafana", grafana, f"{ports.grafana}/api/health", environment))
+    for name, command, ready, environment in commands:
+        since = clock.now()
+        print(f"Starting {name} ...", end=" ", flush=True)
+        log = folder / f"{name.lower()}.log"
+        running.enter_context(program(command, f"http://127.0.0.1:{ready}", log, clock, environment))
+        print(f"{clock.now() - since:.0f} s", flush=True)
+    return grafana is not None
+
+
+def with_late_neighbour(scenario: Scenario) -> Scenario:
+    """The scenario, in which the neighbour starts after :data:`QUIET_SECONDS`."""
+    stream, noise = scenario.jobs
+    return replace(scenario, jobs=(stream, replace(noise, start_seconds=QUIET_SECONDS)))
+
+
+def introduction(scenario: Scenario, pages: Sequence[tuple[str, str]], socket: str) -> list[str]:
+    """What runs, and the addresses."""
+    stream, noise = scenario.jobs
+    rows = [*pages, ("socket", socket), ("tierctl", f"{demo.tierctl_command()} top --socket {socket}")]
+    return [
+        "",
+        f"A simulated Lustre file system: job {stream.job_id} writes a stream. After {noise.start_seconds:.0f} s job",
+        f"{noise.job_id} writes small files on the same targets. tierd is paused until the alert {NOISY} fires;",
+        "then it is resumed and acts, and the alert is resolved, all within five minutes. The rules are those of",
+        "alerts/rules with shorter times.",
+        "",
+        *(f"  {name:<13} {address}" for name, address in rows),
+        "",
+        "Press Ctrl-C to stop.",
+        "",
+    ]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import subprocess
 import urllib.request
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from stack.alerting import write_demonstration_rules
 from tierd.clock import Clock
 
 ROOT = Path(__file__).parent.parent
@@ -19,7 +22,7 @@ SCRAPE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """On 127.0.0.1."""
+    """TCP ports on 127.0.0.1."""
 
     exporter: int
     tierd: int
@@ -29,11 +32,12 @@ class Ports:
 
 
 def prometheus_command(folder: Path, ports: Ports) -> list[str]:
-    """Its settings, and the command."""
+    """Write the settings of Prometheus, with the demonstration profile of the rules. Returns its command."""
     file = folder / "prometheus.yml"
+    rules = write_demonstration_rules(ROOT / "alerts" / "rules", folder / "rules")
     file.write_text(f"""\
 global: {{scrape_interval: {SCRAPE_SECONDS}s, evaluation_interval: {SCRAPE_SECONDS}s}}
-rule_files: ["{ROOT}/alerts/rules/*.yml"]
+rule_files: ["{rules}/*.yml"]
 alerting: {{alertmanagers: [{{static_configs: [{{targets: ["127.0.0.1:{ports.alertmanager}"]}}]}}]}}
 scrape_configs:
   - {{job_name: lustre, static_configs: [{{targets: ["127.0.0.1:{ports.exporter}"]}}]}}
@@ -44,16 +48,34 @@ scrape_configs:
 
 
 def alertmanager_command(folder: Path, ports: Ports) -> list[str]:
-    """The example of ``alerts/``, but for tierd's port, and the command."""
+    """Write the settings of Alertmanager: the example of ``alerts/`` with shorter times. Returns its command."""
     example = (ROOT / "alerts" / "alertmanager.yml").read_text(encoding="utf-8")
     file = folder / "alertmanager.yml"
-    file.write_text(example.replace("127.0.0.1:9170", f"127.0.0.1:{ports.tierd}"), encoding="utf-8")
+    shorter = re.sub(r"(group_wait|group_interval): \w+", rf"\1: {SCRAPE_SECONDS}s", example)
+    file.write_text(shorter.replace("127.0.0.1:9170", f"127.0.0.1:{ports.tierd}"), encoding="utf-8")
     return ["alertmanager", f"--config.file={file}", f"--storage.path={folder}/alertmanager",
             "--cluster.listen-address=", f"--web.listen-address=127.0.0.1:{ports.alertmanager}", "--log.level=warn"]
 
 
-def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
-    """Its provisioning, and its environment: everybody may look, nobody is asked who they are."""
+GRAFANA_DATA = ROOT / ".tools" / "grafana"
+"""Grafana makes its database here at the first start, which takes up to a minute; the next starts take seconds."""
+
+
+@contextmanager
+def grafana_data(kept: Path, folder: Path) -> Iterator[Path]:
+    """Yield the folder of Grafana's database: ``kept``, or a temporary folder while another stack uses it."""
+    kept.mkdir(parents=True, exist_ok=True)
+    with (kept / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield folder / "grafana"
+        else:
+            yield kept
+
+
+def grafana_environment(folder: Path, ports: Ports, data: Path) -> dict[str, str]:
+    """Write Grafana's provisioning. Returns its environment, which allows anonymous viewers."""
     given = ROOT / "dashboards" / "provisioning"
     provisioning = folder / "provisioning"
     for kind in ("dashboards", "datasources"):
@@ -66,8 +88,8 @@ def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
         source.replace("localhost:9090", f"127.0.0.1:{ports.prometheus}").replace("30s", f"{SCRAPE_SECONDS}s"),
         encoding="utf-8")
     return {
-        "GF_PATHS_DATA": f"{folder}/grafana", "GF_PATHS_LOGS": f"{folder}/grafana/log",
-        "GF_PATHS_PLUGINS": f"{folder}/grafana/plugins", "GF_PATHS_PROVISIONING": str(provisioning),
+        "GF_PATHS_DATA": str(data), "GF_PATHS_LOGS": f"{folder}/grafana-log",
+        "GF_PATHS_PLUGINS": f"{folder}/grafana-plugins", "GF_PATHS_PROVISIONING": str(provisioning),
         "GF_SERVER_HTTP_ADDR": "127.0.0.1", "GF_SERVER_HTTP_PORT": str(ports.grafana),
         "GF_AUTH_ANONYMOUS_ENABLED": "true", "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
         "GF_ANALYTICS_REPORTING_ENABLED": "false", "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
@@ -76,7 +98,7 @@ def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
 
 
 def grafana_command(home: str) -> list[str] | None:
-    """The command of a Grafana below ``GRAFANA_HOME`` or on the PATH; None where there is none."""
+    """The command of Grafana below ``GRAFANA_HOME`` or on the PATH; None if it is not installed."""
     if home:
         for name in ("grafana", "grafana-server"):
             if (Path(home) / "bin" / name).exists():
@@ -90,19 +112,52 @@ def grafana_command(home: str) -> list[str] | None:
     return None
 
 
-START_TIMEOUT_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 180.0
+"""Grafana makes its database at its first start, on a slow disk for minutes."""
+
+
+def pages(ports: Ports, *, grafana: bool) -> list[tuple[str, str]]:
+    """Each program with the address of a page that opens in a browser, or with what there is instead."""
+    base = "http://127.0.0.1"
+    prometheus = first_page(f"{base}:{ports.prometheus}", ("/alerts", "/classic/alerts"))
+    alertmanager = first_page(f"{base}:{ports.alertmanager}", ("/",), without=NO_UI)
+    return [
+        ("exporter", f"{base}:{ports.exporter}/"),
+        ("tierd", f"{base}:{ports.tierd}/"),
+        ("Prometheus", prometheus or f"{base}:{ports.prometheus}/api/v1/alerts (this Prometheus has no pages)"),
+        ("Alertmanager", alertmanager or f"{base}:{ports.alertmanager}/api/v2/alerts ({NO_UI_WORDS})"),
+        ("Grafana", f"{base}:{ports.grafana}/" if grafana else "not found on the PATH or in GRAFANA_HOME"),
+    ]
+
+
+NO_UI = "generate-ui.sh"
+"""In the page of Debian's Alertmanager, which says how to build its web application."""
+NO_UI_WORDS = "Debian's Alertmanager has no web application"
+
+
+def first_page(base: str, paths: Sequence[str], without: str = "\0") -> str:
+    """The first address that answers with a page in HTML that does not contain ``without``; "" if none does."""
+    for path in paths:
+        try:
+            with urllib.request.urlopen(base + path, timeout=5) as answer:  # noqa: S310 -- on loopback
+                is_page = answer.headers.get_content_type() == "text/html"
+                if is_page and without not in answer.read().decode(errors="replace"):
+                    return base + path
+        except OSError:
+            continue
+    return ""
 
 
 class StartError(RuntimeError):
-    """A program did not come up; the words say which, and the end of what it wrote."""
+    """A program did not start. The message has its URL and the end of its log."""
 
 
 @contextmanager
 def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
             environment: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Run a program until the block ends; entered when its URL answers. Raises StartError."""
+    """Run a program until the block ends. The block starts when the program's URL answers. Raises StartError."""
     if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # even kill -9 of this process leaves nothing running
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # the program ends even if this process is killed
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: S603 -- Prometheus, Alertmanager, Grafana, with arguments of our own
             command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
@@ -120,7 +175,7 @@ def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
 
 
 def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: Clock) -> None:
-    """Wait until a URL answers."""
+    """Wait until a URL answers. Raises StartError if the program ends, or after START_TIMEOUT_SECONDS."""
     until = clock.now() + START_TIMEOUT_SECONDS
     while True:
         try:

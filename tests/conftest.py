@@ -119,7 +119,7 @@ class Served:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Served]]:
-    """``serve(app)`` serves it on a port of its own until the test ends; further arguments are those of ``listen``."""
+    """``serve(app)`` serves it on its own port until the test ends. It passes further arguments to ``listen``."""
     running: list[Served] = []
 
     def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:

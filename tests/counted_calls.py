@@ -46,6 +46,6 @@ class Counted:
         return cast(Calls, self)
 
     def taken(self) -> Counter[str]:
-        """How often each was called since this was asked last."""
+        """How often each was called since the last call of this method."""
         found, self.made = Counter(self.made), []
         return found

@@ -16,7 +16,7 @@ SECRET = "$2b$04$YCWyXl3x8IdJujuoiYodu.aXKNCtaab/klU3XTGOANozQU0F24/ju"  # "secr
 
 @dataclass(frozen=True)
 class Pki:
-    """An authority, a server's and a client's certificates, and those of a stranger nobody signed."""
+    """An authority, certificates of a server and a client, and an unsigned certificate of a stranger."""
 
     folder: Path
 

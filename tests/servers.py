@@ -78,18 +78,18 @@ class Prometheus:
         self.url = url
 
     def instant(self, expr: str, time: float) -> list[Any]:
-        """The result of an instant query. Raises AssertionError with what Prometheus says of a bad one."""
-        return self._asked("query", query=expr, time=str(time))
+        """The result of an instant query. Raises AssertionError with Prometheus' message for a bad query."""
+        return self._request("query", query=expr, time=str(time))
 
     def series(self, match: str, start: float, end: float) -> list[Any]:
         """Label sets of series."""
-        return self._asked("series", **{"match[]": match, "start": str(start), "end": str(end)})
+        return self._request("series", **{"match[]": match, "start": str(start), "end": str(end)})
 
     def over(self, expr: str, start: float, end: float, step: float) -> list[Any]:
         """The result of a query over time."""
-        return self._asked("query_range", query=expr, start=str(start), end=str(end), step=str(step))
+        return self._request("query_range", query=expr, start=str(start), end=str(end), step=str(step))
 
-    def _asked(self, what: str, **parameters: str) -> list[Any]:
+    def _request(self, what: str, **parameters: str) -> list[Any]:
         try:
             answer = fetched(f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}")
         except urllib.error.HTTPError as error:

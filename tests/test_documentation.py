@@ -1,4 +1,4 @@
-"""Documentation: links lead somewhere, and commands, options, metrics and quoted messages are those of the code."""
+"""Documentation: links have targets; commands, options, metrics and quoted messages exist in the code."""
 
 from __future__ import annotations
 

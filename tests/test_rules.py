@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from tests.damaged import any_text
 from tests.rules import every
-from tests.spoilt import any_text
 
 
 def test_all_cases_that_break_a_rule_are_listed() -> None:
     @every("number, divisor", [(4, 2), (5, 2), (6, 3), (7, 0)], str)
     def divides(number: int, divisor: int, rest: int) -> None:
-        assert number % divisor == rest, "a rest"
+        assert number % divisor == rest, "the remainder"
 
     with pytest.raises(pytest.fail.Exception, match="2 of 4 cases") as caught:
         divides(rest=0)
-    assert "(5, 2): AssertionError: a rest" in str(caught.value)
+    assert "(5, 2): AssertionError: the remainder" in str(caught.value)
     assert "(7, 0): ZeroDivisionError" in str(caught.value)
 
 

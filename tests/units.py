@@ -13,7 +13,7 @@ SYSTEMD = Path(__file__).parents[1] / "systemd"
 
 
 def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What systemd-analyze says."""
+    """Output of systemd-analyze."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze")
     return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
@@ -24,8 +24,8 @@ def complaints(unit: Path, program: str, scratch: Path) -> list[str]:
     copy = scratch / unit.name
     copy.write_text(unit.read_text().replace(program, "/bin/true"))
     checked = analyze("verify", "--man=no", str(copy))
-    told = [line for line in checked.stderr.splitlines() if unit.name in line]
-    return told or [checked.stderr] * (checked.returncode != 0)
+    reported = [line for line in checked.stderr.splitlines() if unit.name in line]
+    return reported or [checked.stderr] * (checked.returncode != 0)
 
 
 def exposure(unit: Path) -> float:

@@ -16,9 +16,13 @@ EXAMPLES = """\
 examples:
   tierd replay tests/tapes/noisy-create-1m             show findings and plan for a recording
   tierd replay TAPE --json --config tierd.toml         print findings and plan as JSON, with your own configuration
-  tierd --config /etc/tierd/tierd.toml --check-config  check the configuration and exit
+  tierd --config /etc/tierd/tierd.toml --check-config  check the configuration and exit; with --online, its pools too
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
 """
+
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as in shells."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -31,7 +35,10 @@ def parser() -> argparse.ArgumentParser:
     main_parser.add_argument("--config", type=Path, metavar="FILE",
                              help="configuration file (TOML); without a command, run the daemon")
     main_parser.add_argument("--check-config", action="store_true",
-                             help="report all errors in the configuration and exit")
+                             help="report all mistakes in the configuration with their lines, and exit")
+    main_parser.add_argument("--online", action="store_true",
+                             help="with --check-config: also compare with the file system, its pools and MDTs, and ask "
+                                  "the servers that the file names")
     main_parser.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE",
                              help="file with TLS and authentication settings of tierd's port, in the format of "
                                   "Prometheus' exporter-toolkit; reloaded when it changes (default: [web] config_file)")
@@ -53,7 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = parser().parse_args(arguments)
     try:
-        return run(chosen)
+        code = run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # tierd replay … | head
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         return dependencies.report_missing("tierd", error)
 
@@ -73,12 +88,13 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.sense import tape  # noqa: PLC0415
 
     try:
+        if chosen.check_config:
+            return check(chosen.config, chosen.web_config, online=chosen.online)
+        if chosen.online:
+            parser().error("--online needs --check-config")
         settings = load(chosen.config, print_warning) if chosen.config else Settings()
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
-        web_config = WebConfigFile(path) if path and (chosen.check_config or chosen.command is None) else None
-        if chosen.check_config:
-            print(f"{chosen.config or 'defaults'}: valid")
-            return 0
+        web_config = WebConfigFile(path) if path and chosen.command is None else None
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
@@ -96,6 +112,33 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"{error.filename}: {error.strerror}" if error.filename else error, file=sys.stderr)
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
+    return 0
+
+
+def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
+    """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
+    from tierd.config.files import merge  # noqa: PLC0415
+    from tierd.config.load import Examined, dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.config.settings import Settings  # noqa: PLC0415
+    from tierd.daemon import online_check, web  # noqa: PLC0415
+
+    examined = examine(config) if config else Examined((), Settings(), ())
+    remarks, settings = list(examined.remarks), examined.settings
+    if online and settings is not None and examined.files:
+        values = merge(examined.files)
+        found = online_check.online_contradictions(settings, values, online_check.this_node(settings))
+        remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
+                    for each in found]
+    for remark in sorted(remarks):
+        print(remark.text if remark.fatal else f"warning: {remark.text}", file=sys.stderr)
+    path = web.config_path(settings.web, config, web_option) if settings is not None else web_option
+    if path:
+        WebConfigFile(path)
+    mistakes = sum(remark.fatal for remark in remarks)
+    if mistakes:
+        print(f"{config}: {mistakes} mistakes" if mistakes > 1 else f"{config}: 1 mistake", file=sys.stderr)
+        return 1
+    print(f"{config or 'defaults'}: OK")
     return 0
 
 

@@ -56,7 +56,7 @@ class Outcome(_JournalWord):
     GAVE_WAY = "gave-way"
     """Somebody used or changed the file meanwhile. The file is as they left it."""
     FAILED = "failed"
-    """Lustre reported an error. The file or directory is as it was."""
+    """Lustre reported an error. The file or directory is unchanged."""
     DOUBTFUL = "doubtful"
     """The file is not as expected after its move. The circuit breaker stops all moves."""
     GONE = "gone"

@@ -30,7 +30,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never go back, including those of a suspended machine."""
+        """Seconds that never go back, including the time of a suspended machine."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wait(self, seconds: float) -> bool:

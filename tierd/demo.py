@@ -1,43 +1,52 @@
-"""``make demo``: a simulated cluster, the exporter over the files it writes, and tierd over HTTP, until Ctrl-C.
+"""``make demo``: a simulated cluster, the exporter over the files it writes, and tierd with its page and socket.
 
-All servers listen on loopback. All files are in one temporary folder, which is deleted at the end.
+All servers listen on loopback. All files are in one temporary folder, which is deleted at the end. ``make stack`` uses
+the same site (:func:`running_site`).
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import os
+import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from tierd.act.gate import Gate
-from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
-from tierd.act.undo import Undo
+from tierd.acts import ActKind, Outcome
 from tierd.clock import SystemClock
 from tierd.config.settings import Settings
-from tierd.daemon.loop import Daemon
+from tierd.daemon.answers import ExplainAnswer, StatusAnswer, from_json
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.service import Service
+from tierd.daemon.states import verdict_text
 from tierd.sense import exporters
-from tierd.sense.changelogs.follow import Follower
 from tierd.sense.exporters import scrape_fixed_list
 from tierd.sense.http_client import SourceError
-from tierd.sense.sources import LiveSource
+from tierd.text import bytes_text, count_of, percent, printable, rate_text
 
 CYCLE_SECONDS = 2.0
-REPORT_SECONDS = 6.0
 DISK_IOPS = 60
 """I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
 
@@ -47,6 +56,8 @@ def settings() -> Settings:
     defaults = Settings()
     return replace(
         defaults,
+        act=replace(defaults.act, dry_run=False, pause_file=""),
+        sense=replace(defaults.sense, cycle_seconds=CYCLE_SECONDS),
         noisy_neighbour=replace(defaults.noisy_neighbour, recent_seconds=12.0),
         small_files_to_flash=replace(defaults.small_files_to_flash, settle_seconds=4.0),
         limits=replace(defaults.limits, files_per_second=4.0, bytes_per_second=4e6),
@@ -54,100 +65,102 @@ def settings() -> Settings:
     )
 
 
+class NoClearFilesystem(SimulatedFilesystem):
+    """A simulated file system whose changelogs tierd does not clear."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Do nothing: the simulated changelogs keep only their latest records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A running cluster with exporter and tierd."""
+
+    cluster: Cluster
+    exporter_url: str
+    """URL of the metrics."""
+    tierd_url: str
+    socket: str
+    """Path of tierd's control socket."""
+    cycle: Callable[[], None]
+    """Runs one cycle of tierd. Raises the error that ended the simulator."""
+
+
+@contextmanager
+def running_site(
+    folder: Path, scenario: Scenario, exporter_port: int, tierd_port: int, clock: SystemClock,
+    log: Callable[[str], None],
+) -> Iterator[Site]:
+    """Run the cluster, the exporter and tierd; ``log`` gets what tierd logs. All files are below ``folder``."""
+    bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
+    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
+    root = folder / "node"
+    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port) as url:
+        await_exporter(url, clock)
+        filesystem = NoClearFilesystem(cluster, driver.wait_for)
+        chosen = settings()
+        control = f"{folder}/tierd.sock"
+        act = replace(chosen.act, journal=f"{folder}/journal.sqlite", socket=control)
+        service = Service(
+            replace(chosen, act=act, web=replace(chosen.web, port=tierd_port)),
+            filesystem,
+            PortMover(filesystem),
+            scrape_fixed_list([url], clock, 5.0),
+            [mdt.short_name for mdt in cluster.mdts],
+            clock,
+            log,
+            clock.nudge,
+            executor=ThreadPoolExecutor(8, "tierd-request"),
+        )
+        service.start()
+
+        def cycle() -> None:
+            service.cycle()
+            if driver.error is not None:
+                raise driver.error
+
+        try:
+            yield Site(cluster, url, f"http://127.0.0.1:{tierd_port}/", control, cycle)
+        finally:
+            driver.stop()  # do not wait for a cycle that waits for a move
+            service.close()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=__doc__)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
+    parser.add_argument("--tierd-port", type=int, default=9170, help="port of tierd, or a free one if it is in use")
+    parser.add_argument("--picture", type=Path, metavar="FILE",
+                        help="end after the verdict, and write what the terminal shows to this SVG file")
     chosen = parser.parse_args(arguments)
     clock = SystemClock()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: clock.wake())
+    console = Console(highlight=False)
+    screen = Screen(console, library("demo"))
     with tempfile.TemporaryDirectory(prefix="tierd-demo-") as folder:
-        run(Path(folder), library("demo"), clock, chosen.port, chosen.seconds)
-    print("\nStopped. All files are deleted.")
+        run(Path(folder), screen, clock, (chosen.port, chosen.tierd_port),
+            lambda: screen.seconds > chosen.seconds or (bool(chosen.picture) and screen.shows_all))
+    if chosen.picture:
+        chosen.picture.write_text(screen.picture(), encoding="utf-8")
+    console.print("\nStopped. All files are deleted.")
     return 0
 
 
-def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds: float) -> None:
-    """Connect the parts and run cycles."""
-    begun = clock.now()
-    bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
-    cluster = Cluster(replace(bed, epoch_seconds=int(begun)), scenario.jobs)
-    root = folder / "node"
-    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, port) as url:
-        await_exporter(url, clock)
-        print_introduction(url, scenario)
-        filesystem = SimulatedFilesystem(cluster, driver.wait_for)
-        journal = Journal(folder / "journal.sqlite")
-        options = settings()
-        mover = PortMover(filesystem)
-        gate = Gate(
-            filesystem, mover, Budget(options.limits, begun), CircuitBreaker(options.breaker), journal, clock, False
-        )
-        undo = Undo(filesystem, mover, journal, clock)
-        mdts = [mdt.short_name for mdt in cluster.mdts]
-        source = LiveSource(scrape_fixed_list([url], clock, 5.0), Follower(filesystem.changelog, mdts))
-        daemon = Daemon(source, filesystem, gate, undo, journal, clock, options,
-                        lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
-        reported = begun
-        while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds and driver.error is None:
-            daemon.cycle(CYCLE_SECONDS / 2)
-            if clock.now() >= reported + REPORT_SECONDS:
-                reported = clock.now()
-                print(f"{reported - begun:5.0f} s  {status_line(cluster, filesystem)}", flush=True)
-        journal.close()
-        if driver.error is not None:
-            raise driver.error
-
-
-def status_line(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
-    """Format the rates of the last seconds and the use of flash in one line."""
-    now = cluster.now
-    parts = []
-    for job in cluster.runs:
-        rates = cluster.throughput(job, now - REPORT_SECONDS, now)
-        parts.append(f"{job} {sum(rates) / len(rates) if rates else 0:.1f} MB/s")
-    space = filesystem.space()
-    flash = [space[target] for target in filesystem.pools()["flash"]]
-    used = 1 - sum(s.avail_bytes for s in flash) / sum(s.size_bytes for s in flash)
-    return f"  {' · '.join(parts)} · flash pool {used:.0%} used"
-
-
-def print_introduction(url: str, scenario: Scenario) -> None:
-    """Print what the demonstration shows and the addresses."""
-    stream, noise = scenario.jobs
-    print(f"""
-A simulated Lustre file system: 2 flash and 4 HDD targets, pools "flash" and "hdd", in this process.
-  Job {stream.job_id} streams to the HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and
-  reads small files on the same targets. tierd reads the exporter's metrics and acts on them.
-
-Open in a browser, or with curl:
-  {url.removesuffix('metrics')}          overview of this node
-  {url}   all metrics
-
-Press Ctrl-C to stop. The demonstration takes about 90 seconds.
-""", flush=True)
-
-
-@contextmanager
-def running_exporter(root: Path, port: int) -> Iterator[str]:
-    """Run the exporter as a process over the parameter files below ``root``; yields its URL."""
-    port = free_port(port)
-    command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
-               f"--web.listen-address=127.0.0.1:{port}"]
-    if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # also when this process is killed
-    process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 -- our own program; Ctrl-C is for us only
-    try:
-        yield f"http://127.0.0.1:{port}/metrics"
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int], ended: Callable[[], bool]) -> None:
+    """Run the site and show it until it is ``ended``, or until the clock is woken by a signal."""
+    with ExitStack() as running:
+        with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
+            exporter, tierd = map(free_port, ports)
+            site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock, screen.log))
+        screen.begin(site)
+        running.enter_context(screen.live())
+        while not clock.wait(CYCLE_SECONDS) and not ended():
+            site.cycle()
+            screen.update()
+        screen.ended = True
 
 
 def free_port(wanted: int) -> int:
@@ -164,9 +177,36 @@ def free_port(wanted: int) -> int:
     raise OSError("no free port on 127.0.0.1")
 
 
-def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0) -> None:
+@contextmanager
+def running_exporter(root: Path, port: int) -> Iterator[str]:
+    """Run the exporter as a process over the parameter files below ``root``; yields its URL.
+
+    What it logs goes to ``exporter.log`` beside ``root``, and to standard error if it fails.
+    """
+    port = free_port(port)
+    command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
+               f"--web.listen-address=127.0.0.1:{port}"]
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # also when this process is killed
+    log = root.parent / "exporter.log"
+    with log.open("wb") as out:  # our own program; Ctrl-C is for us only
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)  # noqa: S603
+    try:
+        yield f"http://127.0.0.1:{port}/metrics"
+    finally:
+        if process.poll() is not None:
+            print(log.read_text(errors="replace"), file=sys.stderr)
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def await_exporter(url: str, clock: SystemClock, timeout_seconds: float = 20.0) -> None:
     """Wait until the exporter answers. Raises SourceError when it does not."""
-    until = clock.now() + patience_seconds
+    until = clock.now() + timeout_seconds
     while True:
         try:
             exporters.fetch_exposition(url, 5.0)
@@ -174,6 +214,267 @@ def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0)
         except SourceError:
             if clock.now() > until or clock.wait(0.1):
                 raise
+
+
+# What the terminal shows
+
+CHART_ROWS = 10
+AXIS_COLUMNS = 22
+"""Columns of the chart's axis, on both sides."""
+CHART_SECONDS = 180
+"""Range of the chart."""
+UNSEEN_SECONDS = 2 + CYCLE_SECONDS
+"""A mark may be this much later than the last point of the chart."""
+SMOOTH_SECONDS = 3
+"""Each point of the chart is a mean over this time."""
+MARKS = (("neighbour starts", "red"), ("found", "yellow"), ("default layout set", "cyan"), ("verdict", "green"))
+"""Vertical lines of the chart, in the order of :meth:`Story.times`, and their colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What tierd reported about the noisy neighbour, in seconds since the beginning of the demonstration."""
+
+    neighbour_starts: float
+    begun_at: float
+    """Epoch seconds of the beginning."""
+    case: ExplainAnswer | None = None
+
+    @property
+    def times(self) -> tuple[float | None, ...]:
+        """The times of :data:`MARKS`; None before they have come."""
+        if self.case is None:
+            return self.neighbour_starts, None, None, None
+        layouts = [act.time for act in self.case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT]
+        verdicts = [found.time for found in self.case.judgements]
+        return (self.neighbour_starts, self.case.finding.time - self.begun_at, *(
+            min(times) - self.begun_at if times else None for times in (layouts, verdicts)))
+
+
+class Screen:
+    """The terminal: log lines above, and below them, where it is a terminal, the chart of the victim."""
+
+    def __init__(self, console: Console, scenario: Scenario) -> None:
+        self.console = console
+        self.scenario = scenario
+        self.summary: list[tuple[str, str]] = []
+        """Before, during, after and what was changed; empty before the verdict."""
+        self.ended = False
+        """Whether the site is being stopped; what tierd logs then is of no interest."""
+        self._site: Site | None = None
+        self._story = Story(scenario.jobs[1].start_seconds, 0.0)
+        self._lines: list[tuple[float, str]] = []
+        self._enough: set[str] = set()
+        self._live: Live | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Time since the beginning."""
+        return self._site.cluster.now if self._site else 0.0
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the chart shows the throughput after the verdict."""
+        verdict = self._story.times[-1]
+        return bool(self.summary) and verdict is not None and self.seconds > verdict + AFTERWARDS_SECONDS
+
+    def begin(self, site: Site) -> None:
+        """Print what the demonstration shows and the addresses."""
+        self._site = site
+        self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds)
+        self._print_introduction(self.console, tierctl_command())
+
+    def _print_introduction(self, console: Console, tierctl: str) -> None:
+        assert self._site is not None
+        for line in introduction(self.scenario, self._site, tierctl):
+            console.print(line, soft_wrap=line.startswith("  "))  # a command is copied whole
+
+    def log(self, sentence: str) -> None:
+        """Print one line that tierd logged. Long lines are broken at the width of the terminal.
+
+        Of the lines about moves, only the first of each kind is printed; the caption of the chart counts the others.
+        """
+        first_word = sentence.split(" ", 1)[0]
+        if self._site is None or self.ended or first_word in self._enough:
+            return  # before the introduction: the line about the port
+        if first_word in OF_MOVES:
+            self._enough.add(first_word)
+        self._lines.append((self.seconds, sentence))
+        self.console.print(log_line(*self._lines[-1]))
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Keep the chart below the log, if the output is a terminal."""
+        if not self.console.is_terminal or self.console.is_dumb_terminal:
+            yield
+            return
+        with Live(self._bottom(), console=self.console, auto_refresh=False, transient=True) as self._live:
+            yield
+        self._live = None
+        self.console.print(self._bottom())
+
+    def update(self) -> None:
+        """Ask tierd for the case and show the chart; after the verdict show the summary, once."""
+        assert self._site is not None
+        if not self.summary:
+            case = noisy_case(self._site.socket)
+            self._story = replace(self._story, case=case or self._story.case)
+            if case and case.judgements:
+                self.summary = summary_of(case, self._story)
+                if not self._live:
+                    self.console.print(self._bottom())
+                self._print_summary(self.console, tierctl_command())
+        if self._live:
+            self._live.update(self._bottom(), refresh=True)
+
+    def _bottom(self, width: int = 0) -> RenderableType:
+        assert self._site is not None
+        victim = self.scenario.jobs[0].job_id
+        rates = self._site.cluster.throughput(victim, 0, int(self.seconds) - 1)  # the last second is not whole
+        width = width or self.console.width
+        return Group(chart(f"{victim}, MB/s", rates, self._story.times, width), caption(self._story.case))
+
+    def _print_summary(self, console: Console, tierctl: str) -> None:
+        assert self._site is not None
+        assert self._story.case is not None
+        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {self._site.socket}"
+        console.print(Group("", summary_table(self.summary)))
+        console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
+        console.print("\nThe cluster goes on until Ctrl-C.\n")
+
+    def picture(self) -> str:
+        """The introduction, the log, the chart and the summary as SVG."""
+        assert self._site is not None
+        recorder = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO(), highlight=False, force_terminal=True,
+                           color_system="truecolor")
+        self._print_introduction(recorder, "tierctl")
+        for seconds, sentence in self._lines:
+            recorder.print(log_line(seconds, sentence))
+        recorder.print(self._bottom(PICTURE_COLUMNS))
+        self._print_summary(recorder, "tierctl")
+        return svg(recorder, "make demo")
+
+
+PICTURE_COLUMNS = 110
+AFTERWARDS_SECONDS = 30.0
+"""The picture shows the throughput for this time after the verdict."""
+
+
+def svg(recorder: Console, title: str) -> str:
+    """What a console recorded, as an SVG that loads no font from the network."""
+    return re.sub(r"\s*@font-face \{[^}]*\}", "", recorder.export_svg(title=title))
+
+
+def introduction(scenario: Scenario, site: Site, tierctl: str) -> Iterator[str]:
+    """What the demonstration shows, the addresses, and a command to try. Lines that begin with blanks stay whole."""
+    stream, noise = scenario.jobs
+    yield (f"A simulated Lustre file system with two pools, flash and hdd. Job {stream.job_id} writes a stream to the "
+           f"HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and reads small files on the "
+           "same targets. tierd reads the exporter's metrics, finds it and acts. This takes about 90 s.\n")
+    yield f"  tierd     {site.tierd_url}"
+    yield f"  exporter  {site.exporter_url.removesuffix('metrics')}"
+    yield f"  tierctl   {tierctl} status --socket {site.socket}"
+    yield "\nCtrl-C ends it and deletes its files.\n"
+
+
+def tierctl_command() -> str:
+    """How this installation calls tierctl, as typed in a shell."""
+    beside = Path(sys.executable).parent / "tierctl"
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m tierd.cli.tierctl"
+    shorter = os.path.relpath(beside)
+    return shlex.quote(shorter if len(shorter) < len(str(beside)) else str(beside))
+
+
+def log_line(seconds: float, sentence: str) -> RenderableType:
+    """One line of the log with its time; lines after the first are indented."""
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(width=6, justify="right", style="dim")
+    row.add_column()
+    style = LOG_STYLES.get(sentence.split(" ", 1)[0], "")
+    row.add_row(f"{seconds:.0f} s", Text(printable(sentence.strip()), style))
+    return row
+
+
+OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
+"""First words of log lines about moves."""
+LOG_STYLES = {"FOUND": "bold yellow", "SET": "bold cyan", "KEPT:": "bold green", "UNDONE:": "bold red"}
+
+
+def chart(title: str, rates: Sequence[float], marks: Sequence[float | None], width: int) -> RenderableType:
+    """The throughput of each second as a curve, with a vertical line for each mark that has come."""
+    import plotille  # noqa: PLC0415 -- an extra; tests of the site do without
+
+    points = [sum(part) / len(part) for end in range(1, len(rates) + 1)
+              if (part := rates[max(0, end - SMOOTH_SECONDS):end])]
+    end = max(float(len(points)), CHART_SECONDS * 2 / 3)
+    begin = max(0.0, end - CHART_SECONDS)
+    highest = 20.0 * (int(max(points, default=0.0) / 20) + 1)
+    figure = plotille.Figure()
+    figure.width, figure.height = max(20, min(width, 120) - AXIS_COLUMNS), CHART_ROWS
+    figure.color_mode = "names"
+    figure.origin = False
+    figure.set_x_limits(begin, end)
+    figure.set_y_limits(0.0, highest)
+    figure.x_label, figure.y_label = "s", "MB/s"
+    figure.x_ticks_fkt = figure.y_ticks_fkt = lambda value, _: f"{value:.0f}"
+    for (_, colour), mark in zip(MARKS, marks, strict=True):
+        if mark is not None and begin <= mark <= min(end, len(points) + UNSEEN_SECONDS):
+            figure.axvline((mark - begin) / (end - begin), lc=colour)
+    if points:
+        figure.plot([*range(1, len(points) + 1)][int(begin):], points[int(begin):], lc="white")
+    drawn = Text.from_ansi(figure.show())
+    legend = Text("  ").join([Text(title, "bold"), *(
+        Text(f"| {name} {mark:.0f} s", colour) for (name, colour), mark in zip(MARKS, marks, strict=True)
+        if mark is not None and mark <= len(points) + UNSEEN_SECONDS)])
+    return Group(legend, drawn)
+
+
+def caption(case: ExplainAnswer | None) -> Text:
+    """How many files were moved so far, for the line below the chart."""
+    if case is None:
+        return Text("tierd: no finding yet", "dim")
+    return Text(f"tierd: F{case.finding.id}, {count_of(case.files_moved, 'file')} moved to flash "
+                f"({bytes_text(case.bytes_moved)})", "dim")
+
+
+def noisy_case(control: str) -> ExplainAnswer | None:
+    """What tierd knows about its first case; None before there is one, or while tierd is busy."""
+    try:
+        status = from_json(StatusAnswer, ask(control, {"request": "status"}, 5.0))
+        numbers = [case.finding for case in status.remediations]
+        if not numbers:
+            return None
+        return from_json(ExplainAnswer, ask(control, {"request": "explain", "id": f"F{min(numbers)}"}, 5.0))
+    except (ControlError, ValueError):
+        return None
+
+
+def summary_of(case: ExplainAnswer, story: Story) -> list[tuple[str, str]]:
+    """Before, during and after as tierd measured it, and what was changed."""
+    verdict, finding = case.judgements[-1], case.finding
+    starts, found, *_ = story.times
+    assert starts is not None
+    assert found is not None
+    layouts = [act for act in case.acts if act.kind == ActKind.SET_DEFAULT_LAYOUT and act.outcome == Outcome.DONE]
+    changed = [f"default layout of {printable(act.place)}: {act.after}" for act in layouts]
+    changed += [f"{count_of(case.files_moved, 'file')} moved to flash ({bytes_text(case.bytes_moved)})"]
+    during = (f"{rate_text(verdict.contended)} ({percent(verdict.contended / verdict.usual)}) beside "
+              f"{finding.aggressor}; found {found - starts:.0f} s after it started")
+    after = (f"{rate_text(verdict.after)} ({percent(verdict.after / verdict.usual)}); "
+             f"tierd's verdict: {verdict_text(verdict.verdict)}")
+    return [("before", f"{finding.victim} wrote {rate_text(verdict.usual)}"), ("during", during), ("after", after),
+            ("changed", "; ".join(changed))]
+
+
+def summary_table(lines: Sequence[tuple[str, str]]) -> RenderableType:
+    """The first four lines of the summary."""
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(style="bold")
+    rows.add_column(overflow="fold")
+    for name, words in lines:
+        rows.add_row(f"  {name}", Text(words))
+    return rows
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 
-PACKAGES = frozenset({"annotated_types", "pydantic", "rich"})
+PACKAGES = frozenset({"annotated_types", "pydantic", "rich", "shtab"})
 """By the names under which they are imported."""
 NOT_INSTALLED = 2
 """The exit status of a program that lacks one of them."""
 
 
 def report_missing(program: str, error: ModuleNotFoundError) -> int:
-    """Say in one line what to install, and give the exit status.
+    """Print in one line what to install. Returns the exit status.
 
-    A missing module that is none of the extra's packages is a defect: the error is raised again.
+    If the missing module does not belong to the extra, the error is a defect and is raised again.
     """
     if error.name not in PACKAGES:
         raise error

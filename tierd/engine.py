@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tierd import policies
+from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
@@ -59,8 +61,11 @@ class Engine:
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
         self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
+        self._arrays = ArrayTracker()
+        self._tasks: Mapping[str, tuple[str, ...]] = {}
+        """Tasks of each large array since the oldest window."""
         self._device_time: Mapping[str, TargetTime] = {}
-        self._facts_asked = 0
+        self._early_facts = 0
         self._history_teaches = False
         """Whether costs are to be fitted to Prometheus' history, as no earlier run left any."""
         self._tracks: LoadTracks | None = None
@@ -99,20 +104,31 @@ class Engine:
         returns activities without their files: it is cheaper than ``activities`` and is called in every cycle.
         """
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
+        since = window.end - self._settings.history_seconds
+        self._tasks = self._arrays.update(window.jobs | window.namespace.keys(), window.end, since,
+                                          partial(attribution.main_directory, counts or activities, since))
+        window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         complete = self._history.add(window)
         windows = self._history.windows
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
         view = replace(view, device_time=self._account(view, complete, facts))
-        since = window.end - self._settings.history_seconds
-        found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
+        counted = partial(self._activities, counts or activities)
+        found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
                  for finding in self._slowed(view)}
         view.tracks.settle()
-        found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
+        further = self._further(complete, partial(self._activities, activities), facts)
+        found.update((finding.key, finding) for finding in further)
+        found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
+                 for key, finding in found.items()}
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return CycleFindings(tuple(found.values()), begun, ended)
+
+    def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
+        """Activities of a job, or of all tasks of an array."""
+        return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:
@@ -121,7 +137,7 @@ class Engine:
 
     @property
     def costs(self) -> Mapping[str, DeviceCosts]:
-        """What service costs on the targets of each pool, as far as it is known."""
+        """Known costs of service on the targets of each pool."""
         return self._learner.costs
 
     def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
@@ -130,8 +146,8 @@ class Engine:
 
     def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
         """Learn from the newest window, and account for the recent ones."""
-        if complete or (not self._facts.pools and self._facts_asked < MAX_EARLY_FACTS):
-            self._facts, self._facts_asked = facts(), self._facts_asked + 1
+        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
+            self._facts, self._early_facts = facts(), self._early_facts + 1
         if not self._facts.pools:
             return {}
         window = view.windows[-1]
@@ -167,7 +183,7 @@ class Engine:
         """Active findings of the half-minute detectors."""
         if complete:
             scopes = self._settings.resolved_scopes
-            self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+            self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)

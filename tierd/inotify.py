@@ -48,7 +48,7 @@ class InotifyError(OSError):
 
 
 class Watcher:
-    """Reads events in a thread of its own, so that the kernel's short queue does not run over between two cycles."""
+    """Reads events in its own thread, so that the kernel's short queue does not overflow between two cycles."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None] = lambda: None) -> None:
         module = import_pyinotify()

@@ -378,6 +378,8 @@ class Finding:
     """A mapping of names to numbers is accepted too, and becomes :func:`evidence_of` the kind."""
     directories: tuple[str, ...] = ()
     advice_only: bool = False
+    tasks: tuple[str, ...] = ()
+    """Job ids of the aggressor if it is an array; ``aggressor`` is then the name of the array (:mod:`tierd.arrays`)."""
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
@@ -385,6 +387,11 @@ class Finding:
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
             object.__setattr__(self, "evidence", evidence_of(self.kind, self.evidence))
+
+    @property
+    def aggressors(self) -> tuple[str, ...]:
+        """Job ids of the aggressor: of its tasks if it is an array."""
+        return self.tasks or (self.aggressor,)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -418,7 +425,7 @@ class Capacity:
     avail_bytes: Mapping[str, int]
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
-    """Default layout of each directory; None if it has none of its own; absent if it could not be read."""
+    """Default layout of each directory; None if the directory has no own layout; absent if it could not be read."""
     metadata_free: float | None = None
     """Free share of bytes or inodes on the fullest MDT; None if unknown."""
 

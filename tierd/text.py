@@ -9,7 +9,7 @@ from html import escape
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
-    r"""Columns as wide as they need be, two spaces between them; those of the numbers ``right`` end at one place.
+    r"""A table with two spaces between columns. Columns with an index in ``right`` are aligned to the right.
 
     >>> print(*table(("No.", "place"), [(7, "/a"), (12, "/proj")], right=[0]), sep="\n")
     No.  place
@@ -101,7 +101,7 @@ def without_figures(sentence: str) -> str:
 
 
 def shell_word(path: str) -> str:
-    r"""A path as it is typed in bash, whatever is in its name.
+    r"""A path quoted for bash.
 
     >>> print(shell_word("/proj/run"), shell_word("/two words"), shell_word("/it's"), shell_word("/\x1b\n\udcff'"))
     /proj/run '/two words' '/it'"'"'s' $'/\x1b\n\xff\''

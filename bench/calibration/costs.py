@@ -1,4 +1,4 @@
-"""What calls and moves cost, against the figures of a real Lustre: movers, looking, default layouts, the streams."""
+"""Costs of calls and moves, compared with a real Lustre: movers, cycles, default layouts, streams."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STREAM = "ior_stream.1001"
 DIRECTORIES = 28
 CYCLE_SECONDS = 5.0
 MAX_CHANGELOG_READS = 8
-"""Of one changelog in one look, as tierd does."""
+"""Maximum number of reads of one changelog in one cycle, as in tierd."""
 
 
 def rows() -> list[Row]:
-    """Each figure, measured and in the model."""
+    """Compare each measured figure with the model."""
     one, many = library("crowded-directory"), library("crowded-directories")
     alone = stream_rate_with_neighbour(one.variants()["alone"].build())
     return [
@@ -36,10 +36,10 @@ def rows() -> list[Row]:
         Row("lease engine, 4 workers", 10.4, files_per_second("measured_lease", 4)),
         Row("lfs migrate --non-block, 1 worker", 5.7, files_per_second("measured", 1)),
         Row("lfs migrate --non-block, 4 workers", 11.1, files_per_second("measured", 4)),
-        Row("a look on an idle node, s", 0.2, observe_seconds(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
-        Row("a look beside 20 workers, s", 20.0, observe_seconds(one.build()), "measured: cycles of 14 to 27 s"),
+        Row("a cycle on an idle node, s", 0.2, observe_seconds(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
+        Row("a cycle beside 20 workers, s", 20.0, observe_seconds(one.build()), "measured: cycles of 14 to 27 s"),
         Row("28 default layouts beside 44 workers, s", 84.0, default_layout_seconds(many.build()),
-            "measured: the cycle that set them, with its look"),
+            "measured: the whole cycle that set them"),
         Row("stream alone, MB/s", 66.5, alone),
         Row("stream beside 20 workers in one directory, MB/s", 52.2, stream_rate_with_neighbour(one.build())),
         Row("stream beside 44 workers in 44 directories, MB/s", 49.0, stream_rate_with_neighbour(many.build())),
@@ -47,7 +47,7 @@ def rows() -> list[Row]:
 
 
 def files_per_second(preset: str, workers: int) -> float:
-    """Files from the disks to flash, each looked at and moved, by so many at a time."""
+    """Rate at which ``workers`` check files and move them from disks to flash."""
     cluster = Cluster(replace(measured_test_bed(), costs=PRESETS[preset]))
     cluster.make_directory("/files", HDD)
     sizes = Random("sizes")
@@ -68,7 +68,7 @@ def files_per_second(preset: str, workers: int) -> float:
 
 
 def observe_seconds(cluster: Cluster) -> float:
-    """Mean time to read all counters and to catch up with the changelogs, with some seconds between two looks."""
+    """Mean time to read all counters and new changelog records, in cycles of some seconds."""
     filesystem = SimulatedFilesystem(cluster)
     calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
     known = {mdt.short_name: 0 for mdt in cluster.mdts}
@@ -90,7 +90,7 @@ def observe_seconds(cluster: Cluster) -> float:
 
 
 def default_layout_seconds(cluster: Cluster) -> float:
-    """Time to look at so many directories and to change the default layout of each, one after the other."""
+    """Time to check ``DIRECTORIES`` directories and to change their default layouts, one after the other."""
     filesystem = SimulatedFilesystem(cluster)
     cluster.advance(90)
     begun = cluster.now
@@ -106,6 +106,6 @@ def default_layout_seconds(cluster: Cluster) -> float:
 
 
 def stream_rate_with_neighbour(cluster: Cluster) -> float:
-    """MB/s of the stream once the neighbour has been there for a while; without tierd."""
+    """MB/s of the stream, without tierd, some time after the neighbour started."""
     cluster.advance(180)
     return cluster.log.mean(STREAM, 80, 180)

@@ -44,7 +44,7 @@ def rows() -> list[Row]:
 
 def machine(osts: int, clients: int, ost: OstSettings = DISKS, client: ClientSettings | None = None,
             mdts: int = 1) -> ClusterSettings:  # fmt: skip
-    """Disks and clients; metadata servers with processors of their time."""
+    """A machine with these disks and clients, and with processors of that year in its metadata servers."""
     client = client or ClientSettings()
     mounts = tuple(replace(client, instance=f"ff{n:04d}", copy_seconds_per_mib=0.0005) for n in range(clients))
     mdt = MdtSettings(cores=16, work_factor=0.1, capacity=Capacity(1 << 40, 1 << 30))
@@ -52,24 +52,24 @@ def machine(osts: int, clients: int, ost: OstSettings = DISKS, client: ClientSet
 
 
 def ran(settings: ClusterSettings, job: Job, seconds: float) -> Cluster:
-    """A job alone on a machine."""
+    """Run a job alone on a machine."""
     cluster = Cluster(settings, (job,))
     cluster.advance(seconds)
     return cluster
 
 
 def per_second(cluster: Cluster, what: str) -> float:
-    """Operations of a kind."""
+    """Operations per second of one kind."""
     return next(iter(cluster.runs.values())).team.per_second(what)
 
 
 def metadata() -> list[Row]:
-    """DoM against none, with empty files on four MDTs (seeds 001, Table 1)."""
+    """Compare DoM with a plain layout: empty files on four MDTs (seeds 001, Table 1)."""
     published = {
         False: (352809 / 167611, 1053564 / 753885, 787548 / 602834, 373597 / 346796),
         True: (174572 / 148974, 332047 / 428402, 823025 / 605334, 189968 / 187857),
     }  # fmt: skip
-    few = replace(DISKS, precreate_ahead=200)  # so that a short run is like a long one
+    few = replace(DISKS, precreate_ahead=200)  # a short run then resembles a long run
     found = []
     for shared, gains in published.items():
         job = Mdtest(nodes=32, threads=8, files_each=25, shared=shared)
@@ -82,7 +82,7 @@ def metadata() -> list[Row]:
 
 
 def accelerator() -> list[Row]:
-    """Files written in random 4 KiB calls, their first part on flash, with and without NXD on the disks (000, 001)."""
+    """Compare disks with and without NXD: files written in random 4 KiB calls, the first part on flash (000, 001)."""
     sizes = [(size, first) for size in (MIB, 4 * MIB, 8 * MIB) for first in (MIB // 16, MIB // 2, MIB, 4 * MIB)
              if first < size]  # fmt: skip
 
@@ -114,12 +114,12 @@ def _iops(size: int, first: int, call: int, threads: int, *, nxd: bool) -> float
 
 
 def striped(count: int, pattern: str = "raid0") -> Layout:
-    """One component on the disks."""
+    """A layout with one component on the disks."""
     return Layout((Component(pool="hdd", stripe_count=count, stripe_size=MIB, pattern=pattern),), composite=False)
 
 
 def shared_file() -> list[Row]:
-    """One file of one writer, and of many: more stripes, then several on a target (seeds 003, 004)."""
+    """Compare stripe counts and overstriping for one file, with one writer and with many (seeds 003, 004)."""
     job = SharedFile(nodes=32, piece_bytes=MIB, pieces_each=20)
     fast = OstSettings(FlashSettings(2e9, 0.0001, 64, 1 << 40), Capacity(1 << 40, 1 << 20), preparing_seconds=0.00005,
                        preparing_seconds_per_mib=0.00005)  # fmt: skip
@@ -144,7 +144,7 @@ def shared_file() -> list[Row]:
 
 
 def strides() -> list[Row]:
-    """Read-ahead hits of 47,008-byte strided reads (seeds 003)."""
+    """Compare read-ahead hits of 47,008-byte strided reads (seeds 003)."""
     def share(by_bytes: bool) -> float:
         client = ClientSettings(read_ahead=ReadAheadSettings(strides_by_bytes=by_bytes))
         job = SharedFile(nodes=1, threads=16, pieces_each=100, write=False)
@@ -156,7 +156,7 @@ def strides() -> list[Row]:
 
 
 def statahead() -> list[Row]:
-    """Mean time of getattr in ``ls -l``, with batches against without (seeds 003)."""
+    """Compare the mean time of getattr in ``ls -l`` with and without batches (seeds 003)."""
     def seconds(batch: int) -> float:
         client = ClientSettings(statahead=StataheadSettings(128, batch))
         counter = ran(machine(4, 1, client=client), LsScan(names=5000), 60.0).clients[0].stats["getattr"]
@@ -166,7 +166,7 @@ def statahead() -> list[Row]:
 
 
 def rpcs() -> list[Row]:
-    """RPC size and RPCs in flight (the advice of seeds 002): a stream of 16 MiB calls to one flash target."""
+    """Compare RPC sizes and RPCs in flight (advice of seeds 002): a stream of 16 MiB calls to one flash target."""
     fast = OstSettings(FlashSettings(4e9, 0.0005, 64, 1 << 40), Capacity(1 << 40, 1 << 20), preparing_seconds=0.0001,
                        preparing_seconds_per_mib=0.0002)  # fmt: skip
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, POOL, Dashboard, Row, column_links, link_from_row
-from dashboards.panels import GREEN, ORANGE, PLAIN, YELLOW, Panel, Query, heatmap, stat, table, timeseries
+from dashboards.dashboard import (
+    CLIENT,
+    FS,
+    LOW_IS_BAD,
+    NO_CLIENTS,
+    POOL,
+    Dashboard,
+    Row,
+    column_links,
+    link_from_row,
+)
+from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, heatmap, mirrored, stat, table, timeseries
 
 MINE = 'fs=~"$fs", instance="$instance"'
 RATE = "[$__rate_interval]"
 
 
 def ratio(name: str) -> str:
-    """Hit rate of all clients together."""
+    """Hit ratio of all clients together."""
     return (f'sum by (fs) (instance_fs:lustre_llite_{name}_hits:rate2m{{fs=~"$fs"}}) / '
             f'(sum by (fs) (instance_fs:lustre_llite_{name}_lookups:rate2m{{fs=~"$fs"}}) > 0)')
 
 
 def worst(name: str, least: int) -> str:
-    """The ten clients with the lowest hit rate, of those with more than ``least`` lookups per second."""
+    """The ten clients with the lowest hit ratio among clients with more than ``least`` lookups per second."""
     hits, lookups = (f'instance_fs:lustre_llite_{name}_{what}:rate2m{{fs=~"$fs"}}' for what in ("hits", "lookups"))
     return f"bottomk(10, {hits} / ({lookups} > {least}))"
 
@@ -39,80 +49,97 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
     )
 
 
+
+def total(title: str, text: str, expr: str, unit: str) -> Panel:
+    """The traffic of all clients, as one number."""
+    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=8, height=3,
+                empty=NO_CLIENTS)
+
+
 TRAFFIC = Row("All clients", (
-    timeseries("Application throughput", "Bytes read and written by applications on all clients. Servers show less "
-               "if page caches work well.",
-               Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-               Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), unit="Bps",
-               width=16, height=6),
-    stat("Active clients", "Clients with read or write traffic in the last minutes.",
-         Query('count(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > 0) or vector(0)'), unit="short", steps=PLAIN,
-         width=8, height=6),
+    total("Read", "Bytes per second that applications on all clients read.",
+          'fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "Bps"),
+    total("Written", "Bytes per second that applications on all clients wrote.",
+          'fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "Bps"),
+    total("Active clients", "Clients with read or write traffic in the last minutes.",
+          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short"),
+    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
+             "Servers show less if page caches work well.",
+             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
+             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
+             unit="Bps", width=16, height=7, empty=NO_CLIENTS),
+    clients_table("Busiest clients", "The ten clients with the highest throughput.",
+                  'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s", empty=NO_CLIENTS),
 ))
 
 AHEAD = Row("Read-ahead and statahead", (
-    timeseries("Read-ahead hit rate", "Share of pages served from the read-ahead cache. Below 50%, the read-ahead "
-               "cache is too small for the files read, or access is random and read-ahead does harm.",
-               Query(ratio("read_ahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD, width=8,
+    timeseries("Read-ahead hit ratio", "Share of pages served from the read-ahead cache. Below 50%, the read-ahead "
+               "cache is too small for the files read, or access is random and read-ahead wastes bandwidth.",
+               Query(ratio("read_ahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
                empty="no read-ahead"),
+    timeseries("Statahead hit ratio", "Share of file attributes served from the statahead cache for ls, du or find. "
+               "If low, programs do not follow directory order, and statahead loads the metadata server without "
+               "benefit.",
+               Query(ratio("statahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD,
+               empty="no directory listings"),
+    clients_table("Lowest read-ahead hit ratios", "The ten clients with the lowest read-ahead hit "
+                  "ratio among clients that read more than 100 pages/s.",
+                  worst("read_ahead", 100), "percentunit", "Hit ratio", empty="none"),
+    clients_table("Lowest statahead hit ratios", "The ten clients with the lowest statahead hit ratio "
+                  "among clients with more than 10 lookups/s.",
+                  worst("statahead", 10), "percentunit", "Hit ratio", empty="none"),
     timeseries("Read-ahead events", "Read-ahead events other than hits and misses. Pages discarded unread waste "
                "bandwidth: lower max_read_ahead_per_file_mb if there are many.",
                Query('topk(8, sum by (fs, event) (rate(lustre_llite_read_ahead_events_total{fs=~"$fs"}' + RATE + ")))",
-                     "{{fs}} {{event}}"), unit="ops", width=8, empty="none"),
-    timeseries("Statahead hit rate", "Share of file attributes served from the statahead cache for ls, du or find. "
-               "If low, programs do not follow directory order, and statahead loads the metadata server without "
-               "benefit.",
-               Query(ratio("statahead"), "{{fs}}"), unit="percentunit", maximum=1, steps=LOW_IS_BAD, width=8,
-               empty="no directory listings"),
-    clients_table("Lowest read-ahead hit rates", "The ten clients with the lowest read-ahead hit "
-                  "rate, of those that read more than 100 pages/s.",
-                  worst("read_ahead", 100), "percentunit", "Hit rate", empty="none"),
-    clients_table("Lowest statahead hit rates", "The ten clients with the lowest statahead hit rate, "
-                  "of those with more than 10 lookups/s.",
-                  worst("statahead", 10), "percentunit", "Hit rate", empty="none"),
-    clients_table("Busiest clients", "The ten clients with the highest throughput.",
-                  'topk(10, instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"})', "Bps", "Bytes/s"),
+                     "{{fs}} {{event}}"), unit="ops", width=8, height=7, empty="none"),
 ))
 
 BUCKET = "fs_pool_direction_le:lustre_osc_"
+SIZES = r"(1|4|16|64|256|1024|4096)(\\.0)?|\\+Inf"
+COUNTS = r"(1|2|4|6|8|12|16|24|30)(\\.0)?|\\+Inf"
+LATENCIES = r"0\\.000[25].*|0\\.0?0?[1-9].*|[124]\\.[0-9]*|\\+Inf"
+"Buckets that heatmaps show, so that few of them are empty. Buckets are cumulative: those left out are in the next one."
 
 
-def requests(title: str, text: str, name: str, direction: str, unit: str) -> Panel:
+def requests(title: str, text: str, name: str, direction: str, unit: str, buckets: str) -> Panel:
     """A heatmap of all clients."""
-    expr = (f'sum by (le) ({BUCKET}{name}_bucket:rate2m{{fs=~"$fs", pool=~"$pool", direction="{direction}"}})')
-    return heatmap(title, text, Query(expr, buckets=True), unit=unit)
+    chosen = f'fs=~"$fs", pool=~"$pool", direction="{direction}", le=~"{buckets}"'
+    return heatmap(title, text, Query(f"sum by (le) ({BUCKET}{name}_bucket:rate2m{{{chosen}}})", buckets=True),
+                   unit=unit, empty="no RPCs, or not reported by this Lustre release")
 
 
-REQUESTS = Row("RPCs to object servers", (
-    requests("Pages per write RPC", "Write RPCs by size. Large is good: 256 pages are 1 MiB. A band at small sizes "
-             "is small I/O that makes disks seek; the dashboard Jobs shows its jobs.",
-             "pages_per_rpc", "write", "short"),
-    requests("Pages per read RPC", "Read RPCs by size. Large is good: 256 pages are 1 MiB.",
-             "pages_per_rpc", "read", "short"),
-    requests("Write RPCs in flight", "Write RPCs, by the number in flight when each was sent. If all are at "
-             "max_rpcs_in_flight, clients wait for servers.",
-             "rpcs_in_flight_at_send", "write", "short"),
-    requests("Read RPCs in flight", "Read RPCs, by the number in flight when each was sent.", "rpcs_in_flight_at_send",
-             "read", "short"),
-    requests("Write RPC latency", "Time from sending a write RPC to its reply, measured on clients (Lustre 2.17). A "
-             "second band above the first means that some targets are slow.",
-             "rpc_latency_seconds", "write", "s"),
-    requests("Read RPC latency", "Time from sending a read RPC to its reply, measured on clients (Lustre 2.17).",
-             "rpc_latency_seconds",
-             "read", "s"),
+CONNECTIONS = Row("Connections to object servers", (
     clients_table("Longest reply times", "Mean reply time by client and pool. One pool for all clients points to the "
                   "servers, one client for all pools to its network.",
                   'topk(10, instance_fs_pool:lustre_osc_request_wait_seconds:mean2m{fs=~"$fs", pool=~"$pool"})', "s",
-                  "Reply time"),
+                  "Reply time", empty=NO_CLIENTS),
     clients_table("Highest RPC slot usage", "RPCs in flight as a share of max_rpcs_in_flight. Near 100%, the client "
                   "could send more if the servers were faster.",
                   'topk(10, instance_fs_pool:lustre_osc_rpcs_in_flight:utilisation{fs=~"$fs", pool=~"$pool"})',
-                  "percentunit", "Used"),
+                  "percentunit", "Used", empty=NO_CLIENTS),
     clients_table("Clients with broken connections", "Clients with connections that are neither FULL nor IDLE. Run "
                   "lctl get_param osc.*.import there.",
                   'topk(20, sum by (instance, fs, pool) (lustre_osc_imports{fs=~"$fs", state!~"FULL|IDLE"}))', "short",
                   "Targets", empty="none"),
 ))
+
+REQUESTS = Row("RPCs to object servers", (
+    requests("Pages per write RPC", "Write RPCs by size. Large is good: 256 pages are 1 MiB. A band at small sizes "
+             "is small I/O that makes disks seek; the dashboard Jobs shows its jobs.",
+             "pages_per_rpc", "write", "short", SIZES),
+    requests("Pages per read RPC", "Read RPCs by size. Large is good: 256 pages are 1 MiB.",
+             "pages_per_rpc", "read", "short", SIZES),
+    requests("Write RPCs in flight", "Write RPCs, by the number in flight when each was sent. If all are at "
+             "max_rpcs_in_flight, clients wait for servers.",
+             "rpcs_in_flight_at_send", "write", "short", COUNTS),
+    requests("Read RPCs in flight", "Read RPCs, by the number in flight when each was sent.",
+             "rpcs_in_flight_at_send", "read", "short", COUNTS),
+    requests("Write RPC latency", "Time from sending a write RPC to its reply, measured on clients (Lustre 2.17). A "
+             "second band above the first means that some targets are slow.",
+             "rpc_latency_seconds", "write", "s", LATENCIES),
+    requests("Read RPC latency", "Time from sending a read RPC to its reply, measured on clients (Lustre 2.17).",
+             "rpc_latency_seconds", "read", "s", LATENCIES),
+), closed=True)
 
 APPLICATIONS = Row("I/O sizes of applications", (
     heatmap("Application read size", "Reads of applications by size. Requires extents_stats, which is enabled by "
@@ -123,44 +150,49 @@ APPLICATIONS = Row("I/O sizes of applications", (
             "writing to it.",
             Query('sum by (le) (fs_direction_le:lustre_llite_extent_size_bytes_bucket:rate2m{fs=~"$fs", '
                          'direction="write"})', buckets=True), unit="bytes", empty="extents_stats is off"),
-))
+), closed=True)
 
 ONE = Row("One client: $instance", (
-    timeseries("Throughput of applications", "Bytes per second that applications read and wrote on this client.",
-               Query(f"rate(lustre_llite_read_bytes_total{{{MINE}}}{RATE})", "{{mount}} read"),
-               Query(f"rate(lustre_llite_write_bytes_total{{{MINE}}}{RATE})", "{{mount}} written"), unit="Bps",
-               width=8),
+    mirrored("Throughput of applications", "Bytes per second that applications on this client read (above zero) and "
+             "wrote (below).",
+             Query(f"rate(lustre_llite_read_bytes_total{{{MINE}}}{RATE})", "{{mount}} read"),
+             Query(f"rate(lustre_llite_write_bytes_total{{{MINE}}}{RATE})", "{{mount}} written"),
+             below_name="written", unit="Bps", empty=NO_CLIENTS),
     timeseries("Operations", "Operations of applications on this client, by type.",
                Query(f"topk(10, rate(lustre_llite_operations_total{{{MINE}}}{RATE}))", "{{mount}} {{operation}}"),
-               unit="ops", width=8),
-    timeseries("Operation time", "Mean time of the slowest operation types on this client. openclosetime is "
+               unit="ops", empty=NO_CLIENTS),
+    timeseries("I/O latency", "Mean time of the slowest operation types on this client. openclosetime is "
                "excluded: it is the time files stay open.",
                Query(f'topk(8, rate(lustre_llite_operation_seconds_total{{{MINE}, operation!="openclosetime"}}{RATE}) '
                      f"/ (rate(lustre_llite_operations_total{{{MINE}}}{RATE}) > 0))", "{{mount}} {{operation}}"),
-               unit="s", width=8),
+               unit="s", empty=NO_CLIENTS),
     timeseries("Page cache", "Cached file data and its limit. At the limit, data is read from servers again: raise "
                "max_cached_mb if memory allows.",
                Query(f"lustre_llite_page_cache_used_bytes{{{MINE}}}", "{{mount}} used"),
-               Query(f"lustre_llite_page_cache_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes", width=8),
+               Query(f"lustre_llite_page_cache_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
+               overrides=(dashed("limit"),),
+               empty=NO_CLIENTS),
     timeseries("Read-ahead memory", "Memory of pages being read ahead, and its limit.",
                Query(f"lustre_llite_read_ahead_used_bytes{{{MINE}}}", "{{mount}} used"),
-               Query(f"lustre_llite_read_ahead_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes", width=8),
+               Query(f"lustre_llite_read_ahead_max_bytes{{{MINE}}}", "{{mount}} limit"), unit="bytes",
+               overrides=(dashed("limit"),),
+               empty=NO_CLIENTS),
     timeseries("Dirty data and grant", "Data written and not yet sent, and space granted by the servers. With a "
                "grant near 0, a target is nearly full and writes become synchronous.",
                Query(f"lustre_osc_dirty_bytes{{{MINE}}}", "{{pool}} {{mount}} dirty"),
-               Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes", width=8),
+               Query(f"lustre_osc_grant_bytes{{{MINE}}}", "{{pool}} {{mount}} grant"), unit="bytes", empty=NO_CLIENTS),
     timeseries("Metadata operations", "Metadata operations of this client, by target and type.",
                Query(f"topk(10, rate(lustre_mdc_metadata_operations_total{{{MINE}}}{RATE}))",
-                     "{{target}} {{operation}}"), unit="ops", width=8),
+                     "{{target}} {{operation}}"), unit="ops", empty=NO_CLIENTS),
     timeseries("Modifying RPCs in flight", "Modifying metadata RPCs in flight, and their limit. At the limit, "
                "creates and unlinks wait on the client.",
                Query(f"lustre_mdc_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} now"),
                Query(f"lustre_mdc_max_modify_rpcs_in_flight{{{MINE}}}", "{{target}} {{mount}} limit"), unit="short",
-               width=8, steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
+               empty=NO_CLIENTS, overrides=(dashed("limit"),), steps=((None, GREEN), (7, YELLOW), (64, ORANGE))),
     timeseries("Locks held", "Locks held by the client, by namespace. Very many use memory on servers: lower "
                "lru_size or lru_max_age on the client.",
-               Query(f"topk(10, lustre_ldlm_locks{{{MINE}}})", "{{namespace}}"), unit="short", width=8),
+               Query(f"topk(10, lustre_ldlm_locks{{{MINE}}})", "{{namespace}}"), unit="short", empty=NO_CLIENTS),
 ), closed=True)
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, RPCs, latency and memory of clients.",
-                  (FS, POOL, CLIENT), (TRAFFIC, AHEAD, REQUESTS, APPLICATIONS, ONE))
+                  (FS, POOL, CLIENT), (TRAFFIC, CONNECTIONS, AHEAD, REQUESTS, APPLICATIONS, ONE))

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from dashboards.dashboard import FS, JOB, POOL, TARGET, Dashboard, Row, column_links, link_from_row, link_from_value
-from dashboards.panels import GREEN, ORANGE, YELLOW, Query, table, timeseries
+from dashboards.dashboard import (
+    FS,
+    JOB,
+    NO_SERVERS,
+    POOL,
+    TARGET,
+    Dashboard,
+    Row,
+    column_links,
+    link_from_row,
+    link_from_value,
+    tierd_events,
+    usual_throughput,
+)
+from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, dashed, mirrored, stat, table, timeseries
 
 BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
 BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
@@ -14,7 +27,24 @@ THIS = link_from_value("jobs", "This job", jobid="jobid")
 BULK = f"sum by (fs, jobid) (fs_pool_job:lustre_job_bulk_operations:rate2m{{{BY_POOL}}})"
 BYTES = f'sum by (fs, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes:rate2m", {BY_POOL}}})'
 
+NO_JOBS = "no job statistics: " + NO_SERVERS
+
+
+def total(title: str, text: str, expr: str, unit: str) -> Panel:
+    """What the selected jobs do, as one number."""
+    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
+                empty=NO_JOBS)
+
+
 ALL = Row("All jobs", (
+    total("Read", "Bytes per second that the selected jobs read.",
+          f"fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}", "Bps"),
+    total("Written", "Bytes per second that the selected jobs write.",
+          f"fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}", "Bps"),
+    total("Metadata operations", "Metadata operations per second of the selected jobs.",
+          f"fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}}", "ops"),
+    total("Active jobs", "Selected jobs with read or write traffic in the last minutes.",
+          f"fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} > bool 0", "short"),
     table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
           "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
@@ -23,71 +53,82 @@ ALL = Row("All jobs", (
           Query(f"topk(50, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}})"),
           Query(f"topk(50, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}} / "
                 f"(fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} / 1e6 > 0))"),
-          unit="short", width=24, height=10, sort="Bytes/s",
+          unit="short", width=24, height=10, sort="Bytes/s", empty=NO_JOBS,
           columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value #A": ("Bytes/s", "Bps"),
-                   "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Bytes per operation", "bytes"),
+                   "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Average I/O size", "bytes"),
                    "Value #D": ("Metadata/s", "ops"), "Value #E": ("Metadata per MB", "short")},
           overrides=(column_links("Job", link_from_row("jobs", "This job", fs="File system", jobid="Job")),)),
 ))
 
 TRAFFIC = Row("Throughput", (
-    timeseries("Read throughput", "Bytes per second, of the ten jobs with the highest throughput.",
-               Query(f"topk(10, sum by (fs, jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
-                     "{{jobid}}"), unit="Bps", links=(THIS,), empty="no reads"),
-    timeseries("Write throughput", "Bytes per second, of the ten jobs with the highest throughput.",
-               Query(f"topk(10, sum by (fs, jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
-                     "{{jobid}}"), unit="Bps", links=(THIS,)),
+    timeseries("Throughput", "Bytes per second read and written, of the ten jobs with the highest throughput. A dashed "
+               "line is what a slowed stream had before its neighbour came. Marks show what tierd did.",
+               Query(f"topk(10, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{{{BY_FS}}}))", "{{jobid}}"),
+               usual_throughput('{fs=~"$fs", victim=~"$jobid"}'),
+               unit="Bps", by_name=True, overrides=(dashed("usual"),), links=(THIS,), empty=NO_JOBS),
+    mirrored("Read and write throughput", "Bytes per second read (above zero) and written (below), of the ten jobs "
+             "with the highest throughput.",
+             Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
+                   "{{jobid}} read"),
+             Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
+                   "{{jobid}} written"), below_name="written", unit="Bps", links=(THIS,), empty=NO_JOBS),
     timeseries("Throughput by job and pool", "Bytes per second by job and pool, the ten highest. tierd looks for "
                "small I/O in disk pools.",
-               Query(f'topk(10, sum by (fs, pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
-                     f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,)),
-    timeseries("Bytes per operation", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
+               Query(f'topk(10, sum by (pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
+                     f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,), empty=NO_JOBS),
+    timeseries("Average I/O size", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
                "transfer. Below 64 KiB, they mostly seek.",
-               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes",
-               links=(THIS,)),
+               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name=True,
+               links=(THIS,), empty=NO_JOBS),
+))
+
+FARING = Row("Slowdown and latency", (
+    timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started, as tierd measures "
+               "it. 1 means undisturbed.",
+               Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
+                     f"{RATE}))", "{{victim}}"), unit="none", by_name=True,
+               steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty="no stream is slowed"),
+    timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
+               "targets (Lustre 2.14).",
+               Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
+                     f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
+                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name=True,
+               empty="not reported by this Lustre release"),
+    timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
+               "minutes. A job that needs less I/O also rises; look for several jobs that rise together.",
+               Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100)", "{{jobid}}"), unit="none",
+               by_name=True, links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), empty=NO_JOBS),
 ))
 
 METADATA = Row("Metadata", (
     timeseries("Metadata operations by job", "Metadata operations per second, of the ten busiest jobs.",
                Query(f"topk(10, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}})", "{{jobid}}"),
-               unit="ops", links=(THIS,), steps=((None, GREEN), (10_000, ORANGE))),
+               unit="ops", by_name=True, links=(THIS,), steps=((None, GREEN), (10_000, ORANGE)), empty=NO_JOBS),
     timeseries("Metadata operations by type", "Metadata operations of the selected jobs and targets. Equal rates of "
                "mknod and unlink mean short-lived files. getattr alone means polling.",
                Query(f'topk(10, sum by (fs, operation) (rate(lustre_job_operations_total{{{RAW}, '
-                     f'operation!~"read|write"}}{RATE})))', "{{operation}}"), unit="ops"),
-))
-
-FARING = Row("Slowdown and operation time", (
-    timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
-               "minutes. A job that needs less I/O also rises; look for several jobs that rise together.",
-               Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100)", "{{jobid}}"), unit="none",
-               links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE))),
-    timeseries("Read and write time", "Mean time of a read or write on the servers, for the selected jobs and "
-               "targets (Lustre 2.14).",
-               Query(f'topk(10, sum by (fs, jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
-                     f'operation=~"read|write"}}{RATE})) / (sum by (fs, jobid) (rate(lustre_job_operations_total'
-                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s"),
+                     f'operation!~"read|write"}}{RATE})))', "{{operation}}"), unit="ops", empty=NO_JOBS),
 ))
 
 PLACES = Row("Targets of the selected jobs", (
-    timeseries("Throughput by target", "Bytes per second of the selected jobs, by target. A single target means "
-               "files with one stripe.",
-               Query(f"topk(20, sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE})))",
-                     "{{target}} read"),
-               Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
-                     "{{target}} written"), unit="Bps",
-               links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
+    mirrored("Throughput by target", "Bytes per second that the selected jobs read (above zero) and write (below), by "
+             "target. A single target means files with one stripe.",
+             Query(f"topk(20, sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE})))",
+                   "{{target}} read"),
+             Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
+                   "{{target}} written"), below_name="written", unit="Bps", empty=NO_JOBS,
+             links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
     timeseries("Read and write size", "Mean I/O size on the servers, for the selected jobs and targets (Lustre "
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
                      f"(sum by (direction) (rate(lustre_job_io_size_bytes_count{{{RAW}}}{RATE})) > 0)",
-                     "{{direction}}"), unit="bytes"),
+                     "{{direction}}"), unit="bytes", empty="not reported by this Lustre release"),
     timeseries("Jobs in job statistics", 'Jobs in the statistics of the targets, and jobs summed as "other" by '
                "--jobs.limit. For tens of thousands of jobs, lower job_cleanup_interval or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),
                Query('sum by (fs) (lustre_jobs_beyond_limit{fs=~"$fs", target=~"$target"})', "{{fs}} beyond the limit"),
-               unit="short", width=24, height=6),
-))
+               unit="short", width=24, height=6, empty=NO_JOBS),
+), closed=True)
 
 BOARD = Dashboard("jobs", "Lustre: jobs", "Throughput, operations, targets and slowdown of jobs.",
-                  (FS, POOL, TARGET, JOB), (ALL, TRAFFIC, METADATA, FARING, PLACES))
+                  (FS, POOL, TARGET, JOB), (ALL, TRAFFIC, FARING, METADATA, PLACES), tierd_events())

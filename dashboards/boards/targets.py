@@ -5,6 +5,7 @@ from __future__ import annotations
 from dashboards.dashboard import (
     FS,
     FULLNESS,
+    NO_SERVERS,
     POOL,
     TARGET,
     Dashboard,
@@ -13,7 +14,21 @@ from dashboards.dashboard import (
     link_from_row,
     link_from_value,
 )
-from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Panel, Query, bars, heatmap, table, timeseries
+from dashboards.panels import (
+    GREEN,
+    ORANGE,
+    RED,
+    YELLOW,
+    Panel,
+    Query,
+    bars,
+    dashed,
+    heatmap,
+    mirrored,
+    stat,
+    table,
+    timeseries,
+)
 
 ANY = 'fs=~"$fs", target=~"$target"'
 STATE_KNOWN = 'fs=~"$fs", target=~"$target", state!="init"'
@@ -96,9 +111,25 @@ CHECKS = Row(
 OST = 'fs=~"$fs", pool=~"$pool", target=~"$target"'
 RATE = "[$__rate_interval]"
 JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
+
+
+def total(title: str, text: str, expr: str, unit: str) -> Panel:
+    """What the selected targets do, as one number."""
+    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
+                empty=NO_SERVERS)
+
+
 STATE = Row(
     "All targets",
     (
+        total("Read", "Bytes per second read from the selected object targets.",
+              f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "Bps"),
+        total("Written", "Bytes per second written to the selected object targets.",
+              f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "Bps"),
+        total("Reads and writes", "Reads and writes per second on the selected object targets.",
+              f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "ops"),
+        total("Metadata operations", "Operations per second on the selected metadata targets.",
+              f"fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}}", "ops"),
         table(
             "Object targets",
             "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
@@ -106,12 +137,13 @@ STATE = Row(
             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
-            Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}"),
             Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
             unit="short",
             width=24,
             height=9,
             sort="Written/s",
+            empty=NO_SERVERS,
             columns={
                 "fs": ("File system", ""),
                 "pool": ("Pool", ""),
@@ -119,7 +151,7 @@ STATE = Row(
                 "Value #A": ("Read/s", "Bps"),
                 "Value #B": ("Written/s", "Bps"),
                 "Value #C": ("Operations/s", "ops"),
-                "Value #D": ("Operation time", "s"),
+                "Value #D": ("Disk I/O latency", "s"),
                 "Value #E": ("Used", "percentunit"),
             },
             overrides=(
@@ -137,11 +169,12 @@ STATE = Row(
             unit="short",
             width=24,
             height=5,
+            empty=NO_SERVERS,
             columns={
                 "fs": ("File system", ""),
                 "target": ("Target", ""),
                 "Value #A": ("Operations/s", "ops"),
-                "Value #B": ("Operation time", "s"),
+                "Value #B": ("Latency", "s"),
                 "Value #C": ("Inodes used", "percentunit"),
                 "Value #D": ("Connections", "short"),
             },
@@ -149,39 +182,52 @@ STATE = Row(
     ),
 )
 LOAD = Row("Object targets: load", (
-    timeseries("Read throughput", "Bytes read per second, by target. Equal values within a pool are good.",
-               Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}}"), unit="Bps", links=(JOBS,)),
-    timeseries("Write throughput", "Bytes written per second, by target. Equal values within a pool are good.",
-               Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{target}}"), unit="Bps",
-               links=(JOBS,)),
+    mirrored("Throughput", "Bytes per second read (above zero) and written (below), by target. Equal values within a "
+             "pool are good.",
+             Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}} read"),
+             Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{target}} written"),
+             below_name="written", unit="Bps", links=(JOBS,), empty=NO_SERVERS),
     timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
                "are small I/O.",
                Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{target}}"), unit="ops",
-               links=(JOBS,)),
-    timeseries("Bytes per operation", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
+               links=(JOBS,), empty=NO_SERVERS),
+    timeseries("Average I/O size", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
                "more than the data transfer.",
                Query(f"(sum by (fs, target) (rate(lustre_ost_read_bytes_total{{{ANY}}}{RATE})) + sum by (fs, target) "
                      f"(rate(lustre_ost_write_bytes_total{{{ANY}}}{RATE}))) / (sum by (fs, target) "
                      f'(rate(lustre_ost_operations_total{{{ANY}, operation=~"read|write"}}{RATE})) > 0)', "{{target}}"),
-               unit="bytes"),
-    timeseries("Read and write time", "Mean time of a read or write on the server, queue and disk included. If a "
-               "target takes twice the time of its pool, see LustreOstSlow.",
-               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
-    timeseries("Disk I/O time", "Median duration of disk I/O, from brw_stats. If it is far below the read and write "
-               "time, the queue or locks cause the delay.",
-               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
+               unit="bytes", empty=NO_SERVERS),
+    timeseries("I/O latency", "Mean time of a read or write in the object server. It does not contain the disk I/O of "
+               "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
+               Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s",
+               empty=NO_SERVERS),
+    timeseries("Disk I/O latency", "Median duration of disk I/O, from brw_stats. If one target takes twice the time "
+               "of its pool, its disks are slow: see LustreOstSlow.",
+               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s",
+               empty=NO_SERVERS),
     timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "
                "pool. Above 20%, rebalance with lfs migrate: Lustre only weights new files.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
                      'pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})', "{{fs}} {{pool}}"),
-               unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED))),
+               unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED)),
+               empty=NO_SERVERS),
 ))
+
+
+BUCKETS = {
+    "io_size_bytes": r"(4096|16384|65536|262144|524288|1048576|4194304|16777216)(\\.0)?|1.6777216e.07|\\+Inf",
+    "io_seconds": r"0\\.[0-9]+|[124]\\.[0-9]+|\\+Inf",
+    "io_fragments": r"(1|2|3|4|8|16)(\\.0)?|\\+Inf",
+    "io_in_flight": r"(1|2|4|6|8|12|16|24|30)(\\.0)?|\\+Inf",
+}
+"Buckets that heatmaps show, so that few of them are empty. Buckets are cumulative: those left out are in the next one."
 
 
 def disk(title: str, text: str, name: str, direction: str, unit: str) -> Panel:
     """A heatmap from brw_stats."""
-    expr = f'sum by (le) (rate(lustre_osd_{name}_bucket{{{ANY}, direction="{direction}"}}{RATE}))'
-    return heatmap(title, text, Query(expr, buckets=True), unit=unit)
+    chosen = f'{ANY}, direction="{direction}", le=~"{BUCKETS[name]}"'
+    return heatmap(title, text, Query(f"sum by (le) (rate(lustre_osd_{name}_bucket{{{chosen}}}{RATE}))", buckets=True),
+                   unit=unit, empty="no disk I/O, or not reported")
 
 
 DISKS = Row("Object targets: disk I/O (select one target)", (
@@ -189,12 +235,10 @@ DISKS = Row("Object targets: disk I/O (select one target)", (
          "fragmented target.",
          "io_size_bytes", "write", "bytes"),
     disk("Disk read size", "Disk reads by size. Large is good.", "io_size_bytes", "read", "bytes"),
-    disk("Disk write time", "Disk I/O by duration. If the band moves up at the same load, check the disks for faults "
-         "or a rebuild.", "io_seconds",
-         "write", "s"),
-    disk("Disk read time", "Disk I/O by duration. If the band moves up at the same load, check the disks for faults "
-         "or a rebuild.", "io_seconds",
-         "read", "s"),
+    disk("Disk write latency", "Disk writes by duration. If the band moves up at the same load, check the disks for "
+         "faults or a rebuild.", "io_seconds", "write", "s"),
+    disk("Disk read latency", "Disk reads by duration. If the band moves up at the same load, check the disks for "
+         "faults or a rebuild.", "io_seconds", "read", "s"),
     disk("Disk I/Os per write", "Disk I/Os that one write was split into. 1 is good. More means that the target is "
          "fragmented or nearly full.", "io_fragments", "write",
          "short"),
@@ -205,22 +249,24 @@ DISKS = Row("Object targets: disk I/O (select one target)", (
          "io_in_flight", "write", "short"),
     disk("Disk reads in flight", "Disk reads, by the number in flight when each was sent.",
          "io_in_flight", "read", "short"),
-))
+), closed=True)
 ROOM = Row("Space", (
     bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{target}}", instant=True), unit="percentunit",
-         steps=FULLNESS, maximum=1),
+         steps=FULLNESS, maximum=1, empty=NO_SERVERS),
     bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up objects "
          "before space.",
          Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
                f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULLNESS,
-         maximum=1),
+         maximum=1, empty=NO_SERVERS),
     timeseries("Free space and one-day prediction", "Free space of each pool, and its free space in one day at the "
                "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
                Query(f"sum by (fs, pool) (max by (fs, target) (lustre_ost_avail_bytes{{{ANY}}}) * on (fs, target) "
                      'group_left (pool) fs_target:lustre_pool_target:info{pool=~"$pool"})', "{{fs}} {{pool}}"),
-               Query('predict_linear(fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}[6h], 86400)',
-                     "{{fs}} {{pool}} in a day"), unit="bytes"),
+               Query("clamp_min(predict_linear(fs_pool:lustre_pool_avail_bytes:min"
+                     '{fs=~"$fs", pool=~"$pool"}[6h], 86400), 0)',
+                     "{{fs}} {{pool}} in a day"), unit="bytes", overrides=(dashed("in a day"),),
+               empty="no pools"),
     timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress. Clients may "
                "write up to the grant without asking.",
                Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{target}} granted"),
@@ -230,13 +276,13 @@ ROOM = Row("Space", (
 METADATA = Row("Metadata targets", (
     timeseries("Metadata operations by target and type", "The ten busiest pairs of target and operation type.",
                Query(f"topk(10, fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})",
-                     "{{target}} {{operation}}"), unit="ops"),
-    timeseries("Metadata operation time", "Mean time by target and operation type. If only one type is slow, locks "
+                     "{{target}} {{operation}}"), unit="ops", empty=NO_SERVERS),
+    timeseries("Metadata latency", "Mean time by target and operation type. If only one type is slow, locks "
                "(rename or unlink in one directory) are a more likely cause than disks.",
                Query("topk(10, sum by (fs, target, operation) "
                      f"(rate(lustre_mdt_operation_seconds_total{{{ANY}}}{RATE})) / "
                      f"(sum by (fs, target, operation) (rate(lustre_mdt_operations_total{{{ANY}}}{RATE})) > 0))",
-                     "{{target}} {{operation}}"), unit="s"),
+                     "{{target}} {{operation}}"), unit="s", empty=NO_SERVERS),
     timeseries("Changelog records not cleared", "Changelog records that each user has not cleared. They fill the "
                "MDT. If they keep growing, see LustreChangelogBehind.",
                Query(f"max by (fs, target, user) (lustre_changelog_user_behind_records{{{ANY}}})",
@@ -255,7 +301,7 @@ SERVICES = Row("Server threads", (
     timeseries("Request wait time", "Mean time that a request waited for a thread, by service.",
                Query(f"topk(10, sum by (instance, service) (rate(lustre_service_request_wait_seconds_total{RATE})) / "
                      f"(sum by (instance, service) (rate(lustre_service_requests_total{RATE})) > 0))",
-                     "{{instance}} {{service}}"), unit="s"),
+                     "{{instance}} {{service}}"), unit="s", empty="not reported"),
     timeseries("Thread usage", "Threads started, as a share of the maximum, by service.",
                Query("topk(10, sum by (instance, service) (lustre_service_threads_started) / (sum by (instance, "
                      "service) (lustre_service_threads_max) > 0))", "{{instance}} {{service}}"), unit="percentunit",
@@ -265,4 +311,4 @@ SERVICES = Row("Server threads", (
                      + RATE + "))", "{{target}}"), unit="short", empty="not reported", steps=((None, GREEN), (1, RED))),
 ), closed=True)
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",
-                  (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES, CHECKS))
+                  (FS, POOL, TARGET), (STATE, ROOM, LOAD, METADATA, DISKS, SERVICES, CHECKS))

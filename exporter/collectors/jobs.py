@@ -6,20 +6,24 @@ the last scrape has the same block of text, byte for byte, so the exporter reuse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Family, MetricsPage, label_text
-from exporter.jobs.idle import IdleFilter
+from exporter.jobs.idle import NEVER_IDLE, IdleFilter
 from exporter.jobs.limit import LimitedJobs
-from exporter.jobs.lines import lines_of
+from exporter.jobs.lines import NAMES, compiled_table, lines_of
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, Chunks, Read
-from exporter.jobs.texts import IdleRun, Item, Job, JobTexts
+from exporter.jobs.texts import IdleRun, Item, Job, JobPieces, JobTexts
 from exporter.node import Node
 from lustre.formats import job_stats
+
+if TYPE_CHECKING:
+    from exporter.jobs._lines import Table
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
 
@@ -36,7 +40,8 @@ class Columns:
         """Add the lines of a job, and reserve its name."""
         taken.add(name)
         for column, chunk in zip(self.chunks, chunks, strict=True):
-            column.append(chunk)
+            if chunk:
+                column.append(chunk)
         self.skipped += skipped
         self.jobs += 1
 
@@ -47,22 +52,91 @@ class Columns:
         self.skipped += run.skipped
 
 
+class TargetState(Protocol):
+    """The jobs of one target between scrapes."""
+
+    def collect(self, read: Read, page: MetricsPage) -> int | None:
+        """Show the jobs. Returns the number of skipped lines; None if there is no file."""
+
+
 class JobOptions:
     """State that all targets share."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, table: Callable[..., Table] | None = compiled_table) -> None:
+        self._table = table
         self.limit = context.settings.jobs_limit
         self.idle = IdleFilter(context.settings.jobs_idle_seconds, context.wall)
         self.numbers = NumbersReader()
 
-    def jobs(self, fs: str, target: str) -> TargetJobs | LimitedJobs:
+    def jobs(self, fs: str, target: str) -> TargetState:
         """Make the state for the jobs of a target."""
         labels = label_text(fs=fs, target=target)
-        return LimitedJobs(labels, self.limit, self.idle, self.numbers) if self.limit else TargetJobs(labels, self)
+        if self.limit:
+            return LimitedJobs(labels, self.limit, self.idle, self.numbers)
+        return TargetJobs(labels, self) if self._table is None else CompiledJobs(labels, self, self._table)
+
+
+class CompiledJobs:
+    """The jobs of one target between scrapes, each with its own series, kept by the C module (decision 12)."""
+
+    def __init__(self, labels: bytes, shared: JobOptions, table: Callable[..., Table]) -> None:
+        self._labels = labels
+        self._idle = shared.idle
+        self._pieces = JobPieces()
+        self._table = table(labels, NAMES, partial(lines_of, labels=labels, quick=None), _active_at)
+        self._since = NEVER_IDLE
+        """Jobs that were not active since then are idle."""
+
+    def collect(self, read: Read, page: MetricsPage) -> int | None:
+        """Show every job. Returns the number of skipped lines; None if there is no file."""
+        self._pieces.restart()
+        self._table.begin(self._since)
+        if not read(lambda piece: self._pieces.take(piece, self._table.read)):
+            return None
+        odd = self._pieces.end(self._table.read)
+        self._since = self._idle.since(self._table.newest())
+        found = self._table.end(self._since)
+        if found is None:
+            self._table.forget()
+            return collect_apart(read, page, self._labels, self._idle)
+        jobs, shown, skipped, groups, reused, columns = found
+        page.count_chunks(groups, reused)
+        put_jobs(page, self._labels, jobs, shown, columns)
+        return odd + skipped
+
+
+def _active_at(times: bytes) -> int:
+    return job_stats.active_at(b"\n" + times)  # active_at searches after the first line
+
+
+def collect_apart(read: Read, page: MetricsPage, labels: bytes, idle: IdleFilter) -> int | None:
+    """Show the jobs after a second reading: names are equal, a job is listed twice, or a job has no lines yet."""
+    pieces: list[bytes] = []
+    if not read(pieces.append):
+        return None
+    whole = b"".join(pieces)
+    columns = Columns(([], [], [], [], []), 0)
+    taken: set[bytes] = set()
+    _, _, skipped = job_stats.extent(whole)
+    texts = job_stats.split(whole)
+    for text in idle.active_texts(texts):
+        columns.add_one(*lines_of(text, labels, taken), taken)
+    put_jobs(page, labels, len(texts), columns.jobs, columns.chunks)
+    return skipped + columns.skipped
+
+
+def put_jobs(
+    page: MetricsPage, labels: bytes, jobs: int, shown: int, columns: tuple[list[bytes], ...]
+) -> None:
+    """Show finished lines, family by family in the order of ``SHOWN``, and the number of jobs."""
+    page.sample(JOBS, labels, jobs)
+    page.sample(IDLE, labels, jobs - shown)
+    for family, column in zip(SHOWN, columns, strict=True):
+        page.chunks.setdefault(family, []).extend(column)
 
 
 class TargetJobs:
-    """The jobs of one target between scrapes, each with its own series."""
+    """The jobs of one target between scrapes, each with its own series, without the C module."""
 
     def __init__(self, labels: bytes, shared: JobOptions) -> None:
         self._labels = labels
@@ -80,30 +154,11 @@ class TargetJobs:
         active, self._since = self._shared.idle.active(items)
         columns = self._columns(active)
         if columns is None:
-            return self._collect_apart(read, page)
-        self._put(page, count(items), columns)
+            self._texts.forget()
+            return collect_apart(read, page, self._labels, self._shared.idle)
+        page.count_chunks(len(items), sum([isinstance(item, IdleRun) for item in items]))
+        put_jobs(page, self._labels, count(items), columns.jobs, columns.chunks)
         return skipped + columns.skipped
-
-    def _collect_apart(self, read: Read, page: MetricsPage) -> int | None:
-        """Show the jobs after a second reading: names are equal, a job is listed twice, or a job has no lines yet."""
-        whole = _whole(read)
-        if whole is None:
-            return None
-        self._texts.forget()
-        columns = Columns(([], [], [], [], []), 0)
-        taken: set[bytes] = set()
-        _, _, skipped = job_stats.extent(whole)
-        texts = job_stats.split(whole)
-        for text in self._shared.idle.active_texts(texts):
-            columns.add_one(*lines_of(text, self._labels, taken), taken)
-        self._put(page, len(texts), columns)
-        return skipped + columns.skipped
-
-    def _put(self, page: MetricsPage, jobs: int, columns: Columns) -> None:
-        page.sample(JOBS, self._labels, jobs)
-        page.sample(IDLE, self._labels, jobs - columns.jobs)
-        for family, column in zip(SHOWN, columns.chunks, strict=True):
-            page.chunks.setdefault(family, []).extend(column)
 
     def _columns(self, items: Sequence[Item]) -> Columns | None:
         """Return the lines of these jobs; None if two jobs have equal names or a job has no lines."""
@@ -123,8 +178,10 @@ class TargetJobs:
                 reads.append(read)
             if written:
                 writes.append(written)
-            operations.append(done)
-            seconds.append(took)
+            if done:
+                operations.append(done)
+            if took:
+                seconds.append(took)
             if sized:
                 sizes.append(sized)
             columns.skipped += item.skipped
@@ -142,14 +199,9 @@ def count(items: Iterable[Item]) -> int:
     return sum([len(item.jobs) if isinstance(item, IdleRun) else 1 for item in items])
 
 
-def _whole(read: Read) -> bytes | None:
-    pieces: list[bytes] = []
-    return b"".join(pieces) if read(pieces.append) else None
-
-
 def start(context: Context) -> Collect:
     """Start without earlier readings."""
-    targets: dict[str, TargetJobs | LimitedJobs] = {}
+    targets: dict[str, TargetState] = {}
     shared = JobOptions(context)
 
     def collect(node: Node, page: MetricsPage) -> None:

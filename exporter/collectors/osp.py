@@ -197,8 +197,8 @@ def start_lwp(_: Context) -> Collect:
     connections: ConnectionSums[MetadataTarget] = ConnectionSums("lwp", LWP)
 
     def collect(node: Node, page: MetricsPage) -> None:
-        asked = {name: MetadataTarget(d.fsname, d.target) for name, d in node.devices("lwp") if d.kind == "lwp"}
-        connections.collect(node, page, asked)
+        targets = {name: MetadataTarget(d.fsname, d.target) for name, d in node.devices("lwp") if d.kind == "lwp"}
+        connections.collect(node, page, targets)
 
     return collect
 

@@ -2,6 +2,7 @@
  * For any other block it returns None, and exporter.jobs.statistics reads the block. A test compares both readers with
  * blocks of every kind: whole, truncated and damaged.
  *
+ *     Table(labels, names, fallback, active_at)         all jobs of a target between scrapes; see "All jobs" below
  *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes)) | None
  *     numbers(block) -> (start_time, shape, operations, values) | None
  *
@@ -12,7 +13,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define MOST_DIGITS 20  /* of a 64-bit number, as in the Python readers */
 #define LONGEST_BLOCK (1 << 15) /* a job with every counter takes a tenth of this, so buffers stay small */
@@ -59,6 +64,13 @@ digits(Text *text, Word *found)
         text->at++;
     found->size = text->at - found->at;
     return found->size >= 1 && found->size <= MOST_DIGITS;
+}
+
+/* Whether a number is beyond 63 bits, or a sum that reached its limit. The Python readers handle these. */
+static int
+beyond(Word found)
+{
+    return found.size >= 20 || (found.size == 19 && memcmp(found.at, "9223372036854775807", 19) >= 0);
 }
 
 static int
@@ -203,7 +215,7 @@ operation(Text *text, Operation *found)
     }
     if (found->samples.at[0] == '0' || !LITERAL(text, ", min:") || !signed_number(text) || !LITERAL(text, ", max:") ||
         !signed_number(text) || !LITERAL(text, ", sum:") || !number(text, &found->sum) || !LITERAL(text, ", sumsq:") ||
-        !signed_number(text) || is(found->sum, "9223372036854775807")) /* reached the limit of 64 bits: not a sum */
+        !signed_number(text) || beyond(found->sum) || beyond(found->samples))
         return 0;
     if (found->is_bytes && LITERAL(text, ", hist: {")) {
         found->sizes.at = text->at;
@@ -252,7 +264,7 @@ next_used(Text *text, Seen *seen, Operation *found)
 static int
 value_of(Word digits, uint64_t *value)
 {
-    if (digits.size == MOST_DIGITS) /* near the limit of 64 bits: left to Python */
+    if (beyond(digits)) /* left to Python */
         return 0;
     *value = 0;
     for (size_t i = 0; i < digits.size; i++)
@@ -349,11 +361,24 @@ put_seconds(Out *out, Word usec)
     return PUT(out, "0.") && put(out, "000000", 6 - usec.size) && put_word(out, usec);
 }
 
+/* The text of a line up to the name of the operation, which is equal for all operations of a job. */
 static int
-put_operation(Out *out, Word family, Word labels, Word name)
+put_prefix(Out *out, Word family, Word labels)
 {
-    return put_word(out, family) && PUT(out, "{") && put_word(out, labels) && PUT(out, ",operation=\"") &&
-           put_word(out, name) && PUT(out, "\"} ");
+    out->used = 0;
+    return put_word(out, family) && PUT(out, "{") && put_word(out, labels) && PUT(out, ",operation=\"");
+}
+
+static int
+put_operation(Out *out, const Out *prefix, Word name)
+{
+    char *place = more(out, prefix->used + name.size + 3);
+    if (place == NULL)
+        return 0;
+    memcpy(place, prefix->data, prefix->used);
+    memcpy(place + prefix->used, name.at, name.size);
+    memcpy(place + prefix->used + name.size, "\"} ", 3);
+    return 1;
 }
 
 static int
@@ -390,7 +415,7 @@ put_sizes(Out *out, Word family, Word labels, const char *direction, Word sizes,
 
 /* -- A block. */
 
-enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, CHUNKS, LABELS = CHUNKS, BUFFERS };
+enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, CHUNKS, LABELS = CHUNKS, OF_OPERATIONS, OF_SECONDS, BUFFERS };
 
 static int
 render(Text *text, Word node, const Word *families, Out *outs, Word *id)
@@ -402,11 +427,15 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
 
     if (!job_id(text, id) || !times(text, &start))
         return 0;
+    outs[LABELS].used = 0;
     if (!put_word(&outs[LABELS], node) || !PUT(&outs[LABELS], ",jobid=\"") || !put_word(&outs[LABELS], *id) ||
         !PUT(&outs[LABELS], "\""))
         return -1;
     labels.at = outs[LABELS].data;
     labels.size = outs[LABELS].used;
+    if (!put_prefix(&outs[OF_OPERATIONS], families[OPERATIONS], labels) ||
+        !put_prefix(&outs[OF_SECONDS], families[SECONDS], labels))
+        return -1;
     while ((more = next_used(text, &seen, &found)) == 1) {
         if (found.is_bytes) {
             Out *out = &outs[found.reads ? READS : WRITES];
@@ -419,9 +448,9 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
                 return -1;
             continue;
         }
-        if (!put_operation(&outs[OPERATIONS], families[OPERATIONS], labels, found.name) ||
+        if (!put_operation(&outs[OPERATIONS], &outs[OF_OPERATIONS], found.name) ||
             !put_word(&outs[OPERATIONS], found.samples) || !PUT(&outs[OPERATIONS], "\n") ||
-            !put_operation(&outs[SECONDS], families[SECONDS], labels, found.name) ||
+            !put_operation(&outs[SECONDS], &outs[OF_SECONDS], found.name) ||
             !put_seconds(&outs[SECONDS], found.sum) || !PUT(&outs[SECONDS], "\n"))
             return -1;
     }
@@ -589,7 +618,658 @@ numbers(PyObject *Py_UNUSED(module), PyObject *block)
     return counted(start, &numbers, &shape);
 }
 
+/* -- All jobs of a target. A table reads the pieces of a file and keeps the finished lines of each job. Lines of a job
+ * whose text is unchanged are reused. Neighbouring jobs form a group, whose lines are one bytes object for each family,
+ * so that an unchanged group costs nothing. A group ends at a job whose hash says so, so that a job that comes or goes
+ * changes one group only.
+ *
+ *     table.begin(since)                    jobs that were not active since then get no lines
+ *     table.read(text, begin, end, last)    reads the whole jobs; returns the position of the rest
+ *     table.newest() -> int                 the time of the last activity of any job; 0 without jobs
+ *     table.end(since) -> (jobs, shown, skipped lines, groups, reused groups, five lists of bytes) | None
+ *
+ * None means that two jobs have the same name, or that a job that became active again has no lines: then the caller
+ * reads the file again with the Python readers. Until end succeeds, the jobs of the previous reading stay as they were.
+ * fallback(block) -> (name, chunks, skipped lines) renders a block of an unusual form, and the job of an exporter.
+ * active_at(lines) -> int reads a time of an unusual form. */
+
+#define KEY "- job_id:"
+#define OWN_NAME "lustre-exporter"
+#define TIME "  snapshot_time:   "
+#define MOST_OF_GROUP 256
+#define LEAST_OF_GROUP 16
+#define ENDS_GROUP(id) ((id) >> 58 == 0) /* one in 64 */
+#define UNKNOWN_TIME -1
+
+typedef struct {
+    uint64_t id, times, mark, name; /* hashes of the first line, the second line, the text (0: unknown), the label */
+    int64_t active_at;
+    uint32_t group, begin[CHUNKS], size[CHUNKS], skipped;
+    int shown;
+} Job;
+
+typedef struct {
+    PyObject *chunks[CHUNKS];
+    uint32_t first, count;
+} Group;
+
+typedef struct {
+    Job *jobs;
+    Group *groups;
+    size_t count, room, grouped, group_room;
+} Pass;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *labels, *names, *fallback, *active_at;
+    Out outs[BUFFERS];
+    Pass before, now;
+    uint32_t *index; /* positions of the jobs of the previous reading, plus 1, by their hash; made when needed */
+    size_t slots, cursor;
+    int64_t since;
+    int same; /* whether all jobs of the open group are unchanged and from the beginning of one group */
+    size_t reused;
+} Table;
+
+static uint64_t
+hash_of(const char *at, size_t size)
+{
+    uint64_t a = 0x9e3779b97f4a7c15ull ^ size, b = 0xbf58476d1ce4e5b9ull, part[2];
+    char tail[16] = {0};
+    for (; size >= sizeof part; at += sizeof part, size -= sizeof part) {
+        memcpy(part, at, sizeof part);
+        a = (a ^ part[0]) * 0x9e3779b97f4a7c15ull;
+        b = (b ^ part[1]) * 0x94d049bb133111ebull;
+        a ^= a >> 32;
+        b ^= b >> 29;
+    }
+    memcpy(tail, at, size);
+    memcpy(part, tail, sizeof part);
+    a = (a ^ part[0]) * 0x9e3779b97f4a7c15ull;
+    b = (b ^ part[1]) * 0x94d049bb133111ebull;
+    a ^= a >> 32;
+    b ^= b >> 29;
+    a = (a ^ (b << 23 | b >> 41)) * 0xbf58476d1ce4e5b9ull;
+    a ^= a >> 31;
+    return a ? a : 1;
+}
+
+static void
+clear_pass(Pass *pass)
+{
+    for (size_t i = 0; i < pass->grouped; i++)
+        for (int c = 0; c < CHUNKS; c++)
+            Py_CLEAR(pass->groups[i].chunks[c]);
+    pass->count = pass->grouped = 0;
+}
+
+static void *
+grown_to(void *data, size_t *room, size_t wanted, size_t size)
+{
+    size_t most = *room ? *room : 64;
+    while (most < wanted)
+        most += most / 2;
+    if (most == *room)
+        return data;
+    void *larger = PyMem_Realloc(data, most * size);
+    if (larger != NULL)
+        *room = most;
+    return larger;
+}
+
+/* The job of the previous reading with this hash, or NULL. Jobs mostly come in the same order. */
+static const Job *
+find_job(Table *table, uint64_t id)
+{
+    const Pass *before = &table->before;
+    if (table->cursor < before->count && before->jobs[table->cursor].id == id)
+        return &before->jobs[table->cursor++];
+    if (before->count == 0)
+        return NULL;
+    if (table->slots == 0) {
+        size_t slots = 64;
+        while (slots < 2 * before->count)
+            slots *= 2;
+        uint32_t *index = PyMem_Calloc(slots, sizeof *index);
+        if (index == NULL)
+            return NULL; /* then the job counts as new */
+        for (size_t i = 0; i < before->count; i++) {
+            size_t slot = before->jobs[i].id & (slots - 1);
+            while (index[slot])
+                slot = (slot + 1) & (slots - 1);
+            index[slot] = i + 1;
+        }
+        table->index = index;
+        table->slots = slots;
+    }
+    for (size_t slot = id & (table->slots - 1); table->index[slot]; slot = (slot + 1) & (table->slots - 1)) {
+        size_t position = table->index[slot] - 1;
+        if (before->jobs[position].id == id) {
+            table->cursor = position + 1;
+            return &before->jobs[position];
+        }
+    }
+    return NULL;
+}
+
+static void
+drop_index(Table *table)
+{
+    PyMem_Free(table->index);
+    table->index = NULL;
+    table->slots = table->cursor = 0;
+}
+
+/* The first job of the open group. */
+static size_t
+open_group(const Pass *pass)
+{
+    const Group *last = pass->grouped ? &pass->groups[pass->grouped - 1] : NULL;
+    return last == NULL ? 0 : last->first + last->count;
+}
+
+/* Appends the lines of a job, which lie in a group, to the buffers, and moves the job there. */
+static int
+copy_lines(Table *table, const Group *group, Job *job)
+{
+    for (int c = 0; c < CHUNKS; c++) {
+        Out *out = &table->outs[c];
+        size_t begin = out->used;
+        if (job->size[c] && !put(out, PyBytes_AS_STRING(group->chunks[c]) + job->begin[c], job->size[c]))
+            return 0;
+        job->begin[c] = begin;
+    }
+    return 1;
+}
+
+/* Copies the lines of the unchanged jobs of the open group, because another job follows them now. */
+static int
+break_group(Table *table)
+{
+    Pass *now = &table->now;
+    table->same = 0;
+    for (size_t i = open_group(now); i < now->count; i++)
+        if (!copy_lines(table, &table->before.groups[now->jobs[i].group], &now->jobs[i]))
+            return 0;
+    return 1;
+}
+
+/* Ends the open group. Its lines are those of a group of the previous reading, or lie in the buffers. */
+static int
+close_group(Table *table)
+{
+    Pass *now = &table->now;
+    size_t first = open_group(now), count = now->count - first;
+    if (count == 0)
+        return 1;
+    const Group *old = table->same ? &table->before.groups[now->jobs[first].group] : NULL;
+    if (old != NULL && old->count != count) {
+        if (!break_group(table))
+            return 0;
+        old = NULL;
+    }
+    Group *groups = grown_to(now->groups, &now->group_room, now->grouped + 1, sizeof *groups);
+    if (groups == NULL)
+        return 0;
+    now->groups = groups;
+    Group *made = &groups[now->grouped];
+    *made = (Group){.first = first, .count = count};
+    for (int c = 0; c < CHUNKS; c++) {
+        Out *out = &table->outs[c];
+        made->chunks[c] = old != NULL ? Py_NewRef(old->chunks[c]) : PyBytes_FromStringAndSize(out->data, out->used);
+        if (made->chunks[c] == NULL) {
+            while (c-- > 0)
+                Py_CLEAR(made->chunks[c]);
+            return 0;
+        }
+        out->used = 0;
+    }
+    for (size_t i = first; i < now->count; i++)
+        now->jobs[i].group = now->grouped;
+    now->grouped++;
+    table->reused += old != NULL;
+    table->same = 1;
+    return 1;
+}
+
+/* Renders a block of unusual form with Python. Returns 0 with an exception set. */
+static int
+render_with_python(Table *table, const char *at, size_t size, Job *job)
+{
+    PyObject *found = PyObject_CallFunction(table->fallback, "y#", at, (Py_ssize_t)size);
+    PyObject *name, *chunks;
+    unsigned int skipped;
+    int done = 0;
+    if (found == NULL)
+        return 0;
+    if (PyArg_ParseTuple(found, "SO!I", &name, &PyTuple_Type, &chunks, &skipped) && PyTuple_GET_SIZE(chunks) == CHUNKS) {
+        job->name = hash_of(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name));
+        job->skipped = skipped;
+        done = 1;
+        for (int c = 0; done && c < CHUNKS; c++) {
+            PyObject *chunk = PyTuple_GET_ITEM(chunks, c);
+            done = PyBytes_Check(chunk);
+            if (done && PyBytes_GET_SIZE(chunk) &&
+                !put(&table->outs[c], PyBytes_AS_STRING(chunk), PyBytes_GET_SIZE(chunk))) {
+                PyErr_NoMemory();
+                done = 0;
+            }
+        }
+    }
+    if (!done && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "fallback: (name, five chunks, skipped lines)");
+    Py_DECREF(found);
+    return done;
+}
+
+/* Renders a job into the buffers. Returns 0 with an exception set. */
+static int
+render_job(Table *table, const char *at, size_t size, Job *job)
+{
+    Word families[CHUNKS], id = {"", 0}, node = {PyBytes_AS_STRING(table->labels), PyBytes_GET_SIZE(table->labels)};
+    Text text = {at, at + size};
+    size_t used[CHUNKS];
+    int done = 0;
+    for (int c = 0; c < CHUNKS; c++) {
+        PyObject *name = PyTuple_GET_ITEM(table->names, c);
+        families[c] = (Word){PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)};
+        used[c] = table->outs[c].used;
+    }
+    if (size <= LONGEST_BLOCK)
+        done = render(&text, node, families, table->outs, &id);
+    if (done < 0) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    if (done && id.size >= sizeof OWN_NAME - 1 && memcmp(id.at, OWN_NAME, sizeof OWN_NAME - 1) == 0)
+        done = 0;
+    if (done) {
+        job->name = hash_of(id.at, id.size);
+        job->skipped = 0;
+    } else {
+        for (int c = 0; c < CHUNKS; c++)
+            table->outs[c].used = used[c];
+        if (!render_with_python(table, at, size, job))
+            return 0;
+    }
+    for (int c = 0; c < CHUNKS; c++) {
+        job->begin[c] = used[c];
+        job->size[c] = table->outs[c].used - used[c];
+    }
+    job->shown = 1;
+    return 1;
+}
+
+/* Reads the time of the last activity in the second line of a job. Returns 0 with an exception set. */
+static int
+read_time(Table *table, const char *at, size_t size, int64_t *active_at)
+{
+    const char *digit = at + sizeof TIME - 1;
+    if (size > sizeof TIME + 10 && memcmp(at, TIME, sizeof TIME - 1) == 0 && digit[10] == '.') {
+        int64_t value = 0;
+        int i = 0;
+        for (; i < 10 && Py_ISDIGIT(digit[i]); i++)
+            value = 10 * value + digit[i] - '0';
+        if (i == 10) {
+            *active_at = value;
+            return 1;
+        }
+    }
+    PyObject *found = PyObject_CallFunction(table->active_at, "y#", at, (Py_ssize_t)size);
+    if (found == NULL)
+        return 0;
+    *active_at = PyLong_AsLongLong(found);
+    Py_DECREF(found);
+    return !(*active_at == -1 && PyErr_Occurred());
+}
+
+/* Adds the job whose text lies here. Returns 0 with an exception set. */
+static int
+add_job(Table *table, const char *at, const char *first_end, const char *end)
+{
+    Pass *now = &table->now;
+    const char *second = first_end + 1;
+    const char *second_end = second < end ? memchr(second, '\n', end - second) : NULL;
+    size_t of_times = second_end == NULL ? 0 : second_end + 1 - second;
+    Job *jobs = grown_to(now->jobs, &now->room, now->count + 1, sizeof *jobs);
+    if (jobs == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    now->jobs = jobs;
+    Job *job = &jobs[now->count];
+    uint64_t id = hash_of(at, first_end - at), times = hash_of(second, of_times);
+    const Job *old = find_job(table, id);
+    int unchanged = 0;
+    if (old != NULL && old->times == times) {
+        uint64_t mark = hash_of(at, end - at);
+        unchanged = old->mark == mark;
+        *job = *old;
+        job->mark = mark;
+    } else {
+        *job = (Job){.id = id, .times = times, .mark = old == NULL || !of_times ? hash_of(at, end - at) : 0};
+        if (!read_time(table, second, of_times, &job->active_at))
+            return 0;
+    }
+    if (unchanged && table->same) {
+        size_t place = now->count - open_group(now);
+        const Group *group = &table->before.groups[old->group];
+        if (group->first + place == (size_t)(old - table->before.jobs) && place < group->count) {
+            now->count++;
+            goto added;
+        }
+    }
+    if (table->same && !break_group(table)) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    if (unchanged) {
+        if (!copy_lines(table, &table->before.groups[old->group], job)) {
+            PyErr_NoMemory();
+            return 0;
+        }
+    } else {
+        memset(job->size, 0, sizeof job->size);
+        job->shown = job->skipped = 0;
+        if ((job->active_at >= table->since || job->active_at == UNKNOWN_TIME) && !render_job(table, at, end - at, job))
+            return 0;
+    }
+    now->count++;
+added:
+    if (now->count - open_group(now) >= MOST_OF_GROUP ||
+        (ENDS_GROUP(id) && now->count - open_group(now) >= LEAST_OF_GROUP)) {
+        if (!close_group(table)) {
+            if (!PyErr_Occurred())
+                PyErr_NoMemory();
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The first of the next job, or NULL. */
+static const char *
+next_job(const char *at, const char *end)
+{
+    while ((at = memchr(at, '\n', end - at)) != NULL) {
+        at++;
+        if ((size_t)(end - at) < sizeof KEY - 1)
+            return NULL;
+        if (*at == '-' && memcmp(at, KEY, sizeof KEY - 1) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static PyObject *
+table_begin(PyObject *self, PyObject *since)
+{
+    Table *table = (Table *)self;
+    long long value = PyLong_AsLongLong(since);
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    clear_pass(&table->now);
+    for (int c = 0; c < CHUNKS; c++)
+        table->outs[c].used = 0;
+    table->since = value;
+    table->cursor = table->reused = 0;
+    table->same = 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+table_read(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    Table *table = (Table *)self;
+    if (count != 4 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "read(text: bytes, begin: int, end: int, last: bool)");
+        return NULL;
+    }
+    Py_ssize_t begin = PyLong_AsSsize_t(args[1]), stop = PyLong_AsSsize_t(args[2]);
+    int last = PyObject_IsTrue(args[3]);
+    if (last < 0 || PyErr_Occurred())
+        return NULL;
+    if (begin < 0 || stop < begin || stop > PyBytes_GET_SIZE(args[0])) {
+        PyErr_SetString(PyExc_ValueError, "read: begin and end must lie in the text");
+        return NULL;
+    }
+    const char *text = PyBytes_AS_STRING(args[0]), *at = text + begin, *end = text + stop;
+    while (at < end) {
+        const char *first_end = memchr(at, '\n', end - at);
+        if (first_end == NULL)
+            break;
+        const char *following = next_job(first_end, end);
+        if (following == NULL && !last)
+            break;
+        if (following == NULL)
+            following = end;
+        if (!add_job(table, at, first_end, following))
+            return NULL;
+        at = following;
+    }
+    return PyLong_FromSsize_t(at - text);
+}
+
+static PyObject *
+table_newest(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    const Pass *now = &((Table *)self)->now;
+    int64_t newest = now->count ? now->jobs[0].active_at : 0;
+    for (size_t i = 1; i < now->count; i++)
+        if (now->jobs[i].active_at > newest)
+            newest = now->jobs[i].active_at;
+    return PyLong_FromLongLong(newest);
+}
+
+static int
+is_active(const Job *job, int64_t since)
+{
+    return job->active_at >= since || job->active_at == UNKNOWN_TIME;
+}
+
+/* Makes a group again without the jobs that are idle now. Returns 0 without memory. */
+static int
+hide_idle(Table *table, Group *group, int64_t since)
+{
+    Group old = *group;
+    for (uint32_t i = old.first; i < old.first + old.count; i++) {
+        Job *job = &table->now.jobs[i];
+        if (!is_active(job, since)) {
+            memset(job->size, 0, sizeof job->size);
+            job->shown = job->skipped = 0;
+            job->mark = 0; /* it has no lines: if it counts as active again, it must be rendered */
+        }
+        if (!copy_lines(table, &old, job))
+            return 0;
+    }
+    for (int c = 0; c < CHUNKS; c++) {
+        PyObject *chunk = PyBytes_FromStringAndSize(table->outs[c].data, table->outs[c].used);
+        if (chunk == NULL)
+            return 0;
+        group->chunks[c] = chunk;
+        table->outs[c].used = 0;
+        Py_DECREF(old.chunks[c]);
+    }
+    return 1;
+}
+
+/* Whether the shown jobs have different names. Returns -1 without memory. */
+static int
+are_unique(const Pass *now)
+{
+    size_t slots = 64;
+    while (slots < 2 * now->count)
+        slots *= 2;
+    uint64_t *names = PyMem_Calloc(slots, sizeof *names);
+    if (names == NULL)
+        return -1;
+    int unique = 1;
+    for (size_t i = 0; unique && i < now->count; i++) {
+        if (!now->jobs[i].shown)
+            continue;
+        size_t slot = now->jobs[i].name & (slots - 1);
+        for (; names[slot] && unique; slot = (slot + 1) & (slots - 1))
+            unique = names[slot] != now->jobs[i].name;
+        names[slot] = now->jobs[i].name;
+    }
+    PyMem_Free(names);
+    return unique;
+}
+
+static PyObject *
+result_of(Table *table, size_t shown, unsigned long long skipped)
+{
+    const Pass *now = &table->now;
+    PyObject *columns = PyTuple_New(CHUNKS);
+    for (int c = 0; columns != NULL && c < CHUNKS; c++) {
+        PyObject *column = PyList_New(0);
+        for (size_t i = 0; column != NULL && i < now->grouped; i++)
+            if (PyBytes_GET_SIZE(now->groups[i].chunks[c]) && PyList_Append(column, now->groups[i].chunks[c]) < 0)
+                Py_CLEAR(column);
+        if (column == NULL)
+            Py_CLEAR(columns);
+        else
+            PyTuple_SET_ITEM(columns, c, column);
+    }
+    return columns == NULL ? NULL : Py_BuildValue(
+        "nnKnnN", (Py_ssize_t)now->count, (Py_ssize_t)shown, skipped, (Py_ssize_t)now->grouped, (Py_ssize_t)table->reused, columns);
+}
+
+static PyObject *
+table_end(PyObject *self, PyObject *from)
+{
+    Table *table = (Table *)self;
+    Pass *now = &table->now;
+    int64_t since = PyLong_AsLongLong(from);
+    size_t shown = 0;
+    unsigned long long skipped = 0;
+    if (since == -1 && PyErr_Occurred())
+        return NULL;
+    if (!close_group(table))
+        return PyErr_NoMemory();
+    for (size_t g = 0; g < now->grouped; g++) {
+        int idle = 0;
+        for (uint32_t i = now->groups[g].first; i < now->groups[g].first + now->groups[g].count; i++) {
+            const Job *job = &now->jobs[i];
+            if (!job->shown && is_active(job, since))
+                Py_RETURN_NONE;
+            idle |= job->shown && !is_active(job, since);
+        }
+        if (idle && !hide_idle(table, &now->groups[g], since))
+            return PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < now->count; i++) {
+        shown += now->jobs[i].shown;
+        skipped += now->jobs[i].shown ? now->jobs[i].skipped : 0;
+    }
+    int unique = are_unique(now);
+    if (unique < 0)
+        return PyErr_NoMemory();
+    if (!unique)
+        Py_RETURN_NONE;
+    PyObject *result = result_of(table, shown, skipped);
+    if (result == NULL)
+        return NULL;
+    Pass done = table->before;
+    table->before = *now;
+    *now = done;
+    clear_pass(now);
+    drop_index(table);
+    for (int c = 0; c < BUFFERS; c++) /* a table that changed little must not keep the buffers of its first reading */
+        if (table->outs[c].room > 1 << 20) {
+            PyMem_Free(table->outs[c].data);
+            table->outs[c] = (Out){NULL, 0, 0};
+        }
+    return result;
+}
+
+static PyObject *
+table_forget(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    Table *table = (Table *)self;
+    clear_pass(&table->before);
+    clear_pass(&table->now);
+    drop_index(table);
+    Py_RETURN_NONE;
+}
+
+static int
+table_init(PyObject *self, PyObject *args, PyObject *Py_UNUSED(keywords))
+{
+    Table *table = (Table *)self;
+    PyObject *labels, *names, *fallback, *active_at;
+    if (!PyArg_ParseTuple(args, "SO!OO", &labels, &PyTuple_Type, &names, &fallback, &active_at))
+        return -1;
+    for (Py_ssize_t i = 0; i < CHUNKS; i++)
+        if (PyTuple_GET_SIZE(names) != CHUNKS || !PyBytes_Check(PyTuple_GET_ITEM(names, i))) {
+            PyErr_SetString(PyExc_TypeError, "names: five bytes objects, one a family");
+            return -1;
+        }
+    Py_XSETREF(table->labels, Py_NewRef(labels));
+    Py_XSETREF(table->names, Py_NewRef(names));
+    Py_XSETREF(table->fallback, Py_NewRef(fallback));
+    Py_XSETREF(table->active_at, Py_NewRef(active_at));
+    table->same = 1;
+    return 0;
+}
+
+static void
+table_dealloc(PyObject *self)
+{
+    Table *table = (Table *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    clear_pass(&table->before);
+    clear_pass(&table->now);
+    drop_index(table);
+    for (int i = 0; i < 2; i++) {
+        Pass *pass = i ? &table->before : &table->now;
+        PyMem_Free(pass->jobs);
+        PyMem_Free(pass->groups);
+    }
+    for (int c = 0; c < BUFFERS; c++)
+        PyMem_Free(table->outs[c].data);
+    Py_XDECREF(table->labels);
+    Py_XDECREF(table->names);
+    Py_XDECREF(table->fallback);
+    Py_XDECREF(table->active_at);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef table_methods[] = {
+    {"begin", table_begin, METH_O, "Start a new reading; jobs that were not active since then get no lines."},
+    {"read", (PyCFunction)(void (*)(void))table_read, METH_FASTCALL, "Read the whole jobs of a text; the position of the rest."},
+    {"newest", table_newest, METH_NOARGS, "The time of the last activity of any job; 0 without jobs."},
+    {"end", table_end, METH_O, "Numbers of jobs, and the finished lines by family; None if the file must be read again."},
+    {"forget", table_forget, METH_NOARGS, "Treat all jobs as new at the next reading."},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot table_slots[] = {
+    {Py_tp_doc, "The jobs of a target between scrapes."},
+    {Py_tp_init, table_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods},
+    {0, NULL},
+};
+static PyType_Spec table_spec = {
+    .name = "exporter.jobs._lines.Table", .basicsize = sizeof(Table), .flags = Py_TPFLAGS_DEFAULT, .slots = table_slots,
+};
+
+/* Returns free memory to the system. Freed lines lie between lines in use, where the C library keeps them otherwise. */
+static PyObject *
+trim(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+#ifdef __GLIBC__
+    Py_BEGIN_ALLOW_THREADS
+    malloc_trim(0);
+    Py_END_ALLOW_THREADS
+#endif
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"trim", trim, METH_NOARGS, "Return free memory to the system."},
     {"lines", lines, METH_VARARGS, "The job id as a label value and the finished lines of a job; None for an unusual block."},
     {"numbers", numbers, METH_O, "Start time, shape, number of operations and values of a job; None for an unusual block."},
     {NULL, NULL, 0, NULL},
@@ -599,5 +1279,9 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "exporter.jobs._lines
 PyMODINIT_FUNC
 PyInit__lines(void)
 {
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module), *type = made == NULL ? NULL : PyType_FromSpec(&table_spec);
+    if (type == NULL || PyModule_AddObjectRef(made, "Table", type) < 0)
+        Py_CLEAR(made);
+    Py_XDECREF(type);
+    return made;
 }

@@ -13,6 +13,8 @@ from exporter.clock import Clock
 from exporter.jobs.texts import IdleRun, Item
 from lustre.formats import job_stats
 
+NEVER_IDLE = -(1 << 62)
+
 
 @dataclass(frozen=True, slots=True)
 class IdleFilter:
@@ -42,6 +44,10 @@ class IdleFilter:
         times = list(map(job_stats.active_at, texts))
         since = self._since(times)
         return [text for text, at in zip(texts, times, strict=True) if _is_active(at, since)]
+
+    def since(self, newest: int) -> int:
+        """Return the time since when jobs count as active, from the time of the newest activity of any job."""
+        return min(newest, int(self.wall())) - self.seconds if self.seconds else NEVER_IDLE
 
     def _since(self, times: Iterable[int]) -> int:
         return min(max(times, default=0), int(self.wall())) - self.seconds

@@ -7,19 +7,33 @@ all blocks if the package was built without a C compiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import TYPE_CHECKING
 
 from exporter.exposition import escape
 from exporter.jobs.statistics import FAMILIES, Chunks, read_block, render
 
+if TYPE_CHECKING:
+    from exporter.jobs._lines import Table
+
 Compiled = Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None]
 compiled: Compiled | None = None
 """Takes a block, label text and names of families; returns the id as a label value and lines. None without C module."""
+compiled_table: Callable[..., Table] | None = None
+"""Makes the table of the jobs of a target. None without the C module."""
+
+
+def _keep_memory() -> None:
+    pass
+
+
+return_memory: Callable[[], None] = _keep_memory
+"""Returns freed memory to the system; does nothing without the C module."""
 try:
     from exporter.jobs import _lines
 except ImportError:
     pass
 else:
-    compiled = _lines.lines
+    compiled, compiled_table, return_memory = _lines.lines, _lines.Table, _lines.trim
 
 NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
 NOTHING: Chunks = (b"", b"", b"", b"", b"")

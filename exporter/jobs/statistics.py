@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from exporter.counters import CLIPPED, operation
+from exporter.counters import operation
 from exporter.exposition import INFINITY, Counter, Gauge, Histogram, usec_to_seconds
 from exporter.rpc_stats import READ, WRITE
 from exporter.totals import SeriesKey
 from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
+from lustre.formats.stats import is_no_sum
 
 LABELS = ("fs", "target", "jobid")
 STATS = "obdfilter.*.job_stats, mdt.*.job_stats"
@@ -85,7 +86,7 @@ def render(job: Job, labels: bytes) -> Lines:
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
             continue
-        bad = _is_no_sum(total)
+        bad = is_no_sum(total)
         skipped += bad
         if name in BYTES:
             if bad or not total:
@@ -117,7 +118,7 @@ def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
             continue
-        usable = total.isdigit() and total != CLIPPED
+        usable = total.isdigit() and not is_no_sum(total)
         if name in BYTES:
             family, implied, _ = BYTES[name]
             if usable:
@@ -137,11 +138,7 @@ def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
 
 def invalid_sums(job: Job) -> int:
     """Return the number of counters whose sum has wrapped or was clipped by the kernel."""
-    return sum([samples != b"0" and _is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
-
-
-def _is_no_sum(total: bytes) -> bool:
-    return total[:1] == b"-" or total == CLIPPED
+    return sum([samples != b"0" and is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
 
 
 def _implied(job: Job, name: bytes) -> bool:

@@ -66,6 +66,9 @@ class IdleRun:
 
 
 Item = IdleRun | Job
+ReadJobs = Callable[[bytes, int, int, bool], int]
+"""Reads the whole jobs between two positions of a text; the last one may end with the text. Returns the position of the
+rest."""
 
 
 class RunBuilder:
@@ -110,27 +113,19 @@ def every_job(items: Iterable[Item]) -> Iterator[Job]:
             yield item
 
 
-class JobTexts:
-    """The jobs of a target, by their first lines. The file is read in pieces."""
+class JobPieces:
+    """Divides the pieces of a file into a preamble, whole jobs, and the incomplete text of a job."""
 
-    def __init__(self, render: Callable[[Job, bytes], None]) -> None:
-        self._render = render
-        """Makes the lines of a job from its text."""
-        self._jobs: dict[bytes, Job] = {}
-        self._runs: dict[bytes, IdleRun] = {}
-        self._quiet = False
-        self.begin(0)
+    def __init__(self) -> None:
+        self.restart()
 
-    def begin(self, since: int) -> None:
-        """Start a new reading. Jobs that were not active since then stay stale."""
-        self._since = since
+    def restart(self) -> None:
+        """Start a new file."""
         self._left = b""
         self._inside = False
-        self._odd = self._count = self._changed = 0
-        self._items: list[Item] = []
-        self._made: dict[bytes, IdleRun] = {}
+        self._odd = 0
 
-    def take(self, piece: bytes) -> None:
+    def take(self, piece: bytes, read: ReadJobs) -> None:
         """Process the next piece of the file. Raises OSError if the text is too long to be that of a job."""
         data = self._left + piece if self._left else piece
         at = 0
@@ -141,7 +136,7 @@ class JobTexts:
                 return
             self._inside = True
             self._odd = job_stats.odd_lines(data[:at])
-        self._keep_rest(data[self._read(data, at, len(data), last=False) :])
+        self._keep_rest(data[read(data, at, len(data), False) :])
 
     def _keep_rest(self, left: bytes) -> None:
         """Keep the incomplete text of a job for the next piece."""
@@ -149,23 +144,52 @@ class JobTexts:
             raise OSError(errno.EBADMSG, "no jobs")
         self._left = left
 
-    def end(self) -> tuple[list[Item], int]:
-        """Return all jobs in the order of the file, and the number of lines outside jobs."""
-        data = self._left
+    def end(self, read: ReadJobs) -> int:
+        """Process the last job. Returns the number of lines outside jobs."""
+        data, self._left = self._left, b""
         end = data.rfind(b"\n") + 1
         if self._inside:
-            self._read(data, 0, end, last=True)
+            read(data, 0, end, True)
         else:
             self._odd = job_stats.odd_lines(data[:end])
-        self._left = b""
+        return self._odd + (end != len(data))
+
+
+class JobTexts:
+    """The jobs of a target, by their first lines. The file is read in pieces."""
+
+    def __init__(self, render: Callable[[Job, bytes], None]) -> None:
+        self._render = render
+        """Makes the lines of a job from its text."""
+        self._pieces = JobPieces()
+        self._jobs: dict[bytes, Job] = {}
+        self._runs: dict[bytes, IdleRun] = {}
+        self._quiet = False
+        self.begin(0)
+
+    def begin(self, since: int) -> None:
+        """Start a new reading. Jobs that were not active since then stay stale."""
+        self._since = since
+        self._pieces.restart()
+        self._count = self._changed = 0
+        self._items: list[Item] = []
+        self._made: dict[bytes, IdleRun] = {}
+
+    def take(self, piece: bytes) -> None:
+        """Process the next piece of the file. Raises OSError if the text is too long to be that of a job."""
+        self._pieces.take(piece, self._read)
+
+    def end(self) -> tuple[list[Item], int]:
+        """Return all jobs in the order of the file, and the number of lines outside jobs."""
+        odd = self._pieces.end(self._read)
         items, made, count = self._items, self._made, self._count
         self._runs = made if len(made) * RUN_JOBS < 4 * count else {}
         self._quiet = self._changed * JOBS_PER_CHANGE < count
         if count != len(self._jobs):
             self._jobs = {job.first_line: job for job in every_job(items)}
-        return items, self._odd + (end != len(data))
+        return items, odd
 
-    def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
+    def _read(self, data: bytes, begin: int, end: int, last: bool) -> int:
         """Read all complete jobs. Returns the position of the remaining text."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
         held = RunBuilder(self._made, data, wanted=self._quiet)

@@ -6,7 +6,8 @@
  *     following(text, keys) -> tuple                    the rest of the line after each key; keys are in text order
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text; None if it does not match the outline
  *     fill(template, values) -> bytes                   prints values into a template
- *     grow(sums, before, now) -> bool                   adds each increase in place; False, without change, if any fell
+ *     grow(sums, before, now, most) -> bool             adds each increase in place; False, without change, if any number
+ *                                                       fell or grew by more than most
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.formats.outline makes
  * outlines and defines the characters. */
@@ -19,7 +20,7 @@
 
 #define MOST_NUMBERS 2048
 #define MOST_DIGITS 20 /* of 64 bits */
-#define CLIPPED INT64_MAX /* a kernel's sum that reached its limit; the Python parser handles it */
+#define CLIPPED (uint64_t)INT64_MAX /* a kernel's sum that reached its limit; Python handles it and larger numbers */
 
 /* -- Marks: hashes of texts. */
 
@@ -218,7 +219,7 @@ match(const char *outline, const char *outline_end, const char *at, const char *
                 return -1;
             continue;
         }
-        if ((at = digits(at, end, &value)) == NULL || value == CLIPPED || (kind == ZERO && value != 0))
+        if ((at = digits(at, end, &value)) == NULL || value >= CLIPPED || (kind == ZERO && value != 0))
             return -1;
         seen |= value;
         if (kind == WANTED || kind == ZERO) {
@@ -362,16 +363,17 @@ fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 
 /* -- Adding up. */
 
-/* For numbers of any size, which nearly always fit 63 bits. Returns -1 with an exception set. */
+/* Whether a number fell or grew by more than most. Numbers that do not fit 63 bits count as that, which is what the
+ * caller wants: no counter reaches them. Returns -1 with an exception set. */
 static int
-fell(PyObject *before, PyObject *now)
+jumped(PyObject *before, PyObject *now, long long most)
 {
     int wide_before, wide_now;
     long long old = PyLong_AsLongLongAndOverflow(before, &wide_before);
     long long new = PyLong_AsLongLongAndOverflow(now, &wide_now);
     if ((old == -1 || new == -1) && PyErr_Occurred())
         return -1;
-    return wide_before || wide_now ? PyObject_RichCompareBool(now, before, Py_LT) : new < old;
+    return wide_before || wide_now || new < old || (unsigned long long)new - (unsigned long long)old > (unsigned long long)most;
 }
 
 static PyObject *
@@ -399,13 +401,19 @@ is_sequence(PyObject *numbers, Py_ssize_t size)
 static PyObject *
 grow(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    Py_ssize_t size = count == 3 && PyList_Check(args[0]) ? PyList_GET_SIZE(args[0]) : -1;
+    Py_ssize_t size = count == 4 && PyList_Check(args[0]) ? PyList_GET_SIZE(args[0]) : -1;
     if (size < 0 || !is_sequence(args[1], size) || !is_sequence(args[2], size)) {
-        PyErr_SetString(PyExc_TypeError, "grow(sums: list, before: list or tuple, now: the same), all of one length");
+        PyErr_SetString(PyExc_TypeError, "grow(sums: list, before: list or tuple, now: the same, most: int), all of one length");
+        return NULL;
+    }
+    long long most = PyLong_AsLongLong(args[3]);
+    if (most < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "grow: most must not be negative");
         return NULL;
     }
     for (Py_ssize_t i = 0; i < size; i++) {
-        int back = fell(PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i));
+        int back = jumped(PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i), most);
         if (back < 0)
             return NULL;
         if (back)
@@ -426,7 +434,7 @@ static PyMethodDef methods[] = {
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text that matches an outline, or None."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "Prints values into a template."},
-    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell."},
+    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell or jumped."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.formats._texts", NULL, 0, methods, NULL, NULL, NULL, NULL};

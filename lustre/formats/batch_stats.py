@@ -50,6 +50,7 @@ def parse(data: bytes) -> BatchStats:
     uppers = tuple([int(label) for label, _, _, _ in rows])
     counts = tuple([int(count) for _, count, _, _ in rows])
     ended = bool(rows) and (rows[-1][3] == b"100" or not any(counts))
+    ended = ended and max(counts) < header.WRAPPED
     if not ended or uppers != tuple([1 << power for power in range(len(uppers))]):
         return BatchStats(head.start_time, (), (), header.skipped_lines(data, head.lines))
     return BatchStats(head.start_time, uppers, counts, header.skipped_lines(data, head.lines + 1 + len(rows)))

@@ -5,8 +5,8 @@ True
 >>> mark_below_times(b"snapshot_time   1.5\nx 1\n") == mark_below_times(b"x 1\n")
 True
 >>> sums = [10, 20]
->>> grow(sums, (1, 1), (4, 1)), grow(sums, (4, 1), (9, 0)), sums
-(True, False, [13, 20])
+>>> grow(sums, (1, 1), (4, 1), 9), grow(sums, (4, 1), (9, 0), 9), grow(sums, (4, 1), (4, 11), 9), sums
+(True, False, False, [13, 20])
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
     raise NotImplementedError("this kind of template needs the C module")
 
 
-def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bool:
+def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int], most: int) -> bool:
     """Python form of ``grow``, with the same result as the C module."""
     growth = list(map(sub, now, before))
-    if min(growth, default=0) < 0:
+    if growth and (min(growth) < 0 or max(growth) > most or max(now) >= header.WRAPPED):
         return False
     sums[:] = map(add, sums, growth)
     return True
@@ -73,8 +73,9 @@ numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numb
 """The numbers of a text that matches an outline (``lustre.formats.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
 """Prints numbers into a template (``exporter.templates``)."""
-grow: Callable[[list[int], Sequence[int], Sequence[int]], bool] = plain_grow
-"""Adds the increase of each number to its sum. If any number fell, adds nothing and returns False."""
+grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_grow
+"""Adds the increase of each number to its sum. If any number fell, grew by more than the last argument, or is beyond 63
+bits, adds nothing and returns False."""
 try:
     from lustre.formats import _texts
 except ImportError:

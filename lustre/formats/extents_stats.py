@@ -58,7 +58,7 @@ def parse(data: bytes) -> ExtentsStats:
     if _DISABLED.match(data):
         return ExtentsStats(b"", None, enabled=False, skipped=0)
     head = header.split(data)
-    rows = _ROW.findall(data, head.end)
+    rows = [row for row in _ROW.findall(data, head.end) if not any(map(header.is_beyond, row[3:6:2]))]
     whole = len(rows) == len(_ALMOST.findall(data, head.end)) and _ended(rows)
     understood = head.lines + len(_HEADINGS.findall(data, head.end)) + (len(rows) if whole else 0)
     table = _histogram(rows) if rows and whole else None

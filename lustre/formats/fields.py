@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from lustre.formats.header import WRAPPED
+
 FIELD = re.compile(
     rb'^[ \t]*+(?:- )?((?:"[^"\n]*+"|[^\s:"]++)(?: [^\s:]++)*)[ \t]*+:(?:[ \t]++([^\n]*+)|())\n', re.MULTILINE
 )
@@ -36,10 +38,6 @@ def number(value: bytes | None) -> int | None:
     """Return the integer at the start of a value, whatever the unit; None if the value does not start with one."""
     match = _NUMBER.match(value) if value is not None else None
     return None if match is None else int(match[1])
-
-
-WRAPPED = 1 << 63
-"""Lower bound of the numbers that are negative numbers, printed as unsigned by the kernel."""
 
 
 class Naturals:

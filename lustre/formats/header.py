@@ -54,6 +54,19 @@ def after(data: bytes) -> bytes:
     return data if match is None else data[match.end() :]
 
 
+WRAPPED = 1 << 63
+"""Lower bound of numbers that no counter reaches: the kernel counts in 64 bits with a sign, so these have wrapped."""
+
+
+def is_beyond(digits: bytes) -> bool:
+    """Whether digits without a sign are a number that no counter reaches.
+
+    >>> is_beyond(b"9223372036854775807"), is_beyond(b"9223372036854775808"), is_beyond(b"18446744073709551615")
+    (False, True, True)
+    """
+    return len(digits) > 18 and int(digits) >= WRAPPED
+
+
 def skipped_lines(data: bytes, understood: int) -> int:
     """Count the lines of ``data`` that are neither blank nor understood, including a truncated last line."""
     lines = data.count(b"\n") + (data[-1:] not in {b"", b"\n"})

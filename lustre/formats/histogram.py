@@ -10,9 +10,9 @@ A table has a heading and one row per bucket: the label, then count, percent and
 
 The kernel prints rows up to the last nonempty one. Only ``brw_stats`` omits empty rows at the beginning.
 
-The parser drops an incomplete table: a table with a malformed row, or a table that does not reach 100% and has
-therefore lost its end. One loss is undetectable: the last table of a file is cut between two rows while one direction
-is at 100% or has no rows yet, and the other direction has counted nothing so far.
+The parser drops a table with a count that no counter reaches, and an incomplete table: a table with a malformed row, or
+a table that does not reach 100% and has therefore lost its end. One loss is undetectable: the last table of a file is
+cut between two rows while one direction is at 100% or has no rows yet, and the other direction has counted nothing.
 
 The meaning of a bucket label differs from table to table. Lustre's source from 2.10 to 2.17 (``osc/osc_request.c``,
 ``osc/lproc_osc.c``, ``obdclass/genops.c``, ``obdclass/lprocfs_status.c``, ``osd-ldiskfs/osd_io.c``) has these kinds:
@@ -43,6 +43,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from lustre.formats import header
 
 _LABEL = re.compile(rb"(\d{1,20}+)([KMG]?+):")
 _SCALE = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
@@ -196,6 +198,8 @@ def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:
     except ValueError:
         return None
     reached.reverse()
+    if any(column and max(column) >= header.WRAPPED for column in columns):
+        return None
     whole = overflow or not rows or _ends(columns, reached)
     return Histogram(name, uppers, columns, overflow) if whole else None
 

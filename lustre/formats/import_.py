@@ -95,6 +95,7 @@ def parse(data: bytes) -> Import:
     """Read a whole ``import`` file."""
     everything = fields.parse(data)
     found = everything.values
+    counts = fields.Naturals(found)
     reads, writes = _averages(data, b"read"), _averages(data, b"write")
     return Import(
         name=found.get(b"name"),
@@ -106,21 +107,21 @@ def parse(data: bytes) -> Import:
         instance=fields.number(found.get(b"instance")),
         failover_nids=_items(found.get(b"failover_nids")),
         current_connection=_nid(found.get(b"current_connection")),
-        connection_attempts=fields.number(found.get(b"connection_attempts")),
+        connection_attempts=counts.get(b"connection_attempts"),
         generation=fields.number(found.get(b"generation")),
         in_progress_invalidations=fields.number(found.get(b"in-progress_invalidations")),
         idle_sec=fields.number(found.get(b"idle")),
         inflight=fields.number(found.get(b"inflight")),
         unregistering=fields.number(found.get(b"unregistering")),
-        timeouts=fields.number(found.get(b"timeouts")),
-        avg_waittime_usec=fields.number(found.get(b"avg_waittime")),
+        timeouts=counts.get(b"timeouts"),
+        avg_waittime_usec=counts.get(b"avg_waittime"),
         service_estimate_sec=fields.number(found.get(b"services")),
         network_estimate_sec=fields.number(found.get(b"network")),
         read_bytes_per_rpc=fields.number(reads.get(b"bytes_per_rpc")),
         read_usecs_per_rpc=_usecs(reads),
         write_bytes_per_rpc=fields.number(writes.get(b"bytes_per_rpc")),
         write_usecs_per_rpc=_usecs(writes),
-        skipped=header.skipped_lines(data, everything.understood),
+        skipped=header.skipped_lines(data, everything.understood) + counts.refused,
     )
 
 

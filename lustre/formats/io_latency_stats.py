@@ -90,7 +90,7 @@ def _table(direction: bytes, kilobytes: bytes, pairs: bytes) -> Table | None:
     counts: dict[int, int] = {}
     for lower, count in _PAIR.findall(pairs):
         bucket = int(lower).bit_length()
-        if bucket > _LAST or int(lower) != (1 << bucket) >> 1 or bucket in counts:
+        if bucket > _LAST or int(lower) != (1 << bucket) >> 1 or bucket in counts or header.is_beyond(count):
             return None
         counts[bucket] = int(count)
     if not counts:

@@ -13,10 +13,10 @@ The file has one block per job. While a job is idle, its block stays the same, b
 The kernel pads numbers to columns. 2.10 to 2.13 count most operations in ``reqs`` without min, max and sum, and have no
 ``sumsq``. Up to 2.14 a block has a single time, in seconds. 2.15 does not indent the times. ``hist`` came with 2.16.
 
-A job id has at most 31 bytes, which may be any bytes. Up to 2.15 the kernel prints it raw, with ``?`` for unprintable
-bytes. From 2.16 on, it prints the id in quotes and unusual bytes as ``\xHH``. In both forms the id stands alone on its
-line, so a line that begins with ``- job_id:`` begins a job. The kernel prints the heading once for all readers: with
-two readers at a time, the heading may be missing or late.
+A job id has at most :data:`MAX_JOB_ID_BYTES`, which may be any bytes. Up to 2.15 the kernel prints it raw, with ``?``
+for unprintable bytes. From 2.16 on, it prints the id in quotes and unusual bytes as ``\xHH``. In both forms the id
+stands alone on its line, so a line that begins with ``- job_id:`` begins a job. The kernel prints the heading once for
+all readers: with two readers at a time, the heading may be missing or late.
 
 The labels of ``hist`` are inclusive upper bounds: ``64K`` counts sizes above 32 KiB up to 64 KiB (the kernel tallies by
 ``fls(size - 1)``).
@@ -35,6 +35,8 @@ from dataclasses import dataclass
 
 from lustre.formats import header
 
+MAX_JOB_ID_BYTES = 31
+"""``LUSTRE_JOBID_SIZE`` in ``lustre_user.h`` is 32 with the final NUL, from Lustre 2.10 to 2.17."""
 KEY = b"- job_id:"
 """Prefix of the first line of a job."""
 NEXT = b"\n" + KEY
@@ -93,9 +95,10 @@ def parse_block(block: bytes) -> Job:
     """Read one job's block."""
     first, _, body = block.partition(b"\n")
     head = header.split(body)
-    rows = _OPERATION.findall(body, head.end)
+    rows = [row for row in _OPERATION.findall(body, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(body, head.lines + len(rows) + body.count(_HEADING))
     names, samples, units, maxima, sums, histograms = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
+    tables = [(name, buckets(text)) for name, text in zip(names, histograms, strict=True) if b":" in text]
     return Job(
         job_id(first),
         head.start_time,
@@ -105,9 +108,14 @@ def parse_block(block: bytes) -> Job:
         tuple([_UNITS.get(unit, unit) for unit in units]),
         sums,
         maxima,
-        tuple([(name, buckets(text)) for name, text in zip(names, histograms, strict=True) if b":" in text]),
-        skipped,
+        tuple([(name, sizes) for name, sizes in tables if not _is_beyond(sizes)]),
+        skipped + sum([_is_beyond(sizes) for _, sizes in tables]),
     )
+
+
+def _is_beyond(sizes: tuple[tuple[int, int], ...]) -> bool:
+    """Whether a count is beyond any counter."""
+    return any(count >= header.WRAPPED for _, count in sizes)
 
 
 def parse(data: bytes) -> JobStats:

@@ -36,7 +36,7 @@ Layout and namespace checks share one form, from 2.12 to 2.17, but count differe
 
 Speeds and a position follow. A namespace check prints the action after the problem (``dangling_repaired``), and also
 prints the number of repairs (``updated_phase1``, ``updated_phase2``). A dry run prints ``inconsistent`` instead of
-``repaired``, ``updated`` or ``cleared``. The numbers are those of the current run, or of the last one: a run that
+``repaired``, ``updated`` or ``cleared``. The numbers belong to the current run, or to the last one: a run that
 continues after a restart continues to count, a new run begins at zero. Only ``success_count`` covers all runs.
 
 OI scrub: ``osd-*.*.oi_scrub``, with one form from 2.12 to 2.17, on ldiskfs and ZFS::
@@ -65,7 +65,7 @@ OI scrub: ``osd-*.*.oi_scrub``, with one form from 2.12 to 2.17, on ldiskfs and 
     real_time_speed: N/A
     current_position: N/A
 
-The numbers are those of the current run, or of the last one: a run that continues after a restart continues to count, a
+The numbers belong to the current run, or to the last one: a run that continues after a restart continues to count, a
 new run begins at zero. Only ``success_count`` covers all runs; it is stored on disk. A dry run prints ``inconsistent``
 instead of ``updated``. An object that is repaired early because it was accessed counts only as ``prior_updated``.
 

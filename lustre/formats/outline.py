@@ -23,7 +23,7 @@ from lustre.formats import compiled, header
 NUMBER = b"\x01"
 """A number that is ignored."""
 WANTED = b"\x02"
-"""A number that is extracted. It must be below 2⁶⁴ and must not be 2⁶³ - 1, the limit of the kernel's sums."""
+"""A number that is extracted. It must be below 2⁶³ - 1, the limit of the kernel's sums."""
 WANTED_TIME = b"\x03"
 """Digits and points, extracted as text."""
 TIME = b"\x04"
@@ -110,7 +110,7 @@ class Forms(Generic[F]):
         self._make = make
         """``make`` returns the form of a text; None for an unusual text."""
         self._key = key
-        """Texts of one form have the same key. Those of two forms should have different keys."""
+        """Texts of one form have the same key. Texts of different forms should have different keys."""
         self._forms: dict[int, F | None] = {}
 
     def read(self, data: bytes, like: F | None = None) -> tuple[F, tuple[int, ...], bytes] | None:

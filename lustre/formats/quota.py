@@ -158,8 +158,8 @@ def parse_slave(data: bytes) -> QuotaSlave:
     enabled = found.get(b"quota enabled")
     known = enabled is not None and enabled != b"" and _ENFORCED.fullmatch(enabled) is not None
     connection = found.get(b"conn to master")
-    told = {type_: found[type_ + b" uptodate"] for type_ in TYPES.values() if type_ + b" uptodate" in found}
-    copies = {type_: _COPIES.fullmatch(text) for type_, text in told.items()}
+    uptodate = {type_: found[type_ + b" uptodate"] for type_ in TYPES.values() if type_ + b" uptodate" in found}
+    copies = {type_: _COPIES.fullmatch(text) for type_, text in uptodate.items()}
     wrong = [match for match in copies.values() if match is None]
     return QuotaSlave(
         resource=resource if (resource := found.get(b"type", b"")) in {b"dt", b"md"} else b"",

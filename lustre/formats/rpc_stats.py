@@ -109,6 +109,7 @@ def parse(data: bytes) -> RpcStats:
     head = header.split(data)
     tables_begin = data.find(b"\tread")
     lines = GAUGE.findall(data, head.end, tables_begin if tables_begin > 0 else len(data))
+    lines = [(name, value) for name, value in lines if not header.is_beyond(value.lstrip(b"-"))]
     gauges = {name: int(value) for name, value in lines}
     tables = histogram.parse(data)
     named = {(table.name, len(table.columns)): table for table in tables.histograms if table.uppers}
@@ -160,8 +161,10 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
     places = list(outline.times(data))
     printed: list[str] = []
     for match in GAUGE.finditer(data, head.end):
+        if header.is_beyond(match[2].lstrip(b"-")):
+            return None
         field = _GAUGE_FIELDS[match[1]]
-        places.append((match.start(2), match.end(2), WANTED if field in wanted else NUMBER))
+        places.append((match.start(2), match.end(2), WANTED if field in wanted else COUNTED))
         printed += [field] * (field in wanted)
     gauges = sorted(printed, key=list(_GAUGE_FIELDS.values()).index)
     tables: list[tuple[str, Histogram]] = []

@@ -11,7 +11,7 @@ llite, osc, mdc, obdfilter, mdt, osd and the services use it. The file has one l
 
 The numbers are samples, minimum, maximum, sum and sum of squares. A counter that only counts events has only samples.
 The kernel adds in signed 64 bits: a sum or minimum may have wrapped and be negative. The sum of squares wraps early, so
-the parser ignores it.
+the parser ignores it. A line whose number of samples is beyond 63 bits is skipped.
 
 The column of names is 25 characters wide up to 2.17.0 and 35 after it; a longer name shifts the rest of its line.
 Before 2.15 some names had blanks ("thandle open", "readpage not consecutive"). The parser replaces them with
@@ -90,7 +90,7 @@ class Stats:
 def parse(data: bytes) -> Stats:
     """Read a whole ``stats`` file."""
     head = header.split(data)
-    rows = COUNTER.findall(data, head.end)
+    rows = [row for row in COUNTER.findall(data, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(data, head.lines + len(rows))
     if not rows:
         return Stats(head.start_time, (), (), (), (), (), (), skipped)
@@ -102,7 +102,13 @@ def parse(data: bytes) -> Stats:
 
 
 _OF_SQUARES = re.compile(rb" (-?\d{1,20})")
-_CLIPPED = b"9223372036854775807"
+CLIPPED = b"9223372036854775807"
+"""A sum that the kernel clipped at 64 bits. It is invalid."""
+
+
+def is_no_sum(digits: bytes) -> bool:
+    """Whether a sum has wrapped, was clipped by the kernel, or is beyond any counter."""
+    return digits[:1] == b"-" or digits == CLIPPED or header.is_beyond(digits)
 
 
 def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
@@ -125,10 +131,12 @@ def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
             order.append(bool(head.start_time) + rank[value])
 
     for i, row in enumerate(rows):
+        if header.is_beyond(row[2]):
+            return None
         add(row.span(2), i)
         if row[6] is None:
             continue
-        if row[6][:1] == b"-" or row[6] == _CLIPPED:
+        if is_no_sum(row[6]):
             return None
         places += [(*row.span(4), SIGNED), (*row.span(5), SIGNED)]
         add(row.span(6), len(rows) + i)

@@ -92,11 +92,11 @@ def _composite(data: bytes) -> Layout:
         raise ValueError("layout: composite without components at byte 14")
     state = _STATES.get(flags & 0xB, "")
     if mirrors and not any(component.component_id for component in components):
-        components = _told_apart(components)
+        components = _with_mirror_ids(components)
     return Layout(components, generation=generation, mirror_count=mirrors + 1, state=state)
 
 
-def _told_apart(components: tuple[Component, ...]) -> tuple[Component, ...]:
+def _with_mirror_ids(components: tuple[Component, ...]) -> tuple[Component, ...]:
     """Number the mirrors of a directory's default, whose components have no ids: a mirror begins at offset 0."""
     begun = accumulate(component.extent_start == 0 for component in components)
     return tuple(replace(one, mirror_id=number) for one, number in zip(components, begun, strict=True))

@@ -169,11 +169,11 @@ class Library:
 
     def quota(self, mount: str, kind: int, owner: int, pool: str = "") -> Quota:
         """Read the block quota of a user (0), group (1) or project (2), for the file system or one pool of OSTs."""
-        asked = QuotaStruct(command=_GET_POOL_QUOTA if pool else _GET_QUOTA, type=kind, id=owner,
+        query = QuotaStruct(command=_GET_POOL_QUOTA if pool else _GET_QUOTA, type=kind, id=owner,
                             pool=pool.encode("ascii"))  # fmt: skip
-        self.ask("llapi_quotactl", os.fsencode(mount), byref(asked), path=mount)
-        return Quota(asked.used_bytes, asked.soft_limit_kib << 10, asked.hard_limit_kib << 10,
-                     asked.block_valid & _LIMITS_AND_USE == _LIMITS_AND_USE)
+        self.ask("llapi_quotactl", os.fsencode(mount), byref(query), path=mount)
+        return Quota(query.used_bytes, query.soft_limit_kib << 10, query.hard_limit_kib << 10,
+                     query.block_valid & _LIMITS_AND_USE == _LIMITS_AND_USE)
 
 
 def _fid(found: FidStruct) -> Fid:

@@ -1,6 +1,6 @@
 """Prototypes of liblustreapi: the functions used here, their arguments, and the release that introduced each.
 
-Most functions return a negative errno. Those of ``llapi_layout_*`` return -1 or NULL and set ``errno``.
+Most functions return a negative errno. Functions ``llapi_layout_*`` return -1 or NULL and set ``errno``.
 """
 
 from __future__ import annotations

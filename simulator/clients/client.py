@@ -153,8 +153,8 @@ class Names:
         if len(stripes) == 1:
             yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
         elif stripes:
-            asked = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
-            yield gather(asked)
+            glimpses = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
+            yield gather(glimpses)
 
     def _alone(self, directory: Inode, steps: Steps[None]) -> Steps[None]:
         """Run steps while no other process of this node looks up a name of the directory."""
@@ -202,7 +202,7 @@ class Statahead:
         self._names = names
         self._actor = actor
         self._ready: dict[int, Completion] = {}
-        self._asked = 0
+        self._requested = 0
 
     def stat(self, number: int) -> Steps[None]:
         """Get the attributes of one name, from statahead if it has requested them."""
@@ -229,13 +229,14 @@ class Statahead:
             return
         last = min(number + settings.max_names, len(self._names))
         batch = settings.batch_max or 1
-        self._asked = max(self._asked, number)
-        while self._asked < last and (last - self._asked >= batch or last == len(self._names) or self._asked == number):
-            some = range(self._asked, min(self._asked + batch, last))
+        self._requested = max(self._requested, number)
+        end = last == len(self._names)
+        while self._requested < last and (last - self._requested >= batch or end or self._requested == number):
+            some = range(self._requested, min(self._requested + batch, last))
             inodes = [self._names[i] for i in some]
             done = self._client.engine.spawn(self._fetch(inodes))
             self._ready.update(dict.fromkeys(some, done))
-            self._asked = some.stop
+            self._requested = some.stop
 
     def _fetch(self, inodes: Sequence[Inode]) -> Steps[None]:
         client = self._client

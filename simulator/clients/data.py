@@ -91,8 +91,8 @@ class Transfer:
                 flush = partial(self.flush_object, piece.fid)
                 if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
-                    asked = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
-                    (yield from asked).put(_DONE)
+                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
+                    (yield from lock).put(_DONE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
         """Send or fetch data that is stored on the MDT."""

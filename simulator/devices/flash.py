@@ -70,7 +70,7 @@ class AcceleratorSettings:
     flush_seconds: float = 1.0
     """Interval between write-backs to the disks."""
     flush_ios: int = 32
-    """Maximum number of I/Os per write-back. New I/O waits for no more than these."""
+    """Maximum number of I/Os per write-back. New I/O waits for at most these."""
     busy_share: float = 0.5
     """Share of the flash in use below which a write-back waits for idle disks."""
 

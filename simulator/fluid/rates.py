@@ -41,7 +41,7 @@ class GroupState:
 
     wait: float = 1e-4
     commit: float = 0.005
-    asked: float = 0.0
+    demand: float = 0.0
 
 
 GroupShares = Mapping[tuple[int, int, int], Mapping[int, float]]
@@ -60,7 +60,7 @@ def balance_flows(
         rates = [_flow_rate(flow, index, states, groups, places, metadata_wait) for index, flow in enumerate(flows)]
         for number, (state, group) in enumerate(zip(states, groups, strict=True)):
             _update_demand(number, state, group, flows, rates, places)
-            state.wait = min(max(state.wait * max(state.asked, 1e-3) ** weight, 1e-7), 1e4)
+            state.wait = min(max(state.wait * max(state.demand, 1e-3) ** weight, 1e-7), 1e4)
         work = sum(rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)) / metadata_cores
         metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
     return rates, states, metadata_wait
@@ -111,7 +111,7 @@ def _update_demand(
         _add_busy_time(used, group, _JOURNAL_BLOCKS_IO, commits)
         _add_busy_time(used, group, _COMMIT_RECORD_IO, commits)
     _add_busy_time(used, group, IoKind(True, 4 * BLOCK_BYTES, scattered=True), objects * CHECKPOINT_IOS_PER_FILE)
-    state.asked = max(used) * group.slowdown
+    state.demand = max(used) * group.slowdown
 
 
 def _commits(state: GroupState, group: TargetGroup, syncs: float) -> float:
@@ -141,9 +141,9 @@ class FlowRates:
     """Operations per second of each flow."""
     targets: Mapping[DemandKey, tuple[int, ...]]
     wait_seconds: Mapping[int, float]
-    """By OST, the wait of an I/O behind those of the flows."""
+    """By OST, the wait of an I/O behind the I/Os of the flows."""
     metadata_wait_seconds: float = 0.0
-    """Wait of a request at an MDT behind those of the flows."""
+    """Wait of a request at an MDT behind the requests of the flows."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
         """Every demand with its key."""

@@ -37,7 +37,12 @@ class SmallFileWriter(DirectoryJob):
     call_bytes: int = 0
     """Size of direct write calls in random order. 0: one call per file."""
     burst_seconds: float = 0.0
-    """Length of bursts at ``files_per_second``, with pauses of the same length. 0: an even rate."""
+    """Length of bursts at ``files_per_second``, with pauses of the same length. 0: an even rate. The job starts with a
+    burst."""
+    build_up_seconds: float = 0.0
+    """Time in which the rate rises from a tenth of ``files_per_second`` to all of it. 0: the whole rate at once."""
+    prefix: str = ""
+    """Begins the names of the files. Jobs that share a directory need different ones."""
     directories_count: int = 0
     """Number of directories below ``directory`` that the threads use, each with the layout as its default."""
 
@@ -70,7 +75,8 @@ class _SmallFileRun:
         self._run = run
         self._files: deque[Inode] = deque()
         self._next_at = 0.0
-        self._prefix = f"f{int(run.client.time) % 100000}" + (f".n{run.rank}" if run.rank else "")
+        self._begun_at = run.now
+        self._prefix = f"{job.prefix}f{int(run.client.time) % 100000}" + (f".n{run.rank}" if run.rank else "")
 
     def writer(self, thread: int) -> Steps[None]:
         run, number = self._run, 0
@@ -102,11 +108,15 @@ class _SmallFileRun:
     def _turn(self) -> float:
         """Seconds until this thread may create the next file. All threads together keep the rate."""
         start = max(self._next_at, self._run.now)
-        self._next_at = start + 1 / self._job.files_per_second
+        self._next_at = start + 1 / self._files_per_second(start)
         burst = self._job.burst_seconds
-        if burst and start % (2 * burst) >= burst:
+        if burst and (start - self._begun_at) % (2 * burst) >= burst:
             self._next_at += burst
         return start - self._run.now
+
+    def _files_per_second(self, now: float) -> float:
+        whole, build_up = self._job.files_per_second, self._job.build_up_seconds
+        return whole * min(max((now - self._begun_at) / build_up, 0.1), 1.0) if build_up else whole
 
     def _one_file(self, place: str, name: str) -> Steps[None]:
         run, names, data = self._run, self._run.client.names, self._run.client.data

@@ -1,6 +1,6 @@
 """Common parts of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
 
-The columns of tables and headers are those of Lustre 2.17.
+Tables and headers have the columns of Lustre 2.17.
 """
 
 from __future__ import annotations

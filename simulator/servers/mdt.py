@@ -82,7 +82,7 @@ class Mdt:
         self._engine = engine
         self._rng = rng
         self._caller_rng = Random(f"{CALLER} at {name}")  # noqa: S311 - a model, not a secret
-        """Random numbers of its own, so that calls of an observer do not change those of the jobs."""
+        """Separate random numbers, so that calls of an observer do not change the random numbers of jobs."""
         self._queue_wait = queue_wait_seconds
         """Wait of a request behind flows."""
         self._lost: list[object] = []

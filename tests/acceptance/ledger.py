@@ -1,6 +1,6 @@
 """What every file was when its test was done with it, for one last look much later.
 
-A move can seem perfect for some seconds and have destroyed the data: only a cold read after that tells.
+A move can seem perfect for some seconds and have destroyed the data: only a later cold read shows it.
 """
 
 from __future__ import annotations

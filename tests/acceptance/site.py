@@ -46,7 +46,7 @@ class Site:
         return len({device.target for device in devices if device.fsname == self.mount.fsname})
 
     def lfs(self, *arguments: str) -> str:
-        """Output of ``lfs``; raises with what it said when it fails."""
+        """Output of ``lfs``. Raises with its error output if it fails."""
         done = subprocess.run(["lfs", *arguments], capture_output=True, check=False, errors="surrogateescape")
         assert done.returncode == 0, f"lfs {' '.join(arguments)}: {done.stderr}"
         return done.stdout
@@ -62,7 +62,7 @@ class Site:
         return place
 
     def name(self, place: Path) -> str:
-        """The path as tierd says it: from the root of the file system."""
+        """The path as tierd names it: from the root of the file system."""
         return "/" + str(place.relative_to(self.mount.path))
 
     def in_pool(self, pool: str, stripes: int = 1) -> Layout:
@@ -104,7 +104,7 @@ def checksum(place: Path) -> str:
 
 
 def long_ago(place: Path) -> Path:
-    """As if nobody had touched it for years: a file modified a moment ago is in use, and not given to ``lfs``."""
+    """Make a file old: tierd gives ``lfs`` no file that was modified a moment ago."""
     os.utime(place, (1_600_000_000, 1_500_000_000))
     return place
 

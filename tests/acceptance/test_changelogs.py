@@ -39,7 +39,7 @@ def last_index(site: Site, mdt: str) -> int:
 
 @pytest.fixture(params=[0, 1])
 def mdt(request: pytest.FixtureRequest, site: Site) -> int:
-    """An MDT that keeps records, for which somebody must have registered a reader."""
+    """An MDT that keeps records. A reader must be registered for it."""
     if request.param >= site.mdt_count:
         pytest.skip("there is no such MDT")
     name = f"MDT{request.param:04x}"
@@ -103,7 +103,7 @@ def test_the_same_records_as_lfs_prints(site: Site, mdt: int) -> None:
     assert {index for index in indices if index >= min(ours)} <= ours  # others may clear meanwhile
 
 
-def test_reading_goes_on_where_it_ended(site: Site, mdt: int) -> None:
+def test_reading_continues_where_it_ended(site: Site, mdt: int) -> None:
     name = f"MDT{mdt:04x}"
     found = records(site, name, -1)
     middle = found[len(found) // 2].index

@@ -71,7 +71,7 @@ def tierd(site: Site, engine: Mover, tmp_path: Path) -> Tierd:
     return Tierd(site, engine, tmp_path)
 
 
-def test_moves_are_in_the_journal_and_are_taken_back(tierd: Tierd, site: Site, directory: Path, ledger: Ledger) -> None:
+def test_moves_are_in_the_journal_and_can_be_undone(tierd: Tierd, site: Site, directory: Path, ledger: Ledger) -> None:
     places = [made(site, directory / str(n), noise(20_000, n)) for n in range(5)]
     assert tierd.move(*places) == ["done"] * 5
     assert {site.pools_of(place)[0] for place in places} == {site.flash}
@@ -98,7 +98,7 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
     ledger.enter(place)
 
 
-def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Path) -> None:
+def test_a_default_layout_is_set_and_undone(tierd: Tierd, site: Site, directory: Path) -> None:
     before = site.filesystem.layout(site.name(directory))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     (outcome,) = submitted(tierd.gate, [Action("set-default-layout", wanted, "acceptance", FINDING.key,
@@ -112,7 +112,7 @@ def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Pa
     assert same_shape(after, before)
 
 
-def test_copies_in_directories_made_meanwhile_are_taken_back_too(tierd: Tierd, site: Site, directory: Path) -> None:
+def test_copied_layouts_in_new_directories_are_undone_too(tierd: Tierd, site: Site, directory: Path) -> None:
     place = directory / "passes-on"
     (place / "before").mkdir(parents=True)
     before = site.filesystem.layout(site.name(place))

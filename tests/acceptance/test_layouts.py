@@ -1,4 +1,4 @@
-"""Layouts as ``lfs`` sees them; defaults of directories, set and taken back."""
+"""Layouts as ``lfs`` sees them; default layouts of directories, set and undone."""
 
 from __future__ import annotations
 

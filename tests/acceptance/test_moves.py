@@ -1,4 +1,4 @@
-"""Moves of files nobody else touches: everything about them stays, but the place of their data."""
+"""Moves of files without other users: only the place of their data changes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def directories(site: Site, name: str) -> list[Path]:
 
 
 def move_until(site: Site, engine: Mover, places: list[Path], until: float) -> list[MoveOutcome]:
-    """Move files to and fro, whatever is there, as long as told."""
+    """Move the present files between the pools until ``stop`` is set."""
     outcomes: list[MoveOutcome] = []
     layouts = [site.in_pool(site.flash), site.in_pool(site.hdd), site.pfl()]
     while time.time() < until:
@@ -77,8 +77,8 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
             thread.start()
         for thread in movers:
             thread.join()
-    tally = Counter((outcome.result.value, outcome.reason) for outcome in outcomes)
-    print(f"\n{engine_name}: {dict(tally)}")
+    counts = Counter((outcome.result.value, outcome.reason) for outcome in outcomes)
+    print(f"\n{engine_name}: {dict(counts)}")
     site.forget_everything()
     for number, home in enumerate(homes):
         expected = json.loads((tmp_path / f"writer{number}").read_text())
@@ -90,7 +90,7 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
     for number in range(40):
         assert (read / str(number)).read_bytes() == noise(number * 3000, number)
         ledger.enter(read / str(number))
-    assert tally["done", ""] > 0
+    assert counts["done", ""] > 0
     assert [outcome.detail for outcome in outcomes if outcome.result is MoveResult.DOUBTFUL] == []
 
 

@@ -1,4 +1,4 @@
-"""Requests and calls of each move, by the counters of this client: printed, and not many more than decision 13 says."""
+"""Requests and calls of each move, by the counters of this client. Prints them and compares them with decision 13."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tierd.act.movers.space_and_quota import Destination
 
 FILES = 32
 MOST_REQUESTS = 32
-"""24 by the source, 2 where the layout is named; locks that come and go with what else happens on the client."""
+"""24 by the source, 2 more if the layout is named. Other work on the client adds lock requests."""
 _LINE = re.compile(rb"^(\w+) +(\d+) samples", re.MULTILINE)
 
 

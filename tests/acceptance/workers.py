@@ -103,7 +103,7 @@ class Application:
 
 
 def read_again_and_again(directory: Path, until: float, report: Path) -> None:
-    """Read files nobody writes to; write down each time one was not what it was."""
+    """Read files without writers, and record each file whose content changed."""
     places = sorted(directory.iterdir())
     digests = {place: checksum(place) for place in places}
     wrong = []

@@ -1,4 +1,4 @@
-"""The example for Alertmanager, in a real one: who is told what, what is inhibited, and that tierd is asked to look."""
+"""The example for Alertmanager, in a real one: receivers, inhibitions, and the webhook that starts a cycle of tierd."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_amtool_likes_it() -> None:
     (["alertname=LustreImportsNotFull", "severity=warning"], "operators"),
     (["alertname=LustreOstDegraded", "severity=warning"], "operators"),
 ])
-def test_who_is_told(labels: list[str], receivers: str) -> None:
+def test_routes_lead_to_the_receivers(labels: list[str], receivers: str) -> None:
     assert amtool("config", "routes", "test", f"--config.file={EXAMPLE}", *labels).strip() == receivers
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
     url: str
-    asked: Queue[None]
+    requested: Queue[None]
 
     def fire(self, *alerts: dict[str, str]) -> None:
         fetched(f"{self.url}/api/v2/alerts", json.dumps([{"labels": labels} for labels in alerts]).encode())
@@ -74,8 +74,8 @@ class Manager:
 def manager(tmp_path: Path) -> Iterator[Manager]:
     """The example as it stands, but for tierd's port and for waits that a test has no time for."""
     alertmanager = program("alertmanager")
-    asked: Queue[None] = Queue()
-    app = App(CollectorRegistry(), lambda _: {}, lambda: True, lambda: asked.put(None))
+    requested: Queue[None] = Queue()
+    app = App(CollectorRegistry(), lambda _: {}, lambda: True, lambda: requested.put(None))
     web = listen(WebSettings(port=0), app, None)
     configuration = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
     tierd = next(r for r in configuration["receivers"] if r["name"] == "tierd")
@@ -89,16 +89,16 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     command = [alertmanager, f"--config.file={file}", f"--storage.path={tmp_path}/data", "--cluster.listen-address=",
                f"--web.listen-address=127.0.0.1:{port}"]
     with running(command, f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):
-        yield Manager(f"http://127.0.0.1:{port}", asked)
+        yield Manager(f"http://127.0.0.1:{port}", requested)
     web.close()
 
 
-def test_tierd_is_asked_to_look(manager: Manager) -> None:
+def test_alertmanager_triggers_a_cycle_of_tierd(manager: Manager) -> None:
     manager.fire({"alertname": "LustreNoisyNeighbour", "severity": "warning", "victim": "s.1", "aggressor": "n.2"})
-    manager.asked.get(timeout=20)
+    manager.requested.get(timeout=20)
 
 
-def test_what_follows_from_something_else_is_not_told(manager: Manager) -> None:
+def test_consequences_of_another_alert_are_inhibited(manager: Manager) -> None:
     target = {"fs": "a", "target": "OST0001"}
     manager.fire(
         {"alertname": "LustreOstFull", "severity": "critical", **target},

@@ -62,7 +62,7 @@ class PortContract:
 
     def test_what_is_not_there(self, ground: Ground) -> None:
         missing = f"{ground.root}/nothing"
-        asked: tuple[Callable[[], object], ...] = (
+        requested: tuple[Callable[[], object], ...] = (
             lambda: ground.filesystem.status(missing),
             lambda: ground.filesystem.layout(missing),
             lambda: list(ground.filesystem.entries(missing)),
@@ -70,7 +70,7 @@ class PortContract:
             lambda: ground.filesystem.set_default_layout(missing, ground.covering()),
             lambda: ground.filesystem.migrate(missing, ground.on(ground.flash)),
         )
-        for ask in asked:
+        for ask in requested:
             with pytest.raises(FileNotFoundError):
                 ask()
 
@@ -171,7 +171,7 @@ class PortContract:
         with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EISDIR there
             ground.filesystem.migrate(f"{ground.root}/stays", ground.on(ground.flash))
 
-    def test_the_changelog_tells_of_a_move(self, ground: Ground) -> None:
+    def test_the_changelog_shows_a_move(self, ground: Ground) -> None:
         if not ground.changelog_mdt:
             pytest.skip("no MDT keeps a changelog")
         path = f"{ground.root}/told"

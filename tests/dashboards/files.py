@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,39 @@ def filled(expr: str) -> str:
     for name, value in values.items():
         expr = expr.replace(name, value) if name != "$instance" else re.sub(r"\$instance\b", value, expr)
     return re.sub(r"\$(fs|pool|target|jobid|job)\b", ".*", expr)
+
+
+def sources(names: set[str]) -> set[str]:
+    """Metrics behind recorded names."""
+    rules = recorded_rules()
+    found: set[str] = set()
+    for name in names:
+        found |= sources(metric_names(rules[name])) if name in rules else {name}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A data link to a dashboard, and the label whose value each variable gets."""
+
+    title: str
+    uid: str
+    labels: dict[str, str]
+
+
+def links(board: Json) -> Iterator[tuple[Json, Link]]:
+    """All data links of all panels."""
+    for panel in panels(board):
+        renamed = {heading: name for t in panel.get("transformations", ()) if t["id"] == "organize"
+                   for name, heading in t["options"]["renameByName"].items()}
+        config = panel["fieldConfig"]
+        found = [*config["defaults"]["links"], *(link for o in config["overrides"] for p in o["properties"]
+                                                 if p["id"] == "links" for link in p["value"])]
+        for link in found:
+            uid = re.search(r"/d/([a-z-]+)\?", link["url"])
+            assert uid, link
+            of_field = dict(re.findall(r"var-(\w+)=\$\{__field\.labels\.(\w+)\}", link["url"]))
+            of_row = {variable: renamed[heading] for variable, heading in
+                      re.findall(r'var-(\w+)=\$\{__data\.fields\["([^"]+)"\]\}', link["url"])}
+            assert len(of_field) + len(of_row) == link["url"].count("var-"), link
+            yield panel, Link(link["title"], uid[1], of_field | of_row)

@@ -22,6 +22,7 @@ from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
 from tests.exporter.written import WRITTEN
 from tierd.config.settings import Settings
+from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
 from tierd.simulation.world import wire
 
@@ -111,7 +112,7 @@ def record(folder: Path) -> Recorded:
     wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
-    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings())
+    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(at.filesystem.fsname))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:

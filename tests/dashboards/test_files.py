@@ -12,11 +12,12 @@ import pytest
 
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
-from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules
+from dashboards.panels import NEUTRAL
+from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
-UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s"}
+UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
 
 boards = every("board", BOARDS_JSON, ids=itemgetter("uid"))
 
@@ -74,7 +75,7 @@ def test_every_panel_says_what_it_shows_in_which_unit(board: dict[str, Any]) -> 
             assert target["datasource"]["uid"] == "${datasource}"
         if panel["type"] == "stat" and len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) > 1:
             answers = "vector(0)" in panel["targets"][0]["expr"] or "noValue" in panel["fieldConfig"]["defaults"]
-            assert answers or "max(scrape" in panel["targets"][0]["expr"], f"{panel['title']}: No data would be green"
+            assert answers, f"{panel['title']}: No data would be green"
 
 
 @boards
@@ -95,8 +96,8 @@ def test_panels_have_their_place(board: dict[str, Any]) -> None:
 def test_rates_fit_the_scrape_interval_and_nothing_samples(board: dict[str, Any]) -> None:
     for title, expr, _ in expressions(board):
         assert "irate" not in expr, title
-        windows = re.findall(r"\b(?:rate|increase)\([^\[]*\[([^\]]*)\]", expr)
-        assert set(windows) <= {"$__rate_interval"}, title
+        windows = re.findall(r"\b(?:rate|increase|max_over_time)\([^\[]*\[([^\]]*)\]", re.sub(r'"[^"]*"', '""', expr))
+        assert set(windows) <= ({"$__range"} if title == "In this time range" else {"$__rate_interval"}), title
         for name in re.findall(r"(?<![\w:])([a-z]\w+_(?:total|bucket))\b(?!:)", re.sub(r'"[^"]*"', "", expr)):
             assert re.search(rf"(rate|increase)\({name}", expr) or name.startswith("tierd_"), f"{title}: {name} bare"
 
@@ -124,3 +125,144 @@ def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict
             bare = re.sub(r"_(total|info)$", "", name)
             assert name in rules or f"`{base}`" in documented or f"`{name}`" in documented or f'"{bare}"' in own, (
                 f"{title}: {name}")
+
+
+def by_title(uid: str, title: str) -> dict[str, Any]:
+    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
+    (panel,) = [panel for panel in panels(board) if panel["title"] == title]
+    return panel
+
+
+@boards
+def test_the_default_data_source_is_the_first_choice(board: dict[str, Any]) -> None:
+    first = board["templating"]["list"][0]
+    assert (first["current"]["text"], first["current"]["value"]) == ("default", "default")
+
+
+@boards
+def test_rows_of_merged_tables_have_the_same_labels(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        if panel["type"] == "table" and len(panel["targets"]) > 1:
+            assert all(t["expr"].startswith("max without (__name__) (") for t in panel["targets"]), panel["title"]
+
+
+SCREEN_PIXELS, MARGIN_PIXELS = 1366, 40
+
+
+@boards
+def test_all_columns_of_a_table_are_in_sight(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        if panel["type"] != "table":
+            continue
+        shown = next(t for t in panel["transformations"] if t["id"] == "organize")["options"]["renameByName"]
+        fixed = {o["matcher"]["options"]: p["value"] for o in panel["fieldConfig"]["overrides"]
+                 for p in o["properties"] if p["id"] == "custom.width"}
+        assert fixed.keys() <= set(shown.values()), panel["title"]
+        least = panel["fieldConfig"]["defaults"]["custom"]["minWidth"]
+        needed = sum(fixed.get(heading, least) for heading in shown.values())
+        assert needed <= SCREEN_PIXELS * panel["gridPos"]["w"] / 24 - MARGIN_PIXELS, panel["title"]
+
+
+@boards
+def test_no_value_is_neither_good_nor_bad(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        defaults = panel["fieldConfig"]["defaults"]
+        if panel["type"] in {"stat", "bargauge"} and "noValue" in defaults:
+            (nothing,) = [m["options"]["result"] for m in defaults["mappings"] if m["type"] == "special"]
+            assert (nothing["text"], nothing["color"]) == (defaults["noValue"], NEUTRAL), panel["title"]
+
+
+@boards
+def test_legends_are_at_the_right_and_sorted_by_the_last_value(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        if panel["type"] == "timeseries":
+            legend = panel["options"]["legend"]
+            assert legend["placement"] == "right", panel["title"]
+            assert (legend["calcs"][0], legend["sortBy"], legend["sortDesc"]) == ("lastNotNull", "Last *", True)
+            assert panel["gridPos"]["w"] >= 8, f"{panel['title']}: no room for a legend"
+
+
+@boards
+def test_a_job_keeps_its_colour(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        legends = {target["legendFormat"] for target in panel["targets"]}
+        if panel["type"] == "timeseries" and legends & {"{{jobid}}", "{{victim}}"}:
+            assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
+            dashed = [o["matcher"]["options"] for o in panel["fieldConfig"]["overrides"]
+                      if any(p["id"] == "custom.lineStyle" for p in o["properties"])]
+            others = legends - {"{{jobid}}", "{{victim}}"}
+            assert all(any(re.search(d.strip("/"), legend) for d in dashed) for legend in others), panel["title"]
+
+
+@boards
+def test_what_is_mirrored_has_room_below_zero(board: dict[str, Any]) -> None:
+    for panel in panels(board):
+        for override in panel["fieldConfig"]["overrides"]:
+            if any(p == {"id": "custom.transform", "value": "negative-Y"} for p in override["properties"]):
+                ending = override["matcher"]["options"].strip("/")
+                assert sum(bool(re.search(ending, t["legendFormat"])) for t in panel["targets"]) == 1, panel["title"]
+                assert "min" not in panel["fieldConfig"]["defaults"], panel["title"]
+
+
+@pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering", "lustre-jobs"])
+def test_the_story_is_marked_on_the_time_axis(uid: str) -> None:
+    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
+    marked = {re.findall(r'event="([a-z-]+)"', a["expr"])[0] for a in board["annotations"]["list"]}
+    assert {"slowdown", "default-layout", "moves-begun", "verdict", "undo"} <= marked
+    events = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
+    assert all(f'("{event}", ' in events for event in marked)
+
+
+@pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
+def test_the_story_comes_first(uid: str) -> None:
+    (board,) = [board for board in BOARDS_JSON if board["uid"] == uid]
+    first = [panel["title"] for panel in panels(board)][:5]
+    assert first == ["Slowed streams", "Busiest jobs: throughput", "tierd", "In this time range", "Cases"]
+    at = {panel["title"]: panel["gridPos"] for panel in panels(board)}
+    assert at["Busiest jobs: throughput"]["y"] == at["Slowed streams"]["y"] == 1
+    assert at["Cases"]["y"] == at["Busiest jobs: throughput"]["y"] + at["Busiest jobs: throughput"]["h"]
+
+
+@pytest.mark.parametrize(("flags", "word"), [
+    ({}, "acts"), ({"tierd_dry_run"}, "dry run"), ({"tierd_dry_run", "tierd_learning"}, "learning"),
+    ({"tierd_observes_only", "tierd_dry_run"}, "observes only"), ({"tierd_held"}, "outside its window"),
+    ({"tierd_paused", "tierd_held"}, "PAUSED"), ({"tierd_paused", "tierd_held", "tierd_dry_run"}, "PAUSED"),
+    ({"tierd_paused", "tierd_held", "tierd_breaker_open"}, "PAUSED: circuit breaker"),
+    ({"tierd_source_blind", "tierd_learning"}, "BLIND"),
+])
+def test_the_state_of_tierd_in_words(flags: set[str], word: str) -> None:
+    panel = by_title("lustre-at-a-glance", "tierd")
+    (expr,) = [target["expr"] for target in panel["targets"]]
+    weights = {name: int(weight or 1) for weight, name in re.findall(r"(?:(\d+) \* )?(?:max without \(source\) \()?"
+                                                                     r"(tierd_\w+)\{", expr)}
+    code = sum(weights[flag] for flag in flags)
+    shown = [m["options"]["result"]["text"] for m in panel["fieldConfig"]["defaults"]["mappings"]
+             if m["type"] == "range" and m["options"]["from"] <= code <= m["options"]["to"]]
+    assert shown == [word]
+
+
+def test_all_exporters_are_those_of_lustre() -> None:
+    (board,) = [board for board in BOARDS_JSON if board["uid"] == "lustre-exporters"]
+    job = next(v for v in board["templating"]["list"] if v["name"] == "job")
+    assert job["allValue"] == "lustre.*"
+
+
+def test_a_firing_alert_shows_whom_it_is_about_and_where_to_read_on() -> None:
+    panel = by_title("lustre-at-a-glance", "Firing alerts")
+    shown = next(t for t in panel["transformations"] if t["id"] == "organize")["options"]["renameByName"]
+    assert {"victim", "aggressor", "target", "runbook"} <= shown.keys()
+    assert "/runbooks/$1.md" in panel["targets"][0]["expr"]
+
+
+CLIENT_METRICS = ("lustre_llite_", "lustre_osc_", "lustre_mdc_")
+SERVER_METRICS = ("lustre_ost_", "lustre_mdt_", "lustre_osd_", "lustre_osp_", "lustre_job", "lustre_service_",
+                  "lustre_changelog_", "lustre_lfsck_", "lustre_quota_", "tierd_", "lustre_target_")
+
+
+@every("site, absent", [("servers only", CLIENT_METRICS), ("clients only", SERVER_METRICS)], ids=itemgetter(0))
+def test_a_panel_that_can_have_no_data_says_so_or_is_in_a_closed_row(site: str, absent: tuple[str, ...]) -> None:
+    silent = [f"{board['uid']}: {panel['title']}" for board in BOARDS_JSON for panel in board["panels"]
+              if panel["type"] != "row" and "noValue" not in panel["fieldConfig"]["defaults"]
+              and all(any(name.startswith(absent) for name in sources(metric_names(target["expr"])))
+                      for target in panel["targets"])]
+    assert silent == [], site

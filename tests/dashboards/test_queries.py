@@ -1,4 +1,4 @@
-"""Every query of every panel, asked of a real Prometheus that holds what a simulated cluster showed."""
+"""Every query of every panel, run in a real Prometheus with the metrics of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import yaml
 
 from dashboards.__main__ import text
 from dashboards.boards import BOARDS
-from tests.dashboards.files import RULES, expressions, filled, metric_names, panels, recorded_rules
+from tests.dashboards.files import RULES, expressions, filled, links, metric_names, panels, recorded_rules, sources
 from tests.dashboards.recorded import STEP_SECONDS, Recorded, record
 from tests.rules import every
 from tests.servers import Prometheus, program, prometheus
@@ -78,15 +78,6 @@ def levels(rules: dict[str, str]) -> Iterator[list[dict[str, str]]]:
         left = {name: expr for name, expr in left.items() if name not in ready}
 
 
-def sources(names: set[str]) -> set[str]:
-    """Metrics behind recorded names."""
-    rules = recorded_rules()
-    found: set[str] = set()
-    for name in names:
-        found |= sources(metric_names(rules[name])) if name in rules else {name}
-    return found
-
-
 @every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
 def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     empty: dict[str, set[str]] = {}
@@ -109,14 +100,32 @@ def test_a_table_of_several_queries_has_one_row_per_object(site: Site, board: di
             assert "__name__" not in series["metric"], target["expr"]
 
 
-def test_the_targets_of_findings_are_those_of_the_dashboard_targets(site: Site) -> None:
-    """A link from a finding selects the target there."""
-    (expr,) = [expr for board in BOARDS for title, expr, _ in expressions(json.loads(text(board)))
-               if title == "Interference by target"]
-    found = {series["metric"]["target"] for series in site.values(expr, instant=False)}
-    known = site.prometheus.series("lustre_ost_size_bytes", site.recorded.begin, site.recorded.end)
-    assert found
-    assert found <= {labels["target"] for labels in known}
+ALL_BOARDS = {board["uid"]: board for board in (json.loads(text(board)) for board in BOARDS)}
+
+
+def values_of_variable(site: Site, uid: str, name: str) -> set[str]:
+    """The values that a dashboard offers for a variable, with All selected for the others."""
+    (variable,) = [v for v in ALL_BOARDS[uid]["templating"]["list"] if v["name"] == name]
+    query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
+    assert query, variable
+    known = site.prometheus.series(filled(query[1]), site.recorded.begin, site.recorded.end)
+    return {labels[query[2]] for labels in known if query[2] in labels}
+
+
+@every("board", list(ALL_BOARDS.values()), ids=itemgetter("uid"))
+def test_the_values_of_links_are_values_of_their_variables(site: Site, board: dict[str, Any]) -> None:
+    """A link that passes a value unknown to the other dashboard leads to a page of No data."""
+    dead: list[str] = []
+    for panel, link in links(board):
+        series = [one for t in panel["targets"] for one in site.values(filled(t["expr"]), instant=False)]
+        if not series and panel["title"] in MAY_BE_EMPTY:
+            continue
+        for variable, label in link.labels.items():
+            passed = {one["metric"].get(label, "") for one in series}
+            unknown = passed - values_of_variable(site, link.uid, variable)
+            if unknown or not passed:
+                dead.append(f"{panel['title']}: {link.title}: {variable}={sorted(unknown)}")
+    assert dead == []
 
 
 @every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
@@ -130,13 +139,13 @@ def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
 
 
 def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
-    asked = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
+    queried = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
              for name in metric_names(expr)}
     for file in RULES.glob("*.yml"):
         for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
             for rule in group["rules"]:
-                asked |= metric_names(rule["expr"])
-    assert recorded_rules().keys() - asked - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
+                queried |= metric_names(rule["expr"])
+    assert recorded_rules().keys() - queried - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
 def test_what_the_simulator_has_not_is_recorded_from_written_nodes(site: Site) -> None:

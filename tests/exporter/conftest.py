@@ -1,4 +1,4 @@
-"""Trees to look at, real and made up, and what the exporter says of them."""
+"""Real and synthetic trees, and the exporter's output for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY = frozenset(collector.name for collector in COLLECTORS)
 
 @dataclass
 class Ticks:
-    """A clock that moves a little each time it is looked at."""
+    """A clock that moves a little each time it is read."""
 
     now: float = 0.0
 
@@ -34,7 +34,7 @@ class Ticks:
 
 @dataclass
 class Exporter:
-    """An exporter over a tree, asked as often as a test likes."""
+    """An exporter over a tree, for any number of scrapes."""
 
     root: Path
     settings: Settings

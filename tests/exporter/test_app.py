@@ -83,7 +83,7 @@ def test_head_reads_no_parameters(served) -> None:
     assert b"not run yet" in served.get("/")[2]
 
 
-def test_nothing_is_compressed_unless_asked_for(served) -> None:
+def test_nothing_is_compressed_unless_requested(served) -> None:
     for header in ("identity", "gzip;q=0", "br"):
         assert "content-encoding" not in served.get("/metrics", Accept_Encoding=header)[1]
 

@@ -94,7 +94,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(capture) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(capture, number) -> None:
+def test_it_serves_until_it_is_stopped(capture, number) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     listen = f"--web.listen-address=127.0.0.1:{port}"
@@ -185,8 +185,8 @@ def test_sighup_without_a_web_configuration_ends_nothing(tmp_path) -> None:
 def test_help_says_which_collectors_are_off_by_default(capsys) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    options = re.findall(r"--collector\.([a-z_]+) (.*?)(?= --collector\.)", told)
+    reported = " ".join(capsys.readouterr().out.split())
+    options = re.findall(r"--collector\.([a-z_]+) (.*?)(?= --collector\.)", reported)
     off = {name for name, words in options if words.endswith("; off by default")}
     assert off == {collector.name for collector in COLLECTORS if not collector.default}
 

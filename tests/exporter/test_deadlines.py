@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,11 +12,14 @@ from dataclasses import dataclass, field
 import pytest
 from prometheus_client import CollectorRegistry
 
-from exporter import clock
+from exporter import clock, exposition
 from exporter.app import App
 from exporter.collector import Collector, Settings
+from exporter.collectors import COLLECTORS
 from exporter.exposition import Gauge
+from exporter.node import MAX_HANGING
 from exporter.scrape import BusyError, Scraper, WorkerThread
+from exporter.self_metrics import registry
 from lustre.parameters import Roots, Tree
 from tests.exporter.virtual_time import VirtualTime
 
@@ -24,7 +28,7 @@ WAIT = 20.0
 
 @dataclass
 class Hanging:
-    """A collector that waits until it is let go."""
+    """A collector that waits until it is released."""
 
     name: str
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -152,7 +156,7 @@ def test_a_worker_that_is_busy_takes_no_second_call() -> None:
 
 
 def test_a_read_that_times_out_by_itself_is_an_error_of_that_read() -> None:
-    """ETIMEDOUT of a parameter is the same exception as that of a time limit."""
+    """ETIMEDOUT of a parameter raises the same exception as a time limit."""
 
     def read() -> int:
         raise TimeoutError(110, "Connection timed out")
@@ -168,3 +172,88 @@ def test_a_call_that_hangs_does_not_keep_the_process_from_ending() -> None:
             "except LateError: print('late')")
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT, check=True)
     assert ended.stdout == "late\n"
+
+
+OSC = "sys/fs/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
+DEBUG_OSC = "sys/kernel/debug/lustre/osc/lustre-OST000{}-osc-ff1100011d6c9800/{}"
+
+
+def targets() -> dict[str, str]:
+    files = {"proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}
+    for number in range(4):
+        files[DEBUG_OSC.format(number, "stats")] = "snapshot_time 9.5 secs.nsecs\nopen 3 samples [reqs]\n"
+        files[OSC.format(number, "kbytestotal")] = "100\n"
+        files[OSC.format(number, "max_rpcs_in_flight")] = "8\n"
+    return files
+
+
+def shown_targets(text: bytes, family: bytes) -> set[bytes]:
+    return {line.partition(b'target="')[2][:7] for line in text.splitlines() if line.startswith(family + b"{")}
+
+
+@pytest.mark.parametrize("per_target", [True, False])
+@pytest.mark.parametrize("hanging", [OSC.format(1, "max_rpcs_in_flight"), DEBUG_OSC.format(1, "stats"),
+                                     OSC.format(1, "kbytestotal")])  # fmt: skip
+def test_one_file_that_hangs_costs_one_target(grow, hanging, per_target) -> None:
+    root = grow(targets())
+    names = frozenset({"osc", "pools"})
+    settings = Settings(names, osc_per_target=per_target, deadline_seconds=4.0)
+    scraper = Scraper(Tree(Roots.of(root / "proc", root / "sys")), COLLECTORS, settings, clock.monotonic)
+
+    def scrape() -> bytes:
+        result = scraper.run()
+        assert {name: outcome.reason for name, outcome in scraper.outcomes.items()} == dict.fromkeys(names, "")
+        return b"".join(exposition.render(result, registry(scraper), openmetrics=False))
+
+    before = scrape()
+    text = (root / hanging).read_text()
+    (root / hanging).unlink()
+    os.mkfifo(root / hanging)
+    first, second = scrape(), scrape()
+    for after in (first, second):
+        own = [line for line in after.splitlines() if line.startswith(b"lustre_exporter_target_unreadable{")]
+        assert len(own) == 1
+        assert b'{fs="lustre",' in own[0]
+        assert b'target="OST0001"' in own[0]
+    if per_target:
+        everyone = {b"OST0000", b"OST0001", b"OST0002", b"OST0003"}
+        assert shown_targets(before, b"lustre_osc_max_rpcs_in_flight") == everyone
+        assert shown_targets(second, b"lustre_osc_max_rpcs_in_flight") == everyone - {b"OST0001"}
+        assert shown_targets(second, b"lustre_osc_operations_total") == everyone - {b"OST0001"}
+    else:
+        assert b"lustre_osc_operations_total{" in second
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
+    assert len(left) == 1
+    with (root / hanging).open("w") as released:
+        released.write(text)
+    left[0].join(WAIT)
+    assert not left[0].is_alive()
+    (root / hanging).unlink()
+    (root / hanging).write_text(text)
+    last = scrape()
+    assert b"lustre_exporter_target_unreadable{" not in last
+    if per_target:
+        assert shown_targets(last, b"lustre_osc_max_rpcs_in_flight") == everyone
+
+
+def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
+    root = grow(targets())
+    settings = Settings(frozenset({"osc"}), osc_per_target=True, deadline_seconds=0.5)
+    scraper = Scraper(Tree(Roots.of(root / "proc", root / "sys")), COLLECTORS, settings, clock.monotonic)
+    scraper.run()
+    full = [("osc", f"x{number}", "stats") for number in range(MAX_HANGING)]
+    for reading in full:
+        assert scraper.parameters.hanging.add(reading)
+    place = root / DEBUG_OSC.format(1, "stats")
+    text = place.read_text()
+    place.unlink()
+    os.mkfifo(place)
+    scraper.run()
+    assert "not finished" in scraper.outcomes["osc"].reason
+    with place.open("w") as released:
+        released.write(text)
+    assert scraper._running[0].worker.wait(WAIT)
+    for reading in full:
+        scraper.parameters.hanging.remove(reading)
+    scraper.run()
+    assert scraper.outcomes["osc"].reason == ""

@@ -121,7 +121,7 @@ def closed() -> Iterator[Path]:
         debugfs.chmod(0o700)
 
 
-def test_a_closed_debugfs_is_told_with_its_mend(closed, exporter) -> None:
+def test_an_unreadable_debugfs_is_reported_with_the_remedy(closed, exporter) -> None:
     running = exporter(closed)
     with as_nobody():
         assert set(running.scraper.tree.closed()) == {"debugfs"}

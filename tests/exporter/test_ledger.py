@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -199,3 +200,57 @@ def test_without_incidents_the_sum_is_exact(growth: list[list[int]]) -> None:
         for name, value in zip("xyz", values, strict=True):
             ledger.credit(name, b"1", ("a",), [value])
         assert sums(ledger) == {"g/a": sum(values)}
+
+
+NONSENSE = (1 << 64) - 1
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def passes(ledger: Ledger[str, str], clock: Clock, *readings: int) -> list[int]:
+    """The sum after each reading of one counter of one target, 30 seconds apart; another target stands still."""
+    found = []
+    for value in readings:
+        clock.now += 30
+        ledger.begin({"a": "g", "b": "g"})
+        ledger.credit("a", b"1", ("x",), (value,))
+        ledger.credit("b", b"1", ("x",), (7,))
+        found.append(ledger.totals("g")["x"] - 7)
+    return found
+
+
+@pytest.mark.parametrize("nonsense", [NONSENSE, 1 << 63, 1 << 62, 1 << 50, 10**25])
+def test_nonsense_is_left_out_and_the_sum_goes_on(nonsense: int) -> None:
+    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    assert passes(ledger, clock, 10, nonsense, 15, 20) == [10, 10, 15, 20]
+    assert ledger.implausible == 1
+
+
+def test_nonsense_that_lasts_and_ends_leaves_no_trace() -> None:
+    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    assert passes(ledger, clock, 10, 1 << 60, 1 << 60, 1 << 60, 15) == [10, 10, 10, 10, 15]
+
+
+def test_a_first_reading_of_nonsense_counts_nothing() -> None:
+    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    assert passes(ledger, clock, NONSENSE, 15, 20) == [0, 15, 20]
+
+
+def test_a_counter_that_goes_on_from_its_jump_counts_again() -> None:
+    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    far = 1 << 60
+    assert passes(ledger, clock, 10, far, far + 5, far + 9) == [10, 10, 15, 19]
+    assert ledger.implausible == 1
+
+
+def test_a_long_pause_allows_more_growth() -> None:
+    ledger: Ledger[str, str] = Ledger(clock := Clock())
+    passes(ledger, clock, 10)
+    clock.now += 86400
+    assert passes(ledger, clock, 10**16) == [10**16]
+    assert ledger.implausible == 0

@@ -1,4 +1,4 @@
-"""Which mount point an instance of the client has: asked of every tape, which knows."""
+"""The mount point of each client instance, compared with the tapes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_without_a_list_of_mounts_several_are_numbered_by_age(grow, exporter, sa
     assert reads(samples, exporter(root).scrape()) == {"1": "1", "2": "2"}
 
 
-def test_where_lustre_does_not_tell_ages_no_mount_point_is_guessed(grow, exporter, samples) -> None:
+def test_no_mount_point_is_guessed_without_start_times(grow, exporter, samples) -> None:
     root = grow({
         f"{LLITE}/lustre-{OLDER}/stats": stats("", 1), f"{LLITE}/lustre-{YOUNGER}/stats": stats("", 2),
         "proc/mounts": "m@tcp:/lustre /a lustre rw 0 0\nm@tcp:/lustre /b lustre rw 0 0\n",

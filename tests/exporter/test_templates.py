@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from exporter import templates
 from exporter.exposition import Counter, Histogram, single_values
 from lustre.formats import compiled, header
-from tests.spoilt import texts
+from tests.damaged import texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
@@ -79,21 +79,31 @@ def test_what_follows_keys_is_found_alike(text, keys) -> None:
     assert compiled.following(text.encode(), keys) == compiled._following(text.encode(), keys)
 
 
-@given(summands, summands, summands, st.booleans())
-def test_growth_is_added_up_as_it_is_without(sums, before, now, rising) -> None:
+@given(summands, summands, summands, st.booleans(), st.integers(0, 2**63 - 1))
+def test_growth_is_added_up_as_it_is_without(sums, before, now, rising, most) -> None:
     size = min(len(sums), len(before), len(now))
     sums, before, now = sums[:size], tuple(before[:size]), now[:size]
     if rising:
         now = list(map(max, before, now))
     expected = [*sums]
-    assert compiled.grow(sums, before, now) == compiled.plain_grow(expected, before, now)
+    assert compiled.grow(sums, before, now, most) == compiled.plain_grow(expected, before, now, most)
     assert sums == expected
 
 
 @pytest.mark.parametrize("wrong", [((), [], []), ([], [], [1]), ([1], ["1"], [2]), ([1], [1], None), (["1"], [1], [2])])
 def test_what_cannot_be_added_up_is_an_error(wrong) -> None:
     with pytest.raises(TypeError):
-        compiled.grow(*wrong)
+        compiled.grow(*wrong, 1 << 40)
+
+
+def test_growth_above_the_limit_is_not_added_up() -> None:
+    for grow in (compiled.grow, compiled.plain_grow):
+        sums = [1, 2]
+        assert not grow(sums, (5, 5), (5, 15), 9)
+        assert not grow(sums, (5, 5), (5, 1 << 63), (1 << 63) - 1)
+        assert sums == [1, 2]
+        assert grow(sums, (5, 5), (5, 15), 10)
+        assert sums == [1, 12]
 
 
 def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
@@ -104,8 +114,8 @@ def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
         "from exporter.__main__ import main\n"
         "main(sys.argv[1:])\n"
     )
-    asked = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
-    ran = subprocess.run([sys.executable, "-c", program, *asked], capture_output=True, check=True)
+    arguments = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
+    ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, check=True)
     lines = ran.stdout.splitlines(keepends=True)
     return b"".join([line for line in lines if not line.startswith((b"lustre_exporter_", b"process_", b"python_"))])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,3 +126,23 @@ def test_a_continued_table_counts_the_same(counts: list[int], usual: int) -> Non
     bounds, totals = [bound for bound, _ in shown], [total for _, total in shown]
     assert bounds == [*[float(1 << power) for power in range(max(len(counts), usual + 1))], math.inf]
     assert totals == [sum(counts[: i + 1]) for i in range(len(totals))]
+
+
+def rpc_stats(count: int) -> str:
+    heading = "\n\t\t\tread\t\t\twrite\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n"
+    row = f"1:\t\t{count} 100 100   |          0   0   0\n\n"
+    return f"snapshot_time:         9.5 secs.nsecs\nread RPCs in flight:  0\n{heading}{row}"
+
+
+@pytest.mark.parametrize("nonsense", [(1 << 64) - 1, (1 << 64) + 5, 1 << 63, 1 << 55])
+def test_a_bucket_of_nonsense_does_not_stay_in_a_sum(grow, exporter, samples, nonsense) -> None:
+    place = "sys/kernel/debug/lustre/osc/lustre-OST0000-osc-ff1100011d6c9800/rpc_stats"
+    mounts = {"proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}
+    running = exporter(grow({place: rpc_stats(10), **mounts}))
+    for count, total in ((10, "10"), (nonsense, "10"), (15, "15")):
+        grow({place: rpc_stats(count)})
+        found = samples(running.scrape("osc"))
+        assert {
+            value for (name, labels), value in found.items()
+            if name == "lustre_osc_pages_per_rpc_bucket" and ("direction", "read") in labels
+        } == {total}

@@ -1,4 +1,4 @@
-"""Every parameter of the recorded node is read, or the documentation says why not."""
+"""Every parameter of the recorded node is read, or the documentation gives the reason."""
 
 from __future__ import annotations
 

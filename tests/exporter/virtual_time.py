@@ -11,7 +11,7 @@ from exporter import clock
 
 
 class VirtualTime:
-    """Time passes only while nobody works: when all collectors that are out are among those that hang."""
+    """Time passes only while all unfinished collectors hang."""
 
     def __init__(self, hanging: Callable[[], set[str]]) -> None:
         """``hanging`` names the collectors that hang at this moment."""

@@ -1,4 +1,4 @@
-"""The file: what is accepted, and that everything wrong is told at once, with its line."""
+"""The web configuration file: accepted content, and all mistakes reported at once with their lines."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def mistakes(path) -> list[str]:
     return [sentence.removeprefix(str(path)).lstrip(":") for sentence in caught.value.sentences]
 
 
-def test_everything_wrong_is_told_at_once_with_its_line(web_file) -> None:
-    told = mistakes(web_file(ALL_WRONG))
-    lines = [int(re.match(r"\d+", sentence)[0]) for sentence in told]
+def test_everything_wrong_is_reported_at_once_with_its_line(web_file) -> None:
+    reported = mistakes(web_file(ALL_WRONG))
+    lines = [int(re.match(r"\d+", sentence)[0]) for sentence in reported]
     assert lines == sorted(lines)
     assert set(lines) == {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 16, 17, 19, 20}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("- a\n", "1: the file must be a list of `name: value`"),
         ("a: [\n", "2: is not valid YAML"),
@@ -60,8 +60,8 @@ def test_everything_wrong_is_told_at_once_with_its_line(web_file) -> None:
         ("\x00", "is not valid YAML"),
     ],
 )
-def test_what_is_no_such_file(web_file, text, told) -> None:
-    assert any(told in sentence for sentence in mistakes(web_file(text)))
+def test_what_is_no_such_file(web_file, text, reported) -> None:
+    assert any(reported in sentence for sentence in mistakes(web_file(text)))
 
 
 def test_a_file_that_is_absent(tmp_path) -> None:
@@ -69,7 +69,7 @@ def test_a_file_that_is_absent(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "told"),
+    ("extra", "reported"),
     [
         ("  client_ca_file: pki/ca.crt\n", "has no effect"),
         ("  client_auth_type: RequireAndVerifyClientCert\n", "needs client_ca_file"),
@@ -81,13 +81,13 @@ def test_a_file_that_is_absent(tmp_path) -> None:
         ("  curve_preferences: [X25519, CurveP256]\n", "supports one curve"),
     ],
 )
-def test_settings_that_do_not_fit_together(pki, web_file, tls_text, extra, told) -> None:
-    assert any(told in sentence for sentence in mistakes(web_file(tls_text + extra)))
+def test_settings_that_do_not_fit_together(pki, web_file, tls_text, extra, reported) -> None:
+    assert any(reported in sentence for sentence in mistakes(web_file(tls_text + extra)))
 
 
 def test_a_key_that_is_another_certificates(pki, web_file, tls_text) -> None:
-    told = mistakes(web_file(tls_text.replace("server.key", "client.key")))
-    assert told == [
+    reported = mistakes(web_file(tls_text.replace("server.key", "client.key")))
+    assert reported == [
         "2: tls_server_config.cert_file: certificate and key do not match or are not PEM (key values mismatch)"
     ]
 
@@ -122,7 +122,7 @@ def test_cipher_suites_by_their_names_in_go(pki, web_file, tls_text) -> None:
     assert config.tls.context.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-@pytest.mark.parametrize(("module", "told"), [("yaml", "needs PyYAML"), ("bcrypt", "needs bcrypt")])
-def test_a_library_that_is_not_installed_is_named(web_file, users_text, monkeypatch, module, told) -> None:
+@pytest.mark.parametrize(("module", "reported"), [("yaml", "needs PyYAML"), ("bcrypt", "needs bcrypt")])
+def test_a_library_that_is_not_installed_is_named(web_file, users_text, monkeypatch, module, reported) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    assert any(told in sentence and "lustre-tierd[web]" in sentence for sentence in mistakes(web_file(users_text)))
+    assert any(reported in sentence and "lustre-tierd[web]" in sentence for sentence in mistakes(web_file(users_text)))

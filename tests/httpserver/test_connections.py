@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from httpserver.connections import Connections
+from httpserver.connections import Connections, Slot
 from httpserver.server import MAX_HEAD_BYTES, Address, Timeouts
 from httpserver.serving import BackgroundServer
 
@@ -30,7 +30,7 @@ def pieces(environ, start_response):
 
 @dataclass
 class Stopped:
-    """A clock that jumps when told, and tells when it was looked at."""
+    """A clock that jumps on request, and records when it is read."""
 
     now: float = 0.0
     looked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -109,12 +109,115 @@ def test_when_all_are_being_answered_the_next_is_turned_away(serve) -> None:
     for client in clients:
         client.start()
         assert entered.acquire(timeout=WAIT)
-    with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
-        served.get("/")
+    with socket.create_connection(served.at) as refused:
+        try:
+            refused.sendall(REQUEST)
+            answer = all_of(refused)
+        except ConnectionError:  # the response is not waited for
+            answer = b""
+    assert not answer or (answer.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 5\r\n" in answer)
     go_on.set()
     for client in clients:
         client.join(WAIT)
     assert answers == [b"hello"] * 2
+    assert served.server.connections.refused() == {"limit": 1, "address": 0, "bytes": 0}
+
+
+def slot_of(connections: Connections, address: str, *, answered: bool = True) -> Slot:
+    with socket.socket() as closed:
+        slot = connections.begin(closed, address)
+    assert slot is not None
+    assert not answered or connections.request_arrived(slot)
+    return slot
+
+
+def test_the_address_with_most_connections_gives_way() -> None:
+    connections = Connections(4)
+    lone = slot_of(connections, "10.0.0.1", answered=False)
+    many = [slot_of(connections, "10.0.0.2", answered=False) for _ in range(3)]
+    slot_of(connections, "10.0.0.3")
+    assert {lone, *many[1:]} == set(connections._waiting)
+    assert connections.dropped() == {"waiting": 1, "slow": 0}
+
+
+def test_slow_readers_give_way_to_the_next_request_and_quick_ones_do_not() -> None:
+    now = Stopped()
+    connections = Connections(3, clock=now)
+    slow, quick = slot_of(connections, "10.0.0.1"), slot_of(connections, "10.0.0.1")
+    slow.sending()
+    now.now = 3.0
+    quick.sending()
+    computing = slot_of(connections, "10.0.0.2")
+    newcomer = slot_of(connections, "10.0.0.3")
+    assert set(connections._answering) == {quick, computing, newcomer}
+    with socket.socket() as refused:
+        assert connections.begin(refused, "10.0.0.4") is None
+    assert connections.dropped() == {"waiting": 0, "slow": 1}
+
+
+def test_one_address_gets_its_share_and_leaves_the_rest_to_others() -> None:
+    now = Stopped()
+    connections = Connections(8, limit_per_address=2, clock=now)
+    for _ in range(2):
+        slot_of(connections, "10.0.0.1").sending()
+    third = slot_of(connections, "10.0.0.1", answered=False)
+    assert not connections.request_arrived(third)
+    assert connections.refused()["address"] == 1
+    slot_of(connections, "10.0.0.2")
+    now.now = 3.0
+    assert connections.request_arrived(third)
+    assert connections.dropped()["slow"] == 1
+
+
+def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> None:
+    go_on, entered = threading.Event(), threading.Event()
+
+    def slow(environ, start_response):
+        entered.set()
+        assert go_on.wait(WAIT)
+        return hello(environ, start_response)
+
+    served = serve(slow, connections=Connections(4, limit_per_address=1))
+    first = threading.Thread(target=lambda: served.get("/"))
+    first.start()
+    assert entered.wait(WAIT)
+    status, headers, _ = served.get("/")
+    go_on.set()
+    first.join(WAIT)
+    assert (status, headers["retry-after"]) == (503, "5")
+
+
+@pytest.mark.parametrize(("sent", "status"), [
+    (b"GET / HTTP/1.1\r\nHost: here\r\n", b"400 Bad Request"),
+    (b"GET / HTTP/1.1\r\n", b"400 Bad Request"),
+    (b"GET / HTTP/1.1\r\nHost", b"400 Bad Request"),
+    (b"GET / HTTP/1.1\r\n" + (b"A: " + b"b" * 8000 + b"\r\n") * 9, b"431 Request Header Fields Too Large"),
+    (b"GET / HTTP/1.1\r\n" + (b"A: " + b"b" * 8000 + b"\r\n") * 40, b"431 Request Header Fields Too Large"),
+    (b"GET / HTTP/2.0\r\n\r\n", b"505 HTTP Version Not Supported"),
+    (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"505 HTTP Version Not Supported"),
+    (b"GET\r\n\r\n", b"400 Bad Request"),
+    (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400 Bad Request"),
+])
+def test_a_refused_request_gets_a_status_line(serve, sent, status) -> None:
+    with socket.create_connection(serve(hello).at) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        head, _, body = all_of(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status + b"\r\n")
+    assert body == status[4:] + b".\n"
+
+
+def test_a_part_that_the_client_does_not_accept_ends_the_response(serve) -> None:
+    def endless(environ, start_response):
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        while True:
+            yield b"x" * 65536
+
+    served = serve(endless, timeouts=Timeouts(response_seconds=WAIT, stall_seconds=0.1))
+    with socket.create_connection(served.at) as client:
+        client.sendall(REQUEST)
+        assert client.recv(8) == b"HTTP/1.1"
+        assert served.server.connections.drain(WAIT / 2)
 
 
 def test_stopping_does_not_wait_for_the_silent(serve) -> None:

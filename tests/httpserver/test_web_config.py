@@ -161,7 +161,7 @@ def test_versions(start, pki, tls_text) -> None:
     assert served.get("/", tls=pki.client())[0] == 200
 
 
-def test_http_where_https_is_served_is_told(start, tls_text, pki) -> None:
+def test_http_where_https_is_served_is_reported(start, tls_text, pki) -> None:
     served, _ = start(tls_text)
     assert served.get("/")[::2] == (400, b"This is an HTTPS address.\n")
 

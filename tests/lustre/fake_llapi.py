@@ -21,7 +21,7 @@ class Function:
         self.argtypes: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        assert len(arguments) == len(self.argtypes), "called otherwise than its prototype says"
+        assert len(arguments) == len(self.argtypes), "the call does not match the prototype"
         self.calls.append(arguments)
         return self.body(*arguments)
 

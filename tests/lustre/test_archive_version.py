@@ -1,4 +1,4 @@
-"""Whether an exchange of layouts tells the archive: by the releases of the client and of all metadata targets."""
+"""Whether a layout exchange notifies the archive, by the releases of the client and of all metadata targets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def root(capture: Unpack, tmp_path: Path) -> Path:
     return Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
 
 
-def says(root: Path, fsname: str = "lustre") -> bool:
+def notifies(root: Path, fsname: str = "lustre") -> bool:
     return archives_follow_swaps(Tree(Roots.of(root / "proc", root / "sys")), fsname)
 
 
@@ -30,35 +30,35 @@ def imports(root: Path) -> list[Path]:
 
 def test_the_recorded_release_does(root: Path) -> None:
     assert len(imports(root)) == 2
-    assert says(root)
-    assert not says(root, "other")
+    assert notifies(root)
+    assert not notifies(root, "other")
 
 
 @pytest.mark.parametrize("release", [b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x"])
 def test_one_older_target_is_enough(root: Path, release: bytes) -> None:
     path = imports(root)[1]
     path.write_bytes(path.read_bytes().replace(b"target_version: 2.17.57.62", b"target_version: " + release))
-    assert not says(root)
+    assert not notifies(root)
 
 
 def test_an_older_client_or_an_unknown_one_does_not(root: Path) -> None:
     place = root / "sys/fs/lustre/version"
     for text in (b"2.15.8\n", b"what\n"):
         place.write_bytes(text)
-        assert not says(root)
+        assert not notifies(root)
     place.write_bytes(b"2.16.0\n")
-    assert says(root)
+    assert notifies(root)
     place.unlink()
-    assert not says(root)
+    assert not notifies(root)
 
 
-@pytest.mark.parametrize(("flags", "told", "behind"), [
+@pytest.mark.parametrize(("flags", "notified", "behind"), [
     (HsmFlags.NONE, False, False), (HsmFlags.ARCHIVED, True, False), (HsmFlags.ARCHIVED, False, True),
 ])
-def test_only_what_is_in_the_archive_is_left_behind(tmp_path: Path, flags: HsmFlags, told: bool, behind: bool) -> None:
+def test_only_archived_copies_are_left_behind(tmp_path: Path, flags: HsmFlags, notified: bool, behind: bool) -> None:
     def hsm(descriptor: int, state: object) -> int:
         state._obj.states = flags.value  # type: ignore[attr-defined]
         return 0
 
-    calls = MountedCalls(Handle(llapi_hsm_state_get_fd=hsm).library(), str(tmp_path), lambda: told)
+    calls = MountedCalls(Handle(llapi_hsm_state_get_fd=hsm).library(), str(tmp_path), lambda: notified)
     assert calls.hsm(3).left_behind is behind

@@ -28,7 +28,7 @@ def test_a_call_that_never_returns_does_not_keep_the_process() -> None:
     assert done.stdout == "False\n"
 
 
-def test_what_a_call_raises_is_raised_where_its_result_is_asked_for() -> None:
+def test_an_error_of_a_call_is_raised_where_its_result_is_read() -> None:
     def fail(text: str) -> None:
         raise KeyError(text)
 
@@ -58,7 +58,7 @@ def test_every_call_runs_once_and_never_more_than_allowed(raises: list[bool], ma
     assert most <= max_threads
 
 
-def test_a_call_that_waits_behind_a_hanging_one_can_be_taken_back() -> None:
+def test_a_queued_call_can_be_cancelled_while_another_hangs() -> None:
     executor, begun, back = DaemonExecutor("t", 1), threading.Event(), threading.Event()
     ran: list[int] = []
 
@@ -72,7 +72,7 @@ def test_a_call_that_waits_behind_a_hanging_one_can_be_taken_back() -> None:
         for number in range(100):
             waiting: Future[None] = executor.submit(ran.append, number)
             assert waiting.cancel()
-        assert len(executor._waiting) == 1, "calls that were taken back are not kept"
+        assert len(executor._waiting) == 1, "cancelled calls are not kept"
     finally:
         back.set()
     assert hanging.result(30)

@@ -1,69 +1,160 @@
-"""tierd's page in a real browser, without a window."""
+"""tierd's pages in a real browser, without a window: content, accessibility, live updates, buttons."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import json
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from httpserver.config import WebConfigFile
+from httpserver.serving import BackgroundServer
+from tests.operation.browser import CHROMIUM, Browser
+from tests.operation.page_answers import ANSWERS, EVIL, overview
+from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tierd.config.settings import WebSettings
+from tierd.daemon.changes import Changes
 from tierd.daemon.web import App, listen
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-NOTHING = {
-    "time": 1_795_000_000.0, "scopes": [], "advice": 0, "last_cycle": None, "windows": 0, "least_windows": 4,
-    "looking_since": None, "history_seconds": 3600.0, "least_seconds": 20.0, "cycles": 0, "cycle_seconds": 0.0,
-    "waiting_moves": 0, "waiting_bytes": 0, "waiting_orders": 0, "under_way_moves": 0, "waiting_defaults": 0,
-    "waits_for": "", "moved_bytes": 0, "outcomes": {},
-}
-ANSWERS = {
-    "status": {**NOTHING, "mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "",
-               "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
-               "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"],
-               "why_not": [[{"reason": "little-to-gain", "sentence": "<b>s.1</b>: it would win too little",
-                             "remedy": "lower benefit.min_gain"}]],
-               "stalled": ["no move has ended for 70 s"]},
-    "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
-                             "size_bytes": 0, "outcome": "dry-run", "detail": "", "before": None,
-                             "after": "first 1M on flash",
-                             "reason": "new files of noise.2 then leave the disks of s.1"}], "all_outcomes": {}},
-}
+__all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+PAGES = ("/", "/targets", "/jobs", "/history", "/case/F1")
 
 
-def page(tmp_path: Path, *arguments: str) -> str:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium")
-    app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, lambda: None)
-    server = listen(WebSettings(port=0), app, None)
-    try:
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             f"--user-data-dir={tmp_path}/profile", *arguments, f"http://127.0.0.1:{server.port}/"],
-            capture_output=True, text=True, timeout=120, check=False)
-    finally:
-        server.close()
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+class Daemon:
+    """What the page asks, and what it is answered."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = dict(ANSWERS)
+        self.asked: list[dict[str, Any]] = []
+        self.changes = Changes()
+        self.server: BackgroundServer | None = None
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(dict(request))
+        return self.answers[request["request"]]
+
+    def start(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> str:
+        app = App(CollectorRegistry(), self.ask, lambda: True, lambda: None, self.changes, users)
+        self.server = listen(WebSettings(port=0), app, web_config)
+        return f"http://127.0.0.1:{self.server.port}"
 
 
-def test_the_page_shows_state_findings_and_acts(tmp_path: Path) -> None:
-    shown = page(tmp_path, "--dump-dom")
-    assert "Dry run: nothing is changed." in shown
-    assert "Cannot see: MDT0000: &lt;gap&gt; &amp; loss" in shown
-    assert "F1: s.1 streams at 44 MB/s instead of 65 MB/s" in shown
-    assert "Not done: &lt;b&gt;s.1&lt;/b&gt;: it would win too little; to change that: lower benefit." in shown
-    assert "Stalled: no move has ended for 70 s" in shown
-    assert "<script>" not in shown
-    assert "dry-run" in shown
-    assert r"/proj/a\nb" in shown
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    made = Daemon()
+    yield made
+    made.changes.close()
+    if made.server is not None:
+        made.server.close()
 
 
-@pytest.mark.parametrize("size", ["1366,768", "400,800"])
-def test_it_fits_the_screen(tmp_path: Path, size: str) -> None:
-    picture = tmp_path / "page.png"
-    page(tmp_path, f"--window-size={size}", "--hide-scrollbars", f"--screenshot={picture}")
-    assert picture.stat().st_size > 5000
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    chromium.errors.clear()
+    chromium.screen(1280, 800)
+    yield chromium
+    chromium.call("Network.setExtraHTTPHeaders", headers={})
+    chromium.open("about:blank")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, scripts: bool) -> None:
+    browser.screen(1280, 800, scripts=scripts)
+    browser.open(daemon.start())
+    root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
+    shown = browser.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
+    for words in ("DRY RUN", "&lt;b&gt;s.1&lt;/b&gt;: it would win too little",
+                  "s.1 has 80% of its usual throughput", "Cannot see: MDT0000: &lt;gap&gt; &amp; loss",
+                  "judging: the throughput of the victim is measured",
+                  "To change that: lower benefit.min_gain", "Stalled: no move has ended for 70 s", "alice (1)",
+                  "62.0 MB/s after: 86% of the loss regained", "closed: helped; kept", "all 392", "all 5000",
+                  "300 refused: has # hard links", "tierctl undo 17", "one stripe for a file of 2 TB",
+                  r"/proj/a\nb", "and 391 more", "347 of 439"):
+        assert words in shown, words
+    assert "alert(1)</script>" not in shown
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(("width", "dark"), [(420, False), (420, True), (1280, False), (1280, True), (2560, True)])
+def test_it_fits_the_screen_and_breaks_no_rule_of_accessibility(daemon: Daemon, browser: Browser, path: str, width: int,
+                                                                dark: bool) -> None:
+    found = find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.screen(width, 900, dark=dark)
+    browser.open(daemon.start() + path)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    browser.run((Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
+    broken = browser.run("axe.run().then(found => found.violations.map(rule => "
+                         "`${rule.id}: ${rule.nodes.map(node => node.target + ' ' + node.failureSummary).join()}`))")
+    assert broken == []
+    assert browser.errors == []
+
+
+def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(daemon: Daemon, browser: Browser) -> None:
+    browser.open(daemon.start())
+    browser.until("document.getElementById('live').textContent.includes('live')")
+    browser.run("document.getElementById('advice-3').open = true; window.loaded = 'once'")
+    daemon.answers["overview"] = overview(status_paused="maintenance of oss03")
+    daemon.changes.announce()
+    browser.until("document.getElementById('banner').textContent.includes('maintenance of oss03')")
+    assert browser.run("window.loaded") == "once"
+    assert browser.run("document.getElementById('advice-3').open") is True
+    assert browser.run("[...document.querySelectorAll('code.line')].some(c => c.textContent == 'tierctl resume')")
+    assert browser.errors == []
+
+
+def test_what_somebody_types_stays(daemon: Daemon, browser: Browser, users_text: str,
+                                   web_file: Callable[[str], Path]) -> None:
+    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+    browser.login("prometheus", "secret")
+    browser.open(url)
+    browser.run("document.getElementById('reason').focus(); document.getElementById('reason').value = 'oss'")
+    daemon.answers["overview"] = overview(status_mode="new-files-only")
+    daemon.changes.announce()
+    browser.until("document.getElementById('mode').textContent.includes('new-files-only')")
+    assert browser.run("document.getElementById('reason').value") == "oss"
+
+
+def test_a_button_pauses_with_the_keyboard_alone(daemon: Daemon, browser: Browser, users_text: str,
+                                                 web_file: Callable[[str], Path]) -> None:
+    daemon.answers["pause"] = {"paused": "oss03 & co", "held": "", "draining": "", "waiting_moves": 0,
+                               "waiting_bytes": 0}
+    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+    browser.login("prometheus", "secret")
+    browser.open(url)
+    browser.run("document.getElementById('reason').focus()")
+    browser.call("Input.insertText", text="oss03 & co")
+    browser.key("Enter")
+    browser.wait_for("Page.loadEventFired")
+    assert "Paused: oss03 & co." in browser.run("document.body.textContent")
+    assert {"request": "pause", "reason": "oss03 & co", "by": "prometheus (web)"} in daemon.asked
+
+
+def test_tab_reaches_the_content_first(daemon: Daemon, browser: Browser) -> None:
+    browser.open(daemon.start())
+    browser.key("Tab")
+    assert browser.run("document.activeElement.textContent") == "Skip to content"
+
+
+def test_a_search_keeps_its_query(daemon: Daemon, browser: Browser) -> None:
+    url = daemon.start()
+    browser.open(f"{url}/history")
+    browser.run(f"document.getElementById('job').value = {json.dumps(EVIL)}; "
+                "setTimeout(() => document.querySelector('form[role=search]').requestSubmit(), 0)")
+    browser.wait_for("Page.loadEventFired")
+    assert browser.run("document.getElementById('job').value") == EVIL
+    assert {"request": "history", "last": 100, "job": EVIL} in daemon.asked
+    assert browser.errors == []

@@ -81,7 +81,7 @@ def test_a_request_waits_behind_those_of_jobs_at_the_same_target(model: type[Clu
     assert took(cluster, lambda: CALLS["xattr"](filesystem)) > 5 * idle
 
 
-def test_what_is_not_there_takes_the_time_of_being_asked_for() -> None:
+def test_a_missing_file_costs_the_time_of_the_request() -> None:
     cluster, filesystem = made(MEASURED)
 
     def ask() -> None:
@@ -101,7 +101,7 @@ def test_a_call_to_a_target_that_is_away_waits_until_it_is_back() -> None:
 
 @pytest.mark.parametrize("target", ["MDT0000", "OST0002"])
 def test_one_that_never_comes_back_is_given_up_some_time(target: str) -> None:
-    cluster, filesystem = made(replace(PRODUCTION, patience_seconds=50.0))
+    cluster, filesystem = made(replace(PRODUCTION, timeout_seconds=50.0))
     (stripe,) = (cluster.namespace.lookup("/proj/a/file").layout or FLASH).components[0].objects
     target = target if target.startswith("MDT") else cluster.osts[stripe.ost_index].name
     Timeline([Event(6, "gone", {"target": target})]).apply(cluster)
@@ -125,7 +125,7 @@ def test_a_default_layout_costs_more_than_its_calls() -> None:
 
 
 def test_every_call_can_be_made_slow() -> None:
-    """For tests of what goes on beside a file system that hardly answers."""
+    """For tests beside a file system that hardly answers."""
     cluster, filesystem = made(CallCosts(call_seconds=2.0))
     assert took(cluster, lambda: filesystem.xattr("/proj/a", "user.tierd"), 3) == pytest.approx(2, abs=0.01)
     assert took(cluster, lambda: filesystem.layout("/proj/a"), 3) == pytest.approx(6, abs=0.02)

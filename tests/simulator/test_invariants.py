@@ -232,7 +232,7 @@ def test_flows_conserve_too(work: list[Job], seed: int, seconds: float) -> None:
                          [(0, 1, True), (1, 1, True), (3, 1, True), (1, 3, False), (4, 3, False)])
 def test_who_reads_what_another_writes_and_the_writer_do_not_wait_for_each_other(
         seed: int, threads: int, direct: bool) -> None:
-    """Dirty pages whose lock is on its way back once asked for it again, behind the reader who waited for them."""
+    """A writer requests a lock again while the lock is being returned, and queues behind the waiting reader."""
     first, rest = Component(0, 128 << 10, "a", 1, stripe_size=MIB), Component(128 << 10, None, "a", 2, stripe_size=MIB)
     layout = Layout((first, rest))
     osts = tuple(OstSettings(device, Capacity(256 * MIB, 4096))

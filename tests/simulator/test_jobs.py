@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from lustre.layout.model import Component, Layout
 from simulator.clients.mount import ClientSettings, StataheadSettings
 from simulator.clients.readahead import ReadAheadSettings
@@ -63,7 +65,7 @@ def test_processes_of_an_old_kernel_look_up_names_of_one_directory_in_turn() -> 
     assert rate(ran(disks(2, 1, client=ClientSettings(parallel_lookups=False)), apart), "stat") > 1.5 * rates[1]
 
 
-def test_the_size_of_data_on_the_mdt_is_asked_of_who_holds_their_lock() -> None:
+def test_the_size_of_data_on_the_mdt_comes_from_the_lock_holder() -> None:
     dom = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
     held = Mdtest(nodes=2, files_each=20, layout=dom, drops_locks=False)
     slow, quick = (rate(ran(recorded_test_bed(), job), "stat") for job in (held, replace(held, drops_locks=True)))
@@ -200,6 +202,28 @@ def test_files_come_in_bursts() -> None:
     job = SmallFileWriter(burst_seconds=5.0, files_per_second=10, sizes=(4096,))
     rates = ran(recorded_test_bed(), job, 40).throughput(job.job_id, 0, 40)
     assert sum(second == 0 for second in rates) > 12
+
+
+def test_a_job_starts_with_a_burst() -> None:
+    job = SmallFileWriter(burst_seconds=5.0, files_per_second=10, sizes=(4096,), start_seconds=7.0)
+    rates = ran(recorded_test_bed(), job, 28).throughput(job.job_id, 0, 28)
+    assert min(rates[8:11]) > 0
+    assert max(rates[13:16]) == 0 < min(rates[18:21])
+
+
+def test_a_rate_builds_up() -> None:
+    job = SmallFileWriter(build_up_seconds=20.0, files_per_second=20, sizes=(4096,), start_seconds=5.0)
+    cluster = ran(recorded_test_bed(), job, 45)
+    files = [sum(cluster.throughput(job.job_id, since, since + 10)) * 1e6 / 4096 for since in (5, 15, 25, 35)]
+    assert files == [pytest.approx(wanted, rel=0.15) for wanted in (53, 150, 200, 200)]
+
+
+def test_jobs_with_different_prefixes_share_a_directory() -> None:
+    jobs = [SmallFileWriter(job_id=f"7_{task}", prefix=f"t{task}.", sizes=(4096,), threads=2) for task in (1, 2)]
+    cluster = Cluster(recorded_test_bed(), jobs)
+    cluster.advance(10)
+    assert [run.errors for run in cluster.runs.values()] == [{}, {}]
+    assert all(run.operations > 100 for run in cluster.runs.values())
 
 
 def test_think_time_is_time_not_worked() -> None:

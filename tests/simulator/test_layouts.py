@@ -87,7 +87,7 @@ def test_since_2_15_the_copy_on_flash_is_written(release: str, flash: bool) -> N
     preferred = replace(both, components=(replace(both.components[0], flags=("prefer",)), both.components[1]))
     layout = written(Cluster(replace(bed(), version=release)), preferred, MIB).layout
     assert layout is not None
-    assert ["stale" in part.flags for part in layout.components] == [False, True], "what is asked for comes first"
+    assert ["stale" in part.flags for part in layout.components] == [False, True], "the preferred mirror comes first"
 
 
 def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale() -> None:
@@ -157,7 +157,7 @@ def test_a_component_extends_itself_while_there_is_room() -> None:
         ("flash", 6 * MIB), ("flash", 64 * MIB), ("hdd", None)]  # fmt: skip
 
 
-def test_without_room_the_next_component_goes_on_from_there() -> None:
+def test_without_free_space_the_next_component_continues() -> None:
     cluster = Cluster(bed())
     for ost in cluster.osts[:2]:
         ost.store.withheld_bytes = ost.store.space().avail_bytes - 5 * MIB

@@ -130,7 +130,7 @@ def test_a_full_pool_is_enospc_and_takes_nothing() -> None:
     assert sum(len(ost.store.objects) for ost in cluster.osts) == len(files)
 
 
-def test_a_job_goes_on_when_its_disk_is_full() -> None:
+def test_a_job_continues_when_its_disk_is_full() -> None:
     job = SmallFileWriter(
         files_per_second=200, sizes=(16 * MIB,), keep=10**6, stop_seconds=20, fsync=True,
         layout=Layout((Component(pool="flash"),), composite=False),

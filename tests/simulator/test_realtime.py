@@ -1,4 +1,4 @@
-"""The driver in real time, with a clock that runs as fast as it is asked."""
+"""The driver in real time, with a clock whose speed the test sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 class QuickClock:
-    """Time passes when somebody waits, at once; after ``seconds`` of it, waiting only ends by the event."""
+    """Waiting ends at once and passes virtual time. After ``seconds``, waiting ends only by the event."""
 
     def __init__(self, seconds: float = float("inf")) -> None:
         self.now = 1000.0

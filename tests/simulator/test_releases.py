@@ -121,7 +121,7 @@ def test_headers_have_one_line_up_to_2_14(trees: dict[str, dict[str, bytes]]) ->
 
 
 def test_changelog_users_say_the_same(trees: dict[str, dict[str, bytes]]) -> None:
-    told = {name: changelog_users.parse(one(tree, "mdd/lustre-MDT0000/changelog_users")[1])
+    reported = {name: changelog_users.parse(one(tree, "mdd/lustre-MDT0000/changelog_users")[1])
             for name, tree in trees.items()}
-    assert {len(found.users) for found in told.values()} == {1}
-    assert len({found.current_index for found in told.values()}) == 1
+    assert {len(found.users) for found in reported.values()} == {1}
+    assert len({found.current_index for found in reported.values()}) == 1

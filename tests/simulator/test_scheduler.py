@@ -75,7 +75,7 @@ def test_steps_under_way_can_be_brought_to_their_end(scheduler: VirtualScheduler
     scheduler.finish()
     assert cluster.now == 12.0
     scheduler.run_until(14)
-    assert done[3:] == [("short", 14.0)], "what was held up goes on"
+    assert done[3:] == [("short", 14.0)], "delayed work continues"
 
 
 def run(model: type[Cluster], seed: int) -> list[tuple[str, float]]:
@@ -215,9 +215,9 @@ def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster
             assert isinstance(broken.exception(), OSError)
         assert cluster.now == 9.0
 
-    asked = scheduler.spawn("asking", asking)
+    waiting = scheduler.spawn("asking", asking)
     scheduler.run_until(20)
-    assert asked.finished.done
+    assert waiting.finished.done
 
 
 def test_who_is_no_activity_lets_all_of_them_live(scheduler: VirtualScheduler, cluster: Cluster) -> None:

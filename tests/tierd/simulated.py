@@ -43,7 +43,7 @@ class Faulty:
 
 @dataclass
 class World(simulation.World):
-    """With what it said."""
+    """With its log."""
 
     said: list[str] = field(default_factory=list)
 

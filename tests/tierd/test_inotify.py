@@ -62,7 +62,7 @@ def test_a_directory_that_goes_is_no_longer_watched(tmp_path: Path, watcher: Wat
         clock.wait(0.01)
 
 
-def test_a_queue_that_ran_over_is_told_once(watcher: Watcher) -> None:
+def test_a_queue_that_ran_over_is_reported_once(watcher: Watcher) -> None:
     watcher._take(struct.pack("iIII", -1, 0x4000, 0, 0))
     assert watcher.take() == ([], "the kernel's queue ran over (fs.inotify.max_queued_events)")
     assert watcher.take() == ([], "")

@@ -153,28 +153,28 @@ def test_pools_of_other_names_need_a_line_of_configuration(tmp_path: Path, capsy
     assert "Not done: /proj/ingest: pool 'nvme' does not exist or has no targets." in printed
 
 
-@pytest.mark.parametrize(("name", "content", "says"), [
+@pytest.mark.parametrize(("name", "content", "sentence"), [
     ("tape.json", b"{", "not JSON"),
     ("tape.json", b"[]", "no list 'snapshot_times'"),
     ("tape.tar.xz", b"not an archive", "cannot be unpacked"),
 ])
 def test_a_broken_tape_is_named_with_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str,
-                                                   content: bytes, says: str) -> None:
+                                                   content: bytes, sentence: str) -> None:
     good = TAPES / "control-quiet"
     for file in ("tape.json", "tape.tar.xz"):
         (tmp_path / file).write_bytes((good / file).read_bytes())
     (tmp_path / name).write_bytes(content)
     assert main(["replay", str(tmp_path)]) == 1
     complaint = capsys.readouterr().err
-    assert says in complaint
+    assert sentence in complaint
     assert name in complaint
 
 
 def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(tmp_path / "none")]) == 1
-    told = capsys.readouterr().err
-    assert "a tape is a folder with tape.json and tape.tar.xz" in told
-    assert told.startswith(f"{tmp_path}/none: no such file or folder"), "and no other place is named"
+    reported = capsys.readouterr().err
+    assert "a tape is a folder with tape.json and tape.tar.xz" in reported
+    assert reported.startswith(f"{tmp_path}/none: no such file or folder"), "and no other path is named"
 
 
 def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Calla
         report = replay(recorded, Settings())
     assert [finding.kind for finding in report.advice] == kinds
     assert not {f.kind for f in report.findings} & set(kinds)
-    told = json.loads(as_json(report))
-    assert [entry["kind"] for entry in told["advice"]] == kinds
+    reported = json.loads(as_json(report))
+    assert [entry["kind"] for entry in reported["advice"]] == kinds
     assert as_text(report).count("Also found: ") == len(kinds)
     if name == "noisy-flash-too-small":
         (outgrown,) = report.advice

@@ -59,7 +59,7 @@ def noise(report: Report) -> list[Finding]:
     return [finding for finding in report.findings if finding.kind == "noisy-neighbour"]
 
 
-def told(report: Report) -> list[tuple[Any, ...]]:
+def reported(report: Report) -> list[tuple[Any, ...]]:
     """Who, where and when, for comparison."""
     return [(f.aggressor, f.victim, f.targets, f.directories, f.time) for f in noise(report)]
 
@@ -87,7 +87,7 @@ def test_names_of_jobs_do_not_matter(replayed: Replayed, as_it_was: Callable[[st
     name = CREATES
     new = {STREAM: stream, SMALL: other}
     report = replayed(name, renamed(new))
-    assert told(report) == [(new[a], new[v], *rest) for a, v, *rest in told(as_it_was(name))]
+    assert reported(report) == [(new[a], new[v], *rest) for a, v, *rest in reported(as_it_was(name))]
     assert layouts(report) == layouts(as_it_was(name))
 
 
@@ -98,9 +98,9 @@ def test_names_of_file_systems_and_directories_do_not_matter(replayed: Replayed,
         return text.replace("lustre-", "scratch-1-").replace("/proj/", "/größer als/")
 
     report = replayed(name, Variation(described=other))
-    assert told(report) == [
+    assert reported(report) == [
         (a, v, tuple(map(other, targets)), tuple(map(other, places)), time)
-        for a, v, targets, places, time in told(as_it_was(name))]
+        for a, v, targets, places, time in reported(as_it_was(name))]
     assert layouts(report) == [(other(place), layout) for place, layout in layouts(as_it_was(name))]
 
 
@@ -110,7 +110,7 @@ def test_the_component_grows_with_the_files(replayed: Replayed, as_it_was: Calla
         return [counted(entry, int, lambda total: total * kib // 1024, lambda upper: max(4096, upper * kib // 1024))]
 
     report = replayed(CREATES, Variation(only(SMALL, sized)))
-    assert told(report) == told(as_it_was(CREATES))
+    assert reported(report) == reported(as_it_was(CREATES))
     (default,) = report.plan
     assert kib << 10 <= (default.layout.components[0].extent_end or 0) <= max(8 * kib << 10, 64 << 10)
 
@@ -118,7 +118,7 @@ def test_the_component_grows_with_the_files(replayed: Replayed, as_it_was: Calla
 @pytest.mark.parametrize("name", [CREATES, RANDOM_4K, COVERED, SLOW_DISK])
 def test_a_stream_that_reads_is_judged_like_one_that_writes(replayed: Replayed, as_it_was: Callable[[str], Report],
                                                             name: str) -> None:
-    assert told(replayed(name, Variation(only(STREAM, read_instead)))) == told(as_it_was(name))
+    assert reported(replayed(name, Variation(only(STREAM, read_instead)))) == reported(as_it_was(name))
 
 
 def read_instead(entry: Job) -> list[Job]:
@@ -188,7 +188,7 @@ def every_other() -> Callable[[Record], list[Record]]:
 def test_what_records_leave_out_does_not_matter(replayed: Replayed, as_it_was: Callable[[str], Report],
                                                 records: Callable[[Record], list[Record]]) -> None:
     report = replayed(TOO_SMALL, Variation(records=records))
-    assert told(report) == told(as_it_was(TOO_SMALL))
+    assert reported(report) == reported(as_it_was(TOO_SMALL))
     assert layouts(report) == layouts(as_it_was(TOO_SMALL))
 
 
@@ -199,8 +199,8 @@ def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replaye
     assert "no changelog shows where it works" in report.refusals[0]
 
 
-@pytest.mark.parametrize(("places", "told_as"), [(2, 2), (12, 12), (40, 40)])
-def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, told_as: int) -> None:
+@pytest.mark.parametrize(("places", "named"), [(2, 2), (12, 12), (40, 40)])
+def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, named: int) -> None:
     ingest, home = Fid(0x200000402, 0x4), '"/proj/ingest": "[0x200000402:0x4:0x0]"'
     numbers: dict[Fid, int] = {}
 
@@ -215,7 +215,7 @@ def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, tol
         return text.replace(home, ", ".join((home, *more)))
 
     (finding,) = noise(replayed(CREATES, Variation(records=spread, described=described)))
-    expected = tuple(f"/proj/run/d{n:02d}" for n in range(places)) if told_as == places else ("/proj/run",)
+    expected = tuple(f"/proj/run/d{n:02d}" for n in range(places)) if named == places else ("/proj/run",)
     assert tuple(sorted(finding.directories)) == expected
 
 
@@ -234,7 +234,7 @@ def test_rates_matter_as_ratios(replayed: Replayed, as_it_was: Callable[[str], R
     def more(entry: Job) -> list[Job]:
         return [replace(counted(entry, lambda n: n * times, lambda n: n * times), histograms=())]
 
-    assert told(replayed(CREATES, Variation(more))) == told(as_it_was(CREATES))
+    assert reported(replayed(CREATES, Variation(more))) == reported(as_it_was(CREATES))
 
 
 @pytest.mark.parametrize("donor", list(NOISY))

@@ -1,4 +1,4 @@
-"""The recorded tapes with one thing changed: in the bytes of their files, so that what reads them is asked too.
+"""The recorded tapes with one change in the bytes of their files, so that the parsers are tested too.
 
 Counters are changed as they stand, which only ever grow; so what is made of them grows as well.
 """
@@ -23,7 +23,7 @@ from lustre.unpack import unpack
 TAPES = Path(__file__).parent.parent / "tapes"
 JUDGED_BY = re.compile(r"^changelog|/job_stats$|/lod/[^/]*/pools/|/(degraded|recovery_status)$|/obdfilter/[^/]*/kbytes")
 ENOUGH = 20
-"""Snapshots that tell the whole story: 45 s alone, 50 s of noise."""
+"""Snapshots of the essential part: 45 s alone, 50 s of noise."""
 UNITS = ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K"))
 
 

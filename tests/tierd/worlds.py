@@ -49,7 +49,7 @@ def window(number: int, *parts: list[JobLoad] | tuple[list[JobLoad], NamespaceLo
 
 
 def noise(**numbers: float) -> NoisyNeighbourEvidence:
-    """A victim at 44 MB/s instead of 66 MB/s, beside 20 files of 1 MiB per second that nobody reads."""
+    """A victim at 44 MB/s instead of 66 MB/s, beside 20 unread files of 1 MiB per second."""
     usual = {
         "victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5, "quiet_windows": 8,
         "contended_windows": 6, "aggressor_operations_per_second": 40.0, "aggressor_operations_share": 0.4,

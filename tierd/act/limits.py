@@ -140,7 +140,7 @@ class Budget:
         return self._all.left
 
     def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
-        """The limit that delays a move; None if there is none."""
+        """The limit that delays a move, or None."""
         reached = self._all.refusal(cost.size_bytes, now)
         if reached:
             return LimitReached(reached, everything=True)

@@ -19,7 +19,7 @@ PIN = "lustre.pin"
 
 
 class OptOut:
-    """Reads the attributes. Caches those of directories for some seconds, because each read is a request to an MDT."""
+    """Reads the attributes. Caches the attributes of directories for some seconds: each read is a request to an MDT."""
 
     def __init__(self, filesystem: Filesystem, clock: Clock, remember_seconds: float = 10.0) -> None:
         self._filesystem = filesystem

@@ -253,7 +253,7 @@ class OrderInbox:
             self._taken.clear()
 
     def reload(self, out_of_date: Callable[[Stamp], Refusal | None]) -> list[tuple[Order, Refusal]]:
-        """Load the orders of an earlier run. Returns those that are out of date, with the reason."""
+        """Load the orders of an earlier run. Returns outdated orders with the reason."""
         dropped = []
         with self._lock:
             rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608

@@ -14,6 +14,7 @@ from tierd.act.movers.moves import MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
+from tierd.text import without_figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class CompletedAct:
     """Time when a default layout was set; epoch seconds."""
 
 
+EXPLAINED = frozenset({Outcome.REFUSED, Outcome.GAVE_WAY, Outcome.FAILED, Outcome.DOUBTFUL})
+"""Outcomes whose details are counted."""
+MAX_REASONS = 40
+"""Different details that are counted; a detail may have a name in it. Further ones are counted together."""
+OTHER_REASONS = "other reasons"
 MOVES_PAUSE_SECONDS = 300.0
 """Moves after a longer pause are a new run of moves, which dashboards mark once."""
 
@@ -48,6 +54,8 @@ class CompletedActs:
         self.last: dict[tuple[ActKind, Outcome], float] = {}
         """Time of the last act by kind and outcome; epoch seconds."""
         self.moved_bytes = 0
+        self.reasons: Counter[tuple[Outcome, str]] = Counter()
+        """Number of acts that were not carried out, by outcome and detail, without the figures in it."""
         self.moves_begun_at = 0.0
         """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
@@ -66,6 +74,11 @@ class CompletedActs:
                 self.moves_begun_at = now
             self.counts[kind] += 1
             self.last[kind] = now
+            if outcome.result in EXPLAINED:
+                reason = outcome.result, without_figures(outcome.detail)
+                if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+                    reason = outcome.result, OTHER_REASONS
+                self.reasons[reason] += 1
         return outcome
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.simulation import comparison
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
-from tierd.simulation.evaluate import evaluate_all, summary_json, summary_text
+from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
+from tierd.simulation.random_scenarios import GROUPS, HARD, USUAL
 from tierd.simulation.run import run as run_variant
 from tierd.text import quoted
 
@@ -28,6 +30,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     simulate.add_argument("scenario", metavar="SCENARIO", help="TOML file, or name of a scenario of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
+    simulate.add_argument("--tierd-starts", type=start_seconds, default=0.0, metavar="SECONDS",
+                          help="virtual time at which tierd starts (default: 0, before all jobs)")
     simulate.add_argument("--no-policy", action="store_true", help="skip the run with tierd")
     simulate.add_argument("--json", action="store_true", help="print the results as JSON")
     simulate.add_argument("--plot", type=Path, metavar="FILE",
@@ -63,9 +67,10 @@ def run(chosen: argparse.Namespace) -> int:
                 (),
                 policy if name == WITH_TIERD else None,
                 partial(report_progress, progress, before),
+                chosen.tierd_starts,
             )
     changes = [event.at for event in scenario.events]
-    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes)
+    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes, chosen.tierd_starts)
     print(json.dumps(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
     if draw is not None:
         try:
@@ -74,6 +79,21 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"{quoted(str(chosen.plot))}: {error.strerror}", file=sys.stderr)
             return 1
     return 0
+
+
+def start_seconds(text: str) -> float:
+    """Parse a virtual time.
+
+    >>> start_seconds("75")
+    75.0
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds")
+    return seconds
 
 
 def check_writable(path: Path) -> None:
@@ -125,10 +145,16 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     evaluate.add_argument("--policy", type=Path, metavar="FILE",
                           help="configuration file of tierd (default: built-in defaults)")
-    evaluate.add_argument("--json", action="store_true", help="print the results as JSON")
-    evaluate.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
+    form = evaluate.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the results as JSON")
+    form.add_argument("--markdown", action="store_true", help="print the results as rows of a Markdown table")
+    evaluate.add_argument("--processes", type=process_count, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")
-    evaluate.add_argument("--cold", action="store_true", help="start tierd while all jobs are active")
+    evaluate.add_argument("--cold", action="store_true",
+                          help="start tierd when all jobs are at work, so that no stream has a past")
+    evaluate.add_argument("--workload", action="append", type=workload_names, metavar="NAME", default=[],
+                          help="draw only this workload, or only 'usual' or 'hard' ones; may be repeated "
+                               "(default: all, one seed in ten is a hard one)")
     evaluate.set_defaults(run=run_evaluate)
 
 
@@ -148,8 +174,34 @@ def seed_range(text: str) -> range:
     return found
 
 
+def process_count(text: str) -> int:
+    """Parse a number of processes.
+
+    >>> process_count("2")
+    2
+    """
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
+    return int(text)
+
+
+def workload_names(text: str) -> frozenset[str]:
+    """Parse the name of a workload or of a group of workloads.
+
+    >>> sorted(workload_names("another_stream")), workload_names("usual") == USUAL
+    (['another stream'], True)
+    """
+    name = text.replace("_", " ").replace("-", " ")
+    if name in GROUPS:
+        return GROUPS[name]
+    if name not in USUAL | HARD:
+        known = ", ".join([*GROUPS, *sorted(USUAL), *sorted(HARD)])
+        raise argparse.ArgumentTypeError(f"no workload {text!r}; known: {known}")
+    return frozenset((name,))
+
+
 def run_evaluate(chosen: argparse.Namespace) -> int:
-    """Run all workloads and print the summary."""
+    """Run all workloads and print the summary. After Ctrl-C, print that of the seeds that are complete."""
     try:
         policy = load(chosen.policy) if chosen.policy else Settings()
     except ConfigurationError as error:
@@ -158,13 +210,20 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    done = 0
-    with bar("random workloads", len(chosen.seeds)) as progress:
-        def one_more() -> None:
-            nonlocal done
-            done += 1
-            progress(done)
-
-        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more, chosen.cold)
-    print(summary_json(verdicts) if chosen.json else summary_text(verdicts))
+    workloads = frozenset[str]().union(*chosen.workload)
+    seeds, verdicts, interrupted = chosen.seeds, list[Verdict](), False
+    with (bar("random workloads", len(seeds)) as progress,
+          closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads)) as running):
+        try:
+            for verdict in running:
+                verdicts.append(verdict)
+                progress(len(verdicts))
+        except KeyboardInterrupt:
+            interrupted = True
+    if verdicts:
+        form = summary_json if chosen.json else summary_markdown if chosen.markdown else summary_text
+        print(form(Evaluated(f"{seeds[0]}-{verdicts[-1].seed}", chosen.cold, verdicts)))
+    if interrupted:
+        print(f"{len(verdicts)} of {len(seeds)} seeds are complete", file=sys.stderr)
+        raise KeyboardInterrupt
     return 0

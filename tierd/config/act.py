@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -186,9 +187,9 @@ class BreakerSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     failures: Annotated[int, Ge(1)] = 10
-    """Failed moves among the last ``window``, at the least."""
+    """Minimum number of failed moves among the last ``window`` moves."""
     share: Annotated[float, Gt(0), Le(1)] = 0.5
-    """Their share of the last ``window`` moves, at the least."""
+    """Minimum share of failed moves among the last ``window`` moves."""
     window: Annotated[int, Ge(1)] = 100
 
 
@@ -233,6 +234,19 @@ class MoverSettings:
 WholePath = Annotated[str, AfterValidator(whole_path)]
 
 
+class Mode(StrEnum):
+    """Which acts tierd does by itself. The values are the words of the configuration and of ``tierctl``."""
+
+    OBSERVE = "observe"
+    """None: findings are reported."""
+    RECOMMEND = "recommend"
+    """None: findings, and the acts against them, are reported."""
+    NEW_FILES_ONLY = "new-files-only"
+    """Default layouts are set. No file is moved."""
+    FULL = "full"
+    """Default layouts are set, and files are moved."""
+
+
 @dataclass(frozen=True)
 class ActSettings:
     """Acts that tierd may do, and when."""
@@ -241,9 +255,8 @@ class ActSettings:
 
     dry_run: Annotated[bool, Strict()] = True
     """Plan and check everything, and change nothing."""
-    mode: Mode = "full"
-    """``observe`` reports findings; ``recommend`` also reports what it would do; ``new-files-only`` sets default
-    layouts and moves no file; ``full`` does both. Scopes may have modes of their own."""
+    mode: Mode = Mode.FULL
+    """Scopes may have modes of their own."""
     pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
     """While this file exists, tierd changes and undoes nothing, and status shows its first line. "": not used."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
@@ -252,7 +265,7 @@ class ActSettings:
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are only reported."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
-    """Default layouts of directories set per second, at the most. Each takes half a dozen requests to an MDT."""
+    """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
     """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
@@ -260,12 +273,6 @@ class ActSettings:
     """Control socket, which tierctl uses."""
 
 
-Mode = Literal["observe", "recommend", "new-files-only", "full"]
-_ACTS_OF_MODE: dict[str, frozenset[ActKind]] = {
-    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({ActKind.SET_DEFAULT_LAYOUT}),
-}
-
-
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
     """Whether tierd does acts of this kind by itself in a mode."""
-    return mode == "full" or kind in _ACTS_OF_MODE[mode]
+    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind == ActKind.SET_DEFAULT_LAYOUT)

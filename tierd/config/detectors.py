@@ -1,4 +1,4 @@
-"""The available detectors: those of tierd, and those of other packages (entry points)."""
+"""The available detectors: built in, and of other packages (entry points)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DetectorMistake:
 
 
 def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
-    """Built-in detectors, then those of other packages by name. Raises PluginError for an invalid detector."""
+    """Built-in detectors, then detectors of other packages by name. Raises PluginError for an invalid detector."""
     detectors = list(BUILT_IN)
     for entry in sorted(entry_points(group=GROUP) if found is None else found, key=lambda e: e.name):
         try:
@@ -56,7 +56,7 @@ def configured_detectors(
     """Detectors with the settings of their tables, and every mistake of every table."""
     if not isinstance(tables, Mapping):
         return (), [
-            DetectorMistake("no_table", ("detect",), "Input should be a table of tables, one a detector", tables)
+            DetectorMistake("no_table", ("detect",), "this is a table of tables, one for each detector", tables)
         ]
     known = {detector.table: detector for detector in detectors}
     mistakes = [DetectorMistake("extra_forbidden", ("detect", name), "", values)

@@ -95,15 +95,15 @@ def _tables(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> str:
-    r"""File and line of a setting of the merged values: the last file with the longest matching part of the location.
+def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> tuple[int, int]:
+    r"""Number of the file, and line, of a setting of the merged values: the last file with the longest matching part.
 
     >>> files = [parse_file(b"[a]\nx = 1\n", "1.toml"), parse_file(b"[a]\n\nx = 2\n", "2.toml")]
     >>> location_of(files, ("a", "x")), location_of(files, ("b",))
-    ('2.toml:3', '1.toml:1')
+    ((1, 3), (0, 1))
     """
-    best, depth, before = f"{files[0].name}:1", 0, 0
-    for file in files:
+    best, depth, before = (0, 1), 0, 0
+    for number, file in enumerate(files):
         own = list(location)
         if len(own) > 1 and isinstance(own[1], int):  # a list of tables goes on from file to file
             tables = file.values.get(str(own[0]))
@@ -114,7 +114,7 @@ def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> str
                 continue
         line, found = nearest_line(file.text, own)
         if found and found >= depth:
-            best, depth = f"{file.name}:{line}", found
+            best, depth = (number, line), found
     return best
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from tierd.config import act, detectors, files
+from tierd.config.contradictions import contradictions
 from tierd.config.detectors import Detectors, configured_detectors
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import new_key, with_current_keys
@@ -24,16 +27,58 @@ class ConfigurationError(ValueError):
 
 
 Warn = Callable[[str], object]
-"""Logs one warning about a setting that the next release does not accept."""
+"""Logs one warning about a setting."""
 log_warning: Warn = logging.getLogger("tierd").warning
+
+
+@dataclass(frozen=True, order=True)
+class Remark:
+    """One mistake or warning, with its place in the files. Remarks are ordered by place."""
+
+    file: int
+    """Number of the file: the main file is 0."""
+    line: int
+    text: str
+    """With the name of the file and the line."""
+    fatal: bool = True
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Configuration files and everything that is to be said about them."""
+
+    files: Sequence[TomlFile]
+    settings: Settings | None
+    """None if there are mistakes."""
+    remarks: Sequence[Remark]
+    """In the order of the files and their lines."""
+
+    def remark(self, location: Sequence[int | str], sentence: str, *, fatal: bool = True) -> Remark:
+        """A remark on a setting."""
+        return remark_on(self.files, location, sentence, fatal=fatal)
 
 
 def load(path: Path, warn: Warn = log_warning) -> Settings:
     """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
+    return accepted(examine(path), warn)
+
+
+def examine(path: Path) -> Examined:
+    """Read a configuration file and its drop-ins. Raises ConfigurationError for what is no TOML, or OSError."""
     try:
-        return build(files.read_files(path), detectors.available_detectors(), warn)
-    except ValueError as error:  # a plug-in that is broken, a file that is no TOML, or mistakes with their lines
+        return examine_files(files.read_files(path), detectors.available_detectors())
+    except ValueError as error:  # a plug-in that is broken, or files that are no TOML
         raise ConfigurationError(str(error)) from error
+
+
+def accepted(examined: Examined, warn: Warn) -> Settings:
+    """The settings, after a warning for each remark. Raises ConfigurationError with all mistakes."""
+    for remark in examined.remarks:
+        if not remark.fatal:
+            warn(remark.text)
+    if examined.settings is None:
+        raise ConfigurationError("\n".join(remark.text for remark in examined.remarks if remark.fatal))
+    return examined.settings
 
 
 def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN, warn: Warn = log_warning) -> Settings:
@@ -46,44 +91,89 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN, warn: Warn = 
         file = files.parse_file(data, name)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return build((file,), detectors, warn)
+    return accepted(examine_files((file,), detectors), warn)
 
 
-def build(files: Sequence[TomlFile], detectors: Detectors, warn: Warn) -> Settings:
-    """Settings from files. Of a setting, the value of the last file counts. Raises ConfigurationError."""
-    renamed = [with_old_keys_renamed(file, warn) for file in files]
-    files, mistaken = [file for file, _ in renamed], [mistake for _, of_file in renamed for mistake in of_file]
+def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
+    """Settings from files, and every remark on them. Of a setting, the value of the last file counts."""
+    renamed = [with_old_keys_renamed(file, number) for number, file in enumerate(files)]
+    files, remarks = [file for file, _ in renamed], [remark for _, of_file in renamed for remark in of_file]
     values = merge(files)
-    found, mistakes = configured_detectors(values.pop("detect", {}), detectors)
+    tables = values.pop("detect", {})
+    found, mistakes = configured_detectors(tables, detectors)
     problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
-    settings = Settings()
+    settings, invalid = validated(values)
+    problems += invalid
+    remarks += [remark_on(files, location, described, fatal=True) for location, described in (
+        (problem[1], describe_problem(*problem, detectors)) for problem in problems)]
+    if settings is not None:
+        settings = replace(settings, detect=found)
+        places = {problem[1] for problem in problems}
+        written = {**values, "detect": tables}
+        remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
+                    for each in contradictions(settings, written) if not places & {each.location, *each.others}]
+    wrong = any(remark.fatal for remark in remarks)
+    return Examined(files, None if wrong else settings, sorted(remarks))
+
+
+def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
+    """The settings, and every mistake. Invalid settings have their defaults, for the checks of the others."""
     try:
-        settings = TypeAdapter(Settings).validate_python(inherit_settings(values))
+        return TypeAdapter(Settings).validate_python(inherit_settings(values)), []
     except ValidationError as error:
-        problems = [*without_repetitions(error, values), *problems]
-    if problems or mistaken:
-        raise ConfigurationError("\n".join([*mistaken, *(
-            f"{location_of(files, problem[1])}: {describe_problem(*problem, detectors)}" for problem in problems)]))
-    return replace(settings, detect=found)
+        problems = without_repetitions(error, values)
+    rest = deepcopy(dict(values))
+    for _, location, _, _ in problems:
+        remove_at(rest, location)
+    try:
+        return TypeAdapter(Settings).validate_python(inherit_settings(rest)), problems
+    except ValidationError:
+        return None, problems
 
 
-def with_old_keys_renamed(file: TomlFile, warn: Warn) -> tuple[TomlFile, list[str]]:
-    """The file under the names of this version, and a mistake for each setting given under both names.
+def remove_at(values: object, location: Sequence[int | str]) -> None:
+    """Remove the value at a location, or else the nearest table of it that is in the values."""
+    table: Any = values
+    for part in location[:-1]:
+        inner = table.get(part) if isinstance(table, dict) else None
+        if not isinstance(inner, dict):  # a list, or a value where a table belongs
+            break
+        table = inner
+    else:
+        part = location[-1]
+    if isinstance(table, dict):
+        table.pop(part, None)
 
-    Each old key is a warning with its file, its line and the new key.
+
+def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:
+    """A remark with the file and the line of a setting."""
+    number, line = location_of(files, location)
+    return Remark(number, line, f"{files[number].name}:{line}: {sentence}", fatal)
+
+
+def dotted(location: Sequence[int | str]) -> str:
+    """A location as it is printed.
+
+    >>> dotted(("sense", "exporters", 0))
+    'sense.exporters.0'
     """
+    return ".".join(str(part) for part in location if part != "[key]")
+
+
+def with_old_keys_renamed(file: TomlFile, number: int) -> tuple[TomlFile, list[Remark]]:
+    """The file under the names of this version, a warning for each old name, and a mistake where both are set."""
     values, found = with_current_keys(file.values)
-    mistakes = []
+    remarks = []
     for old in found:
-        where, key = ".".join(map(str, old.location)), str(old.location[-1])
-        line = f"{file.name}:{nearest_line(file.text, old.location)[0]}"
+        key, line = str(old.location[-1]), nearest_line(file.text, old.location)[0]
         if old.both:
-            mistakes.append(f"{line}: {where}: this is the old name of {new_key(key)}, which is set as well: "
-                            f"remove {key}")
+            sentence = f"this is the old name of {new_key(key)}, which is set as well: remove {key}"
         else:
-            warn(f"{line}: {where}: this setting is called {new_key(key)} now; rename it, as the next release does not "
-                 f"accept {key}")
-    return replace(file, values=values), mistakes
+            sentence = (f"this setting is called {new_key(key)} now; rename it, as the next release does not accept "
+                        f"{key}")
+        where = ".".join(map(str, old.location))
+        remarks.append(Remark(number, line, f"{file.name}:{line}: {where}: {sentence}", old.both))
+    return replace(file, values=values), remarks
 
 
 Problem = tuple[str, tuple[int | str, ...], str, object]
@@ -101,11 +191,30 @@ def describe_problem(
     kind: str, location: Sequence[int | str], message: str, value: object, detectors: Detectors
 ) -> str:
     """The text of one mistake."""
-    where = ".".join(str(part) for part in location if part != "[key]")
+    where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"
     stands = "" if isinstance(value, dict | list | tuple) else f" (it is {value!r})"
-    return f"{where}: {message.removeprefix('Value error, ')}{stands}"
+    return f"{where}: {PLAIN.get(kind) or in_plain_english(message)}{stands}"
+
+
+PLAIN = {
+    "bool_type": "write true or false, without quotes", "bool_parsing": "write true or false, without quotes",
+    "float_type": "write a number", "float_parsing": "write a number", "int_type": "write a whole number",
+    "int_parsing": "write a whole number", "int_from_float": "write a whole number",
+    "string_type": "write text in quotes", "tuple_type": "write a list in brackets",
+    "dict_type": "this is a table", "dataclass_type": "this is a table", "missing": "this setting is needed here",
+}
+"""Sentences for the mistakes that pydantic words for programmers, by its kind of error."""
+
+
+def in_plain_english(message: str) -> str:
+    """A message of pydantic as a sentence about the setting.
+
+    >>> in_plain_english("Input should be greater than 0"), in_plain_english("Value error, give an absolute path")
+    ('must be greater than 0', 'give an absolute path')
+    """
+    return re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
 
 
 def known_settings(location: Sequence[int | str], detectors: Detectors) -> list[str]:

@@ -36,7 +36,7 @@ OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("verify",): ("least_controls", "least_gain", "most_harm"),
     **{("detect", detector): keys for detector, keys in _DETECTORS.items()},
 }
-"""Old keys by table. Tables of a scope are those of the same name without ``scopes`` and its index."""
+"""Old keys by table. A table of a scope has the name without ``scopes`` and the index."""
 
 Location = tuple[int | str, ...]
 
@@ -48,7 +48,7 @@ class OldKey:
     location: Location
     """With the old name."""
     both: bool
-    """Whether the new key stands in the same table: a mistake."""
+    """Whether the same table also has the new key, which is a mistake."""
 
 
 def new_key(key: str) -> str:

@@ -49,7 +49,7 @@ class Scope:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     path: Annotated[str, AfterValidator(scope_path)]
-    mode: Mode = "full"
+    mode: Mode = Mode.FULL
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     limits: act.Limits | None = None
     """Limits for moves in this scope, in addition to the general limits; None: no further limits."""

@@ -32,7 +32,7 @@ class ServerAccess:
     """File with a bearer token. It is read for every request, because tokens are renewed."""
     token_env: str = ""
     ca_file: str = ""
-    """CA certificates (PEM) for the server's certificate; empty: those of the system."""
+    """CA certificates (PEM) for the server's certificate; empty: the system's certificates."""
     cert_file: str = ""
     """Client certificate (PEM), if the server requires one."""
     key_file: str = ""

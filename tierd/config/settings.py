@@ -117,7 +117,7 @@ class FilesystemSettings:
 
 @dataclass(frozen=True)
 class JournalRetention:
-    """How long the journal keeps what it records."""
+    """How long the journal keeps its records."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -143,6 +143,8 @@ class WebSettings:
     enabled: bool = True
     config_file: str = ""
     """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
+    change_users: tuple[str, ...] = ()
+    """Users of ``basic_auth_users`` in that file whose page has buttons: pause, resume, undo, promote."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
-"""The activities of the daemon: each runs in its own rhythm, in a thread of its own, and reports its state.
+"""The activities of the daemon. Each runs at its own interval, in its own thread, and reports its state.
 
-What one activity waits for holds up no other: a file system that takes two seconds for each call slows down planning,
-and neither the status nor the moves; a source that takes ten seconds to answer delays the status, and nothing else.
-Without threads, in a simulation or a test, one step of each runs in turn.
+A wait in one activity does not delay the others. If the file system takes two seconds for each call, planning becomes
+slow, but not the status or the moves. If a source takes ten seconds to answer, only the status is late. In a simulation
+or a test there are no threads, and one step of each activity runs in turn.
 
-Liveness, for the watchdog and for HTTP health checks, rests on the observation of the counters, which never waits for
-the file system.
+The watchdog and HTTP health checks depend on the observation of the counters, which never waits for the file system.
 """
 
 from __future__ import annotations
@@ -29,47 +28,48 @@ from tierd.text import quoted
 REPORTED_AFTER_SECONDS = 60.0
 """A step that lasts longer is reported once, with what it waits for."""
 STOP_SECONDS = 5.0
-"""So long is waited for an activity that changes nothing when the daemon stops."""
-FILESYSTEM_AWAY = "the file system, or a server of it, does not answer (lfs check servers); it goes on when it does"
+"""When the daemon stops, it waits this long for an activity that changes nothing."""
+FILESYSTEM_AWAY = ("the file system, or a server of it, does not answer (lfs check servers); tierd continues when it "
+                   "answers")
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityState:
-    """How an activity stands."""
+    """The state of an activity."""
 
     name: str
     doing: str
-    """In words: ``moving files``."""
+    """Description, such as ``moving files``."""
     begun_at: float
-    """Beginning of the step under way; 0 between two steps."""
+    """Start of the current step; 0 between two steps."""
     waits_for: str
-    """What a step that has lasted long waits for; "" where nobody has looked."""
+    """What a long step waits for; "" until :meth:`Activities.check` has found out."""
     last_seconds: float
     """Duration of the last step that ended."""
 
 
 class Wake(Protocol):
-    """An event, as :class:`threading.Event` has it."""
+    """The part of :class:`threading.Event` that activities use."""
 
     def set(self) -> None:
         """End the present wait, or the next one."""
 
     def clear(self) -> None:
-        """Let the next wait last."""
+        """Make the next wait block."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the event is set, or for so many seconds; whether it is set."""
+        """Wait until the event is set, or for ``timeout`` seconds. Returns whether it is set."""
 
 
 class Activity:
-    """A step that runs again and again, and the pause between two runs."""
+    """A step that runs repeatedly, and the pause between two runs."""
 
     def __init__(self, name: str, doing: str, step: Callable[[], object], pause_seconds: Callable[[], float],
                  clock: Clock, *, acts: bool = False, driven: bool = False) -> None:
-        """``pause_seconds`` gives the time from the end of a step to the next one, unless :attr:`wake` is set before.
+        """``pause_seconds`` returns the time from the end of a step to the next, unless :attr:`wake` is set before.
 
-        ``acts``: it changes the file system, so the daemon waits for the end of its step before it stops.
-        ``driven``: whoever drives the daemon runs it, and it has no thread.
+        ``acts``: the activity changes the file system, so the daemon waits for the end of its step before it stops.
+        ``driven``: the thread that drives the daemon runs the activity.
         """
         self.name = name
         self.acts = acts
@@ -82,23 +82,23 @@ class Activity:
         self._last_seconds = 0.0
         self.waits_for = ""
         self.reported_of = 0.0
-        """Beginning of the step that was reported as long."""
+        """Start of the step that was reported as long."""
         self.wake: Wake = threading.Event()
-        """Set when there may be work, so that the next step begins at once."""
+        """Set when there may be work; the next step then begins at once."""
 
     @property
     def state(self) -> ActivityState:
-        """How it stands now."""
+        """The present state."""
         return ActivityState(self.name, self._doing, self._begun_at, self.waits_for, self._last_seconds)
 
     def run(self) -> None:
-        """One step."""
+        """Run one step."""
         with self.under_way():
             self._step()
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """While a step runs."""
+        """Record the start and end of a step."""
         begun = self._begun_at = self._clock.now()
         try:
             yield
@@ -108,11 +108,11 @@ class Activity:
 
 
 Spawn = Callable[[Activity], Wake]
-"""Runs an activity again and again; returns the event that wakes it."""
+"""Runs an activity repeatedly. Returns the event that wakes it."""
 
 
 class Activities:
-    """All of them, in the order of a turn. One is run by whoever drives the daemon, the others by threads."""
+    """All activities, in the order of their steps. The daemon's thread runs one of them, other threads the rest."""
 
     def __init__(self, activities: list[Activity], journal_path: str, clock: Clock, say: Callable[[str], None]) -> None:
         self._all = activities
@@ -123,20 +123,20 @@ class Activities:
         self._stopping = threading.Event()
         self._threads: dict[Activity, threading.Thread] = {}
         self.concurrent = False
-        """Whether they go on beside each other, and no more in turn."""
+        """Whether the activities run in parallel instead of in turn."""
         self._failure: BaseException | None = None
 
     @property
     def states(self) -> list[ActivityState]:
-        """How each stands."""
+        """The state of each activity."""
         return [activity.state for activity in self._all]
 
     def driven_since(self) -> float:
-        """Beginning of the step under way that keeps whoever drives the daemon; 0 between two steps."""
+        """Start of the current step in the thread that drives the daemon; 0 between two steps."""
         return max(each.state.begun_at for each in self._all if each.driven or not self.concurrent)
 
     def start(self, spawn: Spawn | None = None) -> None:
-        """Give each a thread of its own, but the one that is driven; or leave them to ``spawn``."""
+        """Start a thread for each activity that is not driven, or pass it to ``spawn``."""
         self.concurrent = True
         for activity in self._all:
             if not activity.driven:
@@ -149,7 +149,10 @@ class Activities:
         return activity.wake
 
     def run(self) -> None:
-        """One step of the driven one; without threads one of each, in turn. Raises what an activity has failed with."""
+        """Run a step of the driven activity, or of all activities if there are no threads.
+
+        Raises the error of an activity that failed in its thread.
+        """
         if self._failure is not None:
             raise self._failure
         for activity in self._all:
@@ -158,7 +161,7 @@ class Activities:
         self.wake()
 
     def wake(self, *names: str) -> None:
-        """Let the next step of these activities begin now, or of all if none is named. For any thread."""
+        """Begin the next step of these activities now, or of all if no name is given. For any thread."""
         for activity in self._all:
             if not names or activity.name in names:
                 activity.wake.set()
@@ -171,19 +174,19 @@ class Activities:
                     activity.run()
                 activity.wake.wait(activity.pause_seconds())
                 activity.wake.clear()
-        except BaseException as error:  # noqa: BLE001 -- raised again in whoever drives the daemon
+        except BaseException as error:  # noqa: BLE001 -- raised again in the thread that drives the daemon
             if not self._stopping.is_set():
                 self._failure = self._failure or error
 
     def stop(self) -> None:
-        """Begin no further step. Those that change the file system are waited for, the others for a moment."""
+        """Begin no further step. Wait for the ends of steps that change the file system, and briefly for the others."""
         self._stopping.set()
         self.wake()
         for activity, thread in self._threads.items():
             thread.join(None if activity.acts else STOP_SECONDS)
 
-    def look(self) -> None:
-        """Report steps that last long, once each, with what they wait for. For a thread that is none of theirs."""
+    def check(self) -> None:
+        """Report each long step once, with what it waits for. Call this in a thread that runs no activity."""
         for activity in self._all:
             state = activity.state
             lasted = self._clock.now() - state.begun_at
@@ -202,38 +205,41 @@ class Activities:
 
 
 def describe_act(act: Entry) -> str:
-    """An act that is under way."""
+    """Describe an unfinished act."""
     size = f", {act.size_bytes / 1e6:.0f} MB" if act.size_bytes else ""
     return f"{act.kind} of {quoted(act.place)}{size}"
 
 
 HUNG_AFTER_SECONDS = 300.0
-"""A look that lasts so much longer than any source may take counts as hung."""
+"""A cycle counts as hung if it takes longer than the time limit of a move by this."""
 STALE_CYCLES = 5
-"""Without a look for so many cycle times, and half a minute, the daemon no longer counts as living."""
+"""The daemon counts as dead if no cycle has ended for this many cycle times and half a minute."""
 
 
 class Liveness:
-    """Told by looking, which never waits for the file system. That others wait for it is no reason to be ended."""
+    """Whether the daemon is alive, by its cycles, which never wait for the file system.
 
-    def __init__(self, looking_since: Callable[[], float], last_cycle_at: Callable[[], float], settings: Settings,
+    Other activities may wait for the file system, which is no reason to restart the daemon.
+    """
+
+    def __init__(self, cycle_since: Callable[[], float], last_cycle_at: Callable[[], float], settings: Settings,
                  clock: Clock) -> None:
-        self._looking_since = looking_since
-        """Beginning of the look under way; 0 between two."""
+        self._cycle_since = cycle_since
+        """Start of the current cycle; 0 between two cycles."""
         self._last_cycle_at = last_cycle_at
-        """When a look ended last; 0 before the first."""
+        """End of the last cycle; 0 before the first."""
         self._settings = settings
         self._clock = clock
         self._begun = clock.now()
 
     def hung(self) -> bool:
-        """Whether a look has taken longer than any may."""
-        begun = self._looking_since()
+        """Whether the current cycle takes too long."""
+        begun = self._cycle_since()
         return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
 
     def alive(self) -> bool:
-        """Whether looks still come. One may take long."""
-        if self._looking_since():
+        """Whether cycles still end. One cycle may take long."""
+        if self._cycle_since():
             return not self.hung()
         last = self._last_cycle_at() or self._begun
         return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30

@@ -229,7 +229,7 @@ class RemediationAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScopeAnswer:
-    """A directory with a mode of its own."""
+    """A directory with its own mode."""
 
     path: str
     mode: str
@@ -252,6 +252,90 @@ class TargetTimeRow:
     utilisation: float
     utilisation_error: float
     jobs: tuple[JobTimeRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseAnswer:
+    """A finding, and what is done about it. Rates in bytes per second, times in epoch seconds; None: not known."""
+
+    finding: int | None
+    kind: str
+    sentence: str
+    aggressor: str
+    victim: str
+    subject: str
+    active: bool
+    """Whether the finding holds."""
+    since: float
+    onset: float | None
+    """When the aggressor came; None if it was there before tierd, and for findings without a victim."""
+    targets: tuple[str, ...]
+    directories: tuple[str, ...]
+    state: str
+    """See :class:`tierd.daemon.states.State`; empty without a remediation."""
+    verdict: str
+    judged: bool
+    undo_reason: str
+    why_not: tuple[RefusalAnswer, ...]
+    """Why not more is done while the finding holds."""
+    usual: float | None
+    """Rate of the victim without the aggressor."""
+    contended: float | None
+    """When it was found."""
+    now: float | None
+    """In the last window; None without a curve."""
+    after: float | None
+    """As measured for the verdict."""
+    acted_at: float | None
+    """When the first default layout was set, or the first file was moved."""
+    judged_at: float | None
+    defaults: tuple[DefaultLayoutRow, ...]
+    """Default layouts in force."""
+    waiting_defaults: int
+    moves: int
+    """Moves that were queued since the case began."""
+    waiting_moves: int
+    moves_held: bool
+    curve: tuple[tuple[float, float], ...]
+    """Time and rate of the victim in each window."""
+    time_before: TargetTimeRow | None
+    """Device time of the targets by job, before the first act; None if it is not known or nothing was done."""
+    time_now: TargetTimeRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultLayoutRow:
+    """A default layout that a case has set."""
+
+    act: int
+    directory: str
+    layout: str
+    """In words."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A pool; bytes and operations per second over its targets."""
+
+    pool: str
+    targets: int
+    size_bytes: int
+    avail_bytes: int
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    utilisation: float | None
+    """Mean over the targets whose service costs are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRow:
+    """Acts that were not carried out for the same reason."""
+
+    outcome: str
+    reason: str
+    """Figures in it are replaced by ``#``."""
+    count: int
 
 
 # Answers
@@ -298,7 +382,7 @@ class StateAnswer(OperatingStateAnswer):
     history_seconds: float
     least_seconds: float
     learning: bool = False
-    """Whether too little is known to say that nobody is slowed."""
+    """Whether too little is known to conclude that no stream is slowed."""
     device_time: tuple[TargetTimeRow, ...] = ()
     """The busiest targets."""
     cycles: int
@@ -342,22 +426,6 @@ class QueueAnswer:
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageAnswer:
-    """The part of ``tierctl status`` that the page shows."""
-
-    mode: str
-    dry_run: bool
-    paused: str
-    held: str
-    draining: str
-    faults: Mapping[str, str]
-    findings: tuple[str, ...]
-    finding_ids: tuple[int | None, ...]
-    why_not: tuple[tuple[RefusalAnswer, ...], ...]
-    stalled: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class FaultsAnswer:
     """The part of ``tierctl status`` that the readiness check needs."""
@@ -376,6 +444,11 @@ class TargetRow:
     jobs: int
     slowdown: float | None
     condition: str
+    pool: str = ""
+    used: float | None = None
+    """Used share of its space; None if unknown."""
+    latency_usec: float | None = None
+    """Mean service time of bulk RPCs; None if the servers print none, or there were no RPCs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,6 +476,34 @@ class TopAnswer(StateAnswer):
     all_targets: int
     jobs: tuple[JobRow, ...]
     all_jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewAnswer:
+    """The page of tierd."""
+
+    fsname: str
+    mount: str
+    version: str
+    options: str
+    """Options with which tierctl finds this tierd: `` --fs scratch``; empty if it needs none."""
+    status: StatusAnswer
+    cases: tuple[CaseAnswer, ...]
+    all_cases: int
+    advice: tuple[FindingAnswer, ...]
+    all_advice: int
+    seconds: float
+    """Length of the window. 0 before the first."""
+    targets: tuple[TargetRow, ...]
+    all_targets: int
+    device_time: tuple[TargetTimeRow, ...]
+    """Of ``targets``, as far as it is known."""
+    jobs: tuple[JobRow, ...]
+    all_jobs: int
+    users: Mapping[str, str]
+    """Users of the jobs in this answer, as far as their job ids name them."""
+    pools: tuple[PoolRow, ...]
+    reasons: tuple[ReasonRow, ...]
 
 
 @dataclass(frozen=True, slots=True)

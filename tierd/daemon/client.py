@@ -11,13 +11,12 @@ import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 TIMEOUT_SECONDS = 30.0
 
 
 class ControlError(OSError):
-    """The daemon could not be asked, or refused."""
+    """The daemon did not answer, or refused the request."""
 
     def __init__(self, words: str, *, again: bool = False) -> None:
         """``again``: the same request may be answered later, as while the daemon restarts."""
@@ -25,8 +24,11 @@ class ControlError(OSError):
         self.again = again
 
 
-def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Ask the daemon. Raises ControlError with what to do about it."""
+def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, object]:
+    """Ask the daemon. Returns a JSON object, for ``tierd.daemon.answers.from_json``.
+
+    Raises ControlError with what to do about it.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
             # with a time-out of Python's own, connecting would not wait for a place in the queue
@@ -47,7 +49,7 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
                            "journalctl -u tierd says why it may not answer", again=True) from error
     except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd", again=True) from error
+        raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
     except BlockingIOError as error:

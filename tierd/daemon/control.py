@@ -7,29 +7,28 @@ import os
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
 from tierd.config.settings import ControlAccess
+from tierd.daemon.answers import Json
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
 from tierd.daemon.peers import Peer
 
-Answer = Mapping[str, Any]
-Handle = Callable[[Mapping[str, Any]], Answer]
-"""Answers a request; raises ValueError for one it does not know, in words for whoever asked. Called by many threads."""
+Handle = Callable[[Json], Json]
+"""Answers a request. Raises ValueError, with a message for the client, for an unknown request. Many threads call it."""
 _CHANGE_REQUEST_MAX_BYTES = 8 << 20
-"""Of a request of those who may change something: a thousand paths at once."""
+"""Limit of a request from users who may change something: a thousand paths at once."""
 _READ_REQUEST_MAX_BYTES = 1 << 16
 UNAUTHORIZED_TIMEOUT_SECONDS = 2.0
-"""So long is waited for the request of somebody who is refused whatever it is."""
+"""Time limit for the request of a user without any permission."""
 _WHO_MAY_READ = "root, control.change_users, and members of control.read_group may look"
 
 
 class ControlServer:
-    """Listens in threads of its own. ``changing`` are the requests that not everybody who may look may make."""
+    """Listens in its own threads. ``changing`` are the requests that need the permission to change something."""
 
     def __init__(self, path: str, handle: Handle, access: ControlAccess | None = None, changing: Collection[str] = (),
                  peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
@@ -37,17 +36,17 @@ class ControlServer:
         self._access = access or ControlAccess()
         self._changing = frozenset(changing)
         refuse_second_daemon(path)
-        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd does it for the unit, nobody by hand
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
         self._handle, self._peer_of = handle, peer_of
-        umask = os.umask(0o177)  # until its group is set, it is for nobody else
+        umask = os.umask(0o177)  # no other user may connect until the group is set
         try:
             self._server = ControlSocketServer(str(self._path), self._respond)
         finally:
             os.umask(umask)
         if self._access.read_group is not None:
             os.chown(self._path, -1, self._access.read_group)
-        # users who may change something need not be of that group: then the file is open, and the kernel says who asks
+        # users who may change something need not be in the group: then all may connect, and the kernel names the user
         self._path.chmod(0o666 if self._access.change_users else 0o660)
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
@@ -67,7 +66,7 @@ class ControlServer:
         on_request()
         connection.sendall(json.dumps(self.answer(line, self._handle, peer)).encode() + b"\n")
 
-    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Answer:
+    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Json:
         """The answer to one request."""
         try:
             request = json.loads(line)
@@ -107,9 +106,13 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
         self._respond = respond
         super().__init__(path, socketserver.BaseRequestHandler)
 
-    def serve(self, slot: Slot, client: Any) -> None:
+    def serve(self, slot: Slot, client: object) -> None:
         """Serve one connection, in its thread."""
-        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
+
+        def arrived() -> None:
+            self.connections.request_arrived(slot)
+
+        self._respond(slot.connection, arrived)
 
     def reject(self, connection: socket.socket) -> None:
         """Ask the client to try again."""
@@ -118,7 +121,7 @@ class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
 
 
 def refuse_second_daemon(path: str) -> None:
-    """Raise ControlError where somebody answers at that socket."""
+    """Raise ControlError if another daemon answers at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
         to.settimeout(5.0)
         try:

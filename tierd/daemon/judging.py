@@ -24,7 +24,7 @@ from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge
 
 MAX_MEASURING_TIMES = 1.25
-"""After so many measuring times, an act that helps is judged although files of its remediation still move."""
+"""After this many measuring times, an act that helps is judged while files of its remediation still move."""
 
 
 class Judge:
@@ -37,11 +37,11 @@ class Judge:
         gate: Gate,
         undo: Undo,
         journal: Journal,
-        telling: FindingLog,
+        finding_log: FindingLog,
         filesystem: Filesystem,
         clock: Clock,
         settings: Settings,
-        tally: LoopCounters,
+        counters: LoopCounters,
         executor: Executor | None = None,
     ) -> None:
         """``windows`` returns the history. ``executor`` undoes several acts at the same time."""
@@ -52,11 +52,11 @@ class Judge:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
-        self._log = telling
+        self._log = finding_log
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
-        self._tally = tally
+        self._counters = counters
         self._totals = JobTotals()
         in_cases = {outcome.entry for case in store for outcome in case.defaults}
         self._standing = [] if settings.act.dry_run else [
@@ -124,7 +124,7 @@ class Judge:
             return
         room = space.capacity(self._filesystem, ())
         for entry in tuple(self._standing):
-            if self._taken_back_for_room(entry, room):
+            if self._undo_for_space(entry, room):
                 with self._lock:
                     self._standing = [other for other in self._standing if other.id != entry.id]
         for case in cases:
@@ -138,9 +138,9 @@ class Judge:
                     self._undo(case, why)
                     break
 
-    def _taken_back_for_room(self, entry: Entry, room: Capacity) -> bool:
+    def _undo_for_space(self, entry: Entry, room: Capacity) -> bool:
         why = self._short(entry.place, room)
-        return bool(why) and self._taken_back(self._journal.finding_of(entry.id), entry.id, why)
+        return bool(why) and self._undo_act_of(self._journal.finding_of(entry.id), entry.id, why)
 
     def _short(self, directory: str, room: Capacity) -> str:
         """Why no more files of a directory may go to flash; "" if they may."""
@@ -159,7 +159,7 @@ class Judge:
                     with self._lock:
                         self._standing.append(entry)
 
-    def taken_back(self, entry: Entry, by: str) -> None:
+    def undone_by(self, entry: Entry, by: str) -> None:
         """An administrator undid an act: drop the moves that depend on it.
 
         A remediation without any default layout left is settled, because later measurements say nothing about its
@@ -201,10 +201,11 @@ class Judge:
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """Log and count a verdict, and store it in the journal for later decisions."""
         case.verdict = judgement.verdict
-        self._tally.verdicts[judgement.verdict] += 1
-        self._tally.judged_at = self._clock.now()
-        self._tally.gained[case.finding.victim] = judgement.won_back
-        self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
+        case.judgement, case.judged_at = judgement, self._clock.now()
+        self._counters.verdicts[judgement.verdict] += 1
+        self._counters.judged_at = self._clock.now()
+        self._counters.gained[case.finding.victim] = judgement.won_back
+        self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                   judgement.after - judgement.contended)
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
                              judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
@@ -220,23 +221,23 @@ class Judge:
         if dropped:
             self._log.say(f"dropped {count_of(dropped, 'queued move')}: {reason}")
         acts = [outcome.entry for outcome in there]
-        over = space.call_each(lambda act: self._taken_back(case.number, act, reason), acts, self._executor)
+        over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
         gone = {act for act, done in zip(acts, over, strict=True) if done}
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
             if not case.defaults and case.state is State.UNDOING:
                 case.settle(State.UNDONE)
 
-    def _taken_back(self, number: int, act: int, reason: str) -> bool:
+    def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
         """Undo one act. False if that failed or is held back now; it is then tried again later."""
         entry = self._journal.entry(act)
         if entry is None:
             return True
         held = self._undo_act.held()
-        told = self._undo_act(entry, reason)
-        if self._said.pop(act, None) != told:
-            self._log.of_number(number, [log.undone_sentence(entry, told.outcome, told.detail)])
-        if told.outcome == Outcome.UNDONE or (told.outcome != Outcome.FAILED and not held):
+        result = self._undo_act(entry, reason)
+        if self._said.pop(act, None) != result:
+            self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
+        if result.outcome == Outcome.UNDONE or (result.outcome != Outcome.FAILED and not held):
             return True
-        self._said[act] = told
+        self._said[act] = result
         return False

@@ -16,6 +16,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Refusal
@@ -196,13 +197,13 @@ class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
     def __init__(
-        self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, tally: LoopCounters
+        self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters
     ) -> None:
         self.say = say
         self._journal = journal
         self._clock = clock
         self._settings = settings
-        self._tally = tally
+        self._counters = counters
         self._numbers: dict[FindingKey, int] = {}
         """Journal numbers of the findings that hold or were acted on."""
         self._begun_at: dict[FindingKey, float] = {}
@@ -227,8 +228,8 @@ class FindingLog:
     def begun(self, finding: Finding) -> None:
         """Number, count and log a finding that did not hold before."""
         with self._lock:
-            self._tally.found[finding.kind] += 1
-            self._tally.found_at[finding.kind] = self._clock.now()
+            self._counters.found[finding.kind] += 1
+            self._counters.found_at[finding.kind] = self._clock.now()
             self._begun_at[finding.key] = self._clock.now()
             self._numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, found_sentences(finding))
@@ -240,7 +241,7 @@ class FindingLog:
             if not acted_on:
                 self._numbers.pop(finding.key, None)
                 self._begun_at.pop(finding.key, None)
-            self._recommended = {told for told in self._recommended if told[0] != finding.key}
+            self._recommended = {(key, place) for key, place in self._recommended if key != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
     def forget(self, key: FindingKey) -> None:
@@ -262,10 +263,10 @@ class FindingLog:
 
     def of(self, key: FindingKey, sentences: Iterable[str]) -> None:
         """Log sentences, and add them to the finding in the journal."""
-        told = list(sentences)
-        self.all(told)
+        logged = list(sentences)
+        self.all(logged)
         if key in self._numbers:
-            self._journal.add_messages(self._numbers[key], told, self._clock.now())
+            self._journal.add_messages(self._numbers[key], logged, self._clock.now())
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
         """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""
@@ -294,13 +295,13 @@ class FindingLog:
                 what = finding.key, without_figures(refusal.sentence)
                 if what not in self._refused:
                     self._refused.add(what)
-                    self._tally.refusals[refusal.reason] += 1
+                    self._counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Log once each act that the mode of its directory only recommends."""
         with self._lock:
             for place, mode, sentences in recommended_sentences(actions, self._settings):
-                if mode != "observe" and (finding.key, place) not in self._recommended:
+                if mode != Mode.OBSERVE and (finding.key, place) not in self._recommended:
                     self._recommended.add((finding.key, place))
                     self.of(finding.key, sentences)

@@ -25,7 +25,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -45,7 +45,7 @@ COSTS_STATE = "device_costs"
 
 
 def is_learning(windows: int, device_time: Mapping[str, TargetTime], settings: Settings) -> bool:
-    """Whether so many windows are too few to compare a stream with its past, and device time is not known either."""
+    """Whether there are too few windows to compare a stream with its past, and device time is unknown too."""
     return not device_time and windows < 2 * settings.noisy_neighbour.min_windows
 
 
@@ -89,14 +89,14 @@ class Daemon:
             elif isinstance(case.finding.evidence, OtherEvidence) and case.finding.kind in EVIDENCE_BY_KIND:
                 say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
         self.lock = self._store.lock
-        self.tally = LoopCounters()
-        self._log = FindingLog(say, journal, clock, settings, self.tally)
+        self.counters = LoopCounters()
+        self._log = FindingLog(say, journal, clock, settings, self.counters)
         self._observer = Observer(
             source,
             ChangelogIngest(self._table, filesystem, clock.now),
             self._log,
             clock,
-            self.tally,
+            self.counters,
             settings.sense.cycle_seconds,
             unnamed,
         )
@@ -110,17 +110,17 @@ class Daemon:
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.tally, executor)
+                                filesystem, clock, settings, self.counters, executor)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
         begun = self._clock.now()
-        seen = self._observer.look()
+        seen = self._observer.read()
         if not self._observer.blind:
             self.take_in_records()
-        self._think(seen)
+        self._detect(seen)
         self.plan()
         self.set_defaults()
         self.move(move_seconds)
@@ -130,18 +130,18 @@ class Daemon:
     def observe(self) -> None:
         """Read the counters and detect findings."""
         begun = self._clock.now()
-        self._think(self._observer.look())
+        self._detect(self._observer.read())
         self._ended(begun)
 
     def _ended(self, begun: float) -> None:
-        self.tally.cycles += 1
-        self.tally.last_cycle_at = self._clock.now()
-        self.tally.cycle_seconds = self._clock.now() - begun
+        self.counters.cycles += 1
+        self.counters.last_cycle_at = self._clock.now()
+        self.counters.cycle_seconds = self._clock.now() - begun
         if self._engine.costs and self._clock.now() >= self._costs_stored_at + COSTS_SECONDS:
             self._costs_stored_at = self._clock.now()
             self._journal.set_state({COSTS_STATE: costs_to_json(self._engine.costs)})
 
-    def _think(self, seen: Observation | None) -> None:
+    def _detect(self, seen: Observation | None) -> None:
         if self._observer.blind:
             self._detection.fresh = ()
         elif seen is not None and seen.window is not None:
@@ -154,7 +154,7 @@ class Daemon:
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
 
     def gather_facts_beforehand(self) -> None:
-        """From now on an activity of its own calls ``gather_facts``, so that detectors never wait for it."""
+        """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
         self._facts.gather_in_background()
 
     def gather_facts(self) -> None:
@@ -164,13 +164,13 @@ class Daemon:
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
-        if self._knows() and self._take_claim():
-            with self._unless_away():
-                deaf, alone = "changelog" in self.faults, "mover" not in self.faults
+        if self._has_recent_reading() and self._take_claim():
+            with self._log_filesystem_errors():
+                changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
                 state = self._gate.operating_state
-                if alone and not deaf and not state.held and not state.draining:
+                if sole_mover and not changelog_stale and not state.held and not state.draining:
                     self._remediations.act(self._detection.fresh)
-                if alone and not self._gate.operating_state.held:
+                if sole_mover and not self._gate.operating_state.held:
                     self._remediations.requeue()
 
     def _forget(self) -> None:
@@ -185,19 +185,19 @@ class Daemon:
             if case.finding.key not in holding:
                 self._log.forget(case.finding.key)
             if case.finding.victim not in victims:
-                self.tally.gained.pop(case.finding.victim, None)
-                self.tally.gains.pop(case.finding.victim, None)
+                self.counters.gained.pop(case.finding.victim, None)
+                self.counters.gains.pop(case.finding.victim, None)
 
     def set_defaults(self) -> None:
         """Set queued default layouts within the budget."""
-        with self._unless_away():
+        with self._log_filesystem_errors():
             while self._may_begin() and self._remediations.set_defaults():
                 pass
 
     def move(self, seconds: float) -> int:
         """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
-        with self._unless_away():
+        with self._log_filesystem_errors():
             if self._may_begin():
                 until = self._clock.now() + seconds
                 moved = self._remediations.move(until, requests_only="changelog" in self.faults)
@@ -205,7 +205,7 @@ class Daemon:
 
     def judge(self) -> None:
         """Judge acts, and undo those with a bad verdict. This runs outside of maintenance windows too."""
-        with self._unless_away():
+        with self._log_filesystem_errors():
             if not self._allowed():
                 return
             if self._seen is not None:
@@ -215,7 +215,7 @@ class Daemon:
                 self._judge.watch_free_space()
 
     @contextmanager
-    def _unless_away(self) -> Iterator[None]:
+    def _log_filesystem_errors(self) -> Iterator[None]:
         try:
             yield
         except JournalError:
@@ -223,7 +223,7 @@ class Daemon:
         except OSError as error:
             self._log.say(f"the file system does not answer: {error}; tierd retries in the next cycle")
 
-    def _knows(self) -> bool:
+    def _has_recent_reading(self) -> bool:
         """Whether there is a reading of the counters that is recent enough to act on."""
         return self._seen is not None and not self.stale_for
 
@@ -242,7 +242,8 @@ class Daemon:
 
     def _may_begin(self) -> bool:
         """Whether an act may start: the reading is recent, and no other mover works on the file system."""
-        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.operating_state.held
+        free = "mover" not in self.faults and not self._gate.operating_state.held
+        return free and self._has_recent_reading() and self._allowed()
 
     def _allowed(self) -> bool:
         """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""
@@ -261,11 +262,11 @@ class Daemon:
         """Queue the moves of an order."""
         self._remediations.queue_order(kind, by, what, found)
 
-    def taken_back(self, entry: Entry, by: str) -> None:
+    def undone_by(self, entry: Entry, by: str) -> None:
         """Record that an administrator undid an act."""
-        self._judge.taken_back(entry, by)
+        self._judge.undone_by(entry, by)
 
-    def take_back(self, number: int, by: str) -> int:
+    def end_remediation(self, number: int, by: str) -> int:
         """End the remediation of a finding. Returns how many queued moves were dropped."""
         return self._judge.end(number, by)
 
@@ -288,7 +289,7 @@ class Daemon:
 
     @property
     def learning(self) -> bool:
-        """Whether too little is known to say that nobody is slowed."""
+        """Whether too little is known to conclude that no stream is slowed."""
         return is_learning(len(self.windows), self.device_time, self._settings)
 
     @property
@@ -305,6 +306,11 @@ class Daemon:
     def device_time(self) -> Mapping[str, TargetTime]:
         """Recent share of each job in the service time of each target whose costs are known."""
         return self._engine.device_time
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that were collected last: pools, and the space on their targets."""
+        return self._facts.known
 
     @property
     def windows(self) -> Sequence[Window]:

@@ -50,7 +50,7 @@ class MetricsContext:
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
     """Settings, holds and cycles."""
-    tally = daemon.tally
+    counters = daemon.counters
     info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
     info.add_metric((), {"version": __version__})
     yield info
@@ -77,10 +77,10 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
                             float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
     yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
-                            tally.last_cycle_at)
-    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", tally.cycle_seconds)
-    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", tally.cycles)
-    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", tally.records)
+                            counters.last_cycle_at)
+    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", counters.cycle_seconds)
+    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", counters.cycles)
+    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", counters.records)
 
 
 def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Iterator[Metric]:
@@ -116,7 +116,7 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", beside.journal_bytes())
     yield GaugeMetricFamily("tierd_changelog_lag_seconds",
                             "Age of the oldest changelog record read in the last cycle, at the time it was read.",
-                            daemon.tally.changelog_lag_seconds)
+                            daemon.counters.changelog_lag_seconds)
     position = GaugeMetricFamily("tierd_changelog_position", "Index of the last changelog record read, by MDT.",
                                  labels=("mdt",))
     for mdt, index in beside.positions().items():
@@ -150,10 +150,10 @@ def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[M
 
 def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
     """Started and active findings by kind."""
-    tally = daemon.tally
+    counters = daemon.counters
     found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
     for kind in finding_kinds(settings):
-        found.add_metric((kind,), tally.found[kind])
+        found.add_metric((kind,), counters.found[kind])
     yield found
     active = GaugeMetricFamily("tierd_active_findings", "Findings active now, by kind.", labels=("kind",))
     for kind in finding_kinds(settings):
@@ -169,7 +169,7 @@ def finding_kinds(settings: Settings) -> tuple[str, ...]:
 Pair = tuple[str, str]
 """Victim and aggressor."""
 RECENT_SECONDS = 30.0
-"""Throughput now is the mean of so many seconds where a single window varies too much."""
+"""Throughput now is the mean over this time if a single window varies too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,23 +335,23 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
     yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
 
 
-def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
+def verdict_metrics(counters: LoopCounters, undo: Undo) -> Iterator[Metric]:
     """Verdicts, refusals, undone acts, and gains."""
     verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
     for verdict in JUDGED_VERDICTS:
-        verdicts.add_metric((verdict,), tally.verdicts[verdict])
+        verdicts.add_metric((verdict,), counters.verdicts[verdict])
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
     for reason in PLAN_REASONS:
-        refusals.add_metric((reason,), tally.refusals[reason])
+        refusals.add_metric((reason,), counters.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
     gained = GaugeMetricFamily("tierd_won_back_ratio",
                                "Share of the victim's lost throughput that the last judged act recovered.",
                                labels=("victim",))
-    for victim, part in sorted(tally.gained.items()):
+    for victim, part in sorted(counters.gained.items()):
         gained.add_metric((victim,), part)
     yield gained
     expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second",
@@ -359,7 +359,7 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
                                  " most.", labels=("victim",))
     measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second",
                                  "Throughput that the last judged act recovered for the victim.", labels=("victim",))
-    for victim, (could, did) in sorted(tally.gains.items()):
+    for victim, (could, did) in sorted(counters.gains.items()):
         expected.add_metric((victim,), could)
         measured.add_metric((victim,), did)
     yield from (expected, measured)
@@ -370,18 +370,18 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
     when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
                              "Unix time of the last event, by kind of event. 0 means there was none.",
                              labels=("event",))
-    tally, last = daemon.tally, gate.completed_acts.last
+    counters, last = daemon.counters, gate.completed_acts.last
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
-        ("finding", max(tally.found_at.values(), default=0.0)),
-        ("slowdown", max((tally.found_at.get(detector.name, 0.0) for detector in SLOWDOWNS), default=0.0)),
+        ("finding", max(counters.found_at.values(), default=0.0)),
+        ("slowdown", max((counters.found_at.get(detector.name, 0.0) for detector in SLOWDOWNS), default=0.0)),
         ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
         ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
         ("moves-begun", gate.completed_acts.moves_begun_at),
         ("dry-run", max(last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out)),
         ("failure", max(last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out)),
         ("undo", undo.undone_at),
-        ("verdict", tally.judged_at),
+        ("verdict", counters.judged_at),
     ):
         when.add_metric((event,), at)
     return when
@@ -420,7 +420,7 @@ class DaemonCollector(Collector):
         yield case_metric(daemon, gate, self._streams)
         yield from device_time_metrics(daemon)
         yield from act_metrics(gate)
-        yield from verdict_metrics(daemon.tally, undo)
+        yield from verdict_metrics(daemon.counters, undo)
         yield last_event_metric(daemon, gate, undo)
         if self._beside.web_config is not None:
             yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
@@ -434,7 +434,7 @@ class DaemonCollector(Collector):
 
 def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources: Sources = tuple,
              beside: MetricsContext | None = None) -> CollectorRegistry:
-    """A registry with the daemon's metrics and those of the process."""
+    """A registry with the metrics of the daemon and of the process."""
     made = CollectorRegistry()
     made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):

@@ -35,10 +35,10 @@ RETRY_SECONDS = 60.0
 class HistoryLoader:
     """Asks Prometheus for the history, a few times. Without an answer, tierd learns baselines from its own readings."""
 
-    def __init__(self, ask: AskHistory | None, engine: Engine, telling: FindingLog, clock: Clock) -> None:
+    def __init__(self, ask: AskHistory | None, engine: Engine, finding_log: FindingLog, clock: Clock) -> None:
         self._ask = ask
         self._engine = engine
-        self._log = telling
+        self._log = finding_log
         self._clock = clock
         self._begun: float | None = None
         self._next_at = 0.0
@@ -64,16 +64,16 @@ class HistoryLoader:
 
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
-"""A window longer than both is no ordinary one."""
+"""A window longer than both (in cycles and in seconds) is a gap."""
 FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100
-"""Counters of jobs: of no more than the first, all may end at once; so many are looked at."""
+"""Counters of jobs: this few may all end at once; at most this many are compared."""
 
 
 class Source(Protocol):
     """Where readings come from."""
 
     def reading(self) -> Reading:
-        """Counters now. Raises OSError when they cannot be had: then nothing is known and nothing is done."""
+        """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
 
     def records(self) -> Iterable[Record]:
         """Changelog records since the last call."""
@@ -94,21 +94,21 @@ class Observer:
     It keeps only the last reading: on a large file system one reading takes as much memory as the whole history.
     """
 
-    def __init__(self, source: Source, ears: ChangelogIngest, telling: FindingLog, clock: Clock, tally: LoopCounters,
-                 cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
+    def __init__(self, source: Source, ingest: ChangelogIngest, finding_log: FindingLog, clock: Clock,
+                 counters: LoopCounters, cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
         """``unnamed`` returns why jobs have no names, or ""."""
         self._source = source
-        self._ears = ears
-        self._log = telling
+        self._ingest = ingest
+        self._log = finding_log
         self._clock = clock
-        self._tally = tally
+        self._counters = counters
         self._cycle_seconds = cycle_seconds
         self._unnamed = unnamed
         self._last: Reading | None = None
         self.blind = False
         """Whether the last reading failed."""
 
-    def look(self) -> Observation | None:
+    def read(self) -> Observation | None:
         """Read the counters. None if there is no earlier reading to compare with."""
         try:
             reading = self._source.reading()
@@ -118,11 +118,11 @@ class Observer:
             return None
         self.blind = False
         self._log.fault("blind", "")
-        self._tell_what_is_hidden(reading)
+        self._log_missing_targets(reading)
         last, self._last = self._last, reading
         if last is None:
             return None
-        self._tell_jump(reading.time - last.time)
+        self._log_clock_jump(reading.time - last.time)
         if reading.time < last.time:
             return None
         if reading.time == last.time:  # Prometheus has not scraped again; queued acts continue
@@ -138,14 +138,14 @@ class Observer:
     def take_in_records(self, until: float) -> None:
         """Read the changelog records since the last call. Catch up with missed ones until that time."""
         now = self._clock.now()
-        missed = self._ears.take_in(self._source.records(), until)
-        self._tally.records += self._ears.records_read
-        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest_time)
+        missed = self._ingest.take_in(self._source.records(), until)
+        self._counters.records += self._ingest.records_read
+        self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
-        if self._ears.gap_closed:
-            self._log.say(self._ears.gap_closed)
+        if self._ingest.gap_closed:
+            self._log.say(self._ingest.gap_closed)
 
-    def _tell_what_is_hidden(self, reading: Reading) -> None:
+    def _log_missing_targets(self, reading: Reading) -> None:
         """Log which targets are left out, and which counters no target reports."""
         self._log.fault("names", "" if reading.jobs else self._unnamed())
         self._log.fault("metadata", "" if not all(map(is_ost, reading.targets)) else
@@ -154,15 +154,15 @@ class Observer:
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
         self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): recovery status "
                             "not known; tierd finds nothing there" if unseen else "")
-        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
+        unhealthy = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
         self._log.fault(
             "targets",
-            f"{first_names(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; tierd finds nothing there"
-            if ill
+            f"{first_names(sorted(unhealthy))}: {', '.join(sorted(set(unhealthy.values())))}; tierd finds nothing there"
+            if unhealthy
             else "",
         )
 
-    def _tell_jump(self, passed: float) -> None:
+    def _log_clock_jump(self, passed: float) -> None:
         """Log a jump of the clock, after which detectors have little or no history to compare with."""
         if passed < -self._cycle_seconds:
             what = f"the clock went back by {-passed:.0f} s"
@@ -190,19 +190,19 @@ class Detection:
         gatherer: FactsCollector,
         learn: HistoryLoader,
         own_work: OwnJobs,
-        telling: FindingLog,
+        finding_log: FindingLog,
         store: RemediationStore,
         settings: Settings,
         facts: Callable[[float], Facts] | None = None,
     ) -> None:
-        """``facts`` returns the latest facts if an activity of its own gathers them."""
+        """``facts`` returns the latest facts if a separate activity gathers them."""
         self._engine = engine
         self._table = table
         self._gatherer = gatherer
         self._facts = facts or gatherer.facts
         self._learn = learn
         self._own_work = own_work
-        self._log = telling
+        self._log = finding_log
         self._store = store
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
         self.windows: Sequence[Window] = engine.windows
@@ -226,10 +226,10 @@ class Detection:
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows = self._engine.windows
         with self._store.lock:
-            self._tell(result)
+            self._log_changes(result)
         self.findings = self.fresh = result.findings
 
-    def _tell(self, result: CycleFindings) -> None:
+    def _log_changes(self, result: CycleFindings) -> None:
         for finding in result.begun:
             case = self._store.get(finding.key)
             if case is not None:

@@ -1,66 +1,516 @@
-"""HTML of the status page on tierd's port."""
+"""The pages on tierd's port, made from the answers that tierctl gets.
+
+Templates are in ``pages/``, style, script and icon in ``assets/``. Every text goes through ``printable`` and Jinja's
+escaping, because names of jobs, users and files may hold anything. Rendering takes no lock and asks the file system
+nothing: its data are the published status, and for the history the journal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote, urlencode
+from zlib import crc32
 
-from tierd.daemon.answers import ActAnswer, HistoryAnswer, PageAnswer, RefusalAnswer
-from tierd.text import html_safe
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="refresh" content="10"><title>tierd</title><style>
-:root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
-overflow-wrap:anywhere}}h1{{font-size:1.5em}}h2{{font-size:1.15em;margin:1.6em 0 .4em}}table{{border-collapse:collapse;
-width:100%}}td:nth-child(-n+3),th{{white-space:nowrap}}
-th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}}
-.bad{{color:#c33;font-weight:600}}</style></head><body><h1>tierd</h1>
-<p>{state}</p>{faults}<p><a href="/metrics">Metrics</a></p>
-<h2>Findings now</h2>{findings}<h2>Last acts</h2>{acts}</body></html>
-"""
+from tierd.acts import Outcome
+from tierd.daemon.answers import (
+    ActAnswer,
+    CaseAnswer,
+    ExplainAnswer,
+    HistoryAnswer,
+    JobTimeRow,
+    Json,
+    OperatingStateAnswer,
+    OrderAnswer,
+    OverviewAnswer,
+    SourceAnswer,
+    StateAnswer,
+    TargetTimeRow,
+    UndoAnswer,
+    from_json,
+    undo_from_json,
+)
+from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
+from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
 
-
-def status_page(status: PageAnswer, history: HistoryAnswer) -> str:
-    """The whole page: state, findings, remediations and the last acts."""
-    faults = "".join(f'<p class="bad">Cannot see: {html_safe(words)}</p>' for words in status.faults.values())
-    faults += "".join(f'<p class="bad">Stalled: {html_safe(words)}</p>' for words in status.stalled)
-    found = zip(status.finding_ids, status.findings, status.why_not, strict=True)
-    findings = "".join(f"<p>F{number}: {html_safe(sentence)}</p>{refusals_html(refusals)}"
-                       for number, sentence, refusals in found)
-    return PAGE.format(state=html_safe(state_sentence(status)), faults=faults, findings=findings or "<p>None.</p>",
-                       acts=acts_html(history.entries))
-
-
-def state_sentence(status: PageAnswer) -> str:
-    """Mode, and what holds acts back: the first of pause, hold and drain."""
-    holds = ("Paused", status.paused), ("Held", status.held), ("Draining", status.draining)
-    held = next((f"{word}: {reason}." for word, reason in holds if reason), "At work.")
-    return f"{held} Mode {status.mode}." + (" Dry run: nothing is changed." if status.dry_run else "")
-
-
-def refusals_html(refusals: Sequence[RefusalAnswer]) -> str:
-    """Refusals for a finding, each with its remedy."""
-    return "".join(f"<p>Not done: {html_safe(each.sentence)}" + (
-        f"; to change that: {html_safe(each.remedy)}" if each.remedy else "") + "</p>" for each in refusals)
+HERE = Path(__file__).parent
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
+"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
+HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+Ask = Callable[[Json], Json]
 
 
-def acts_html(entries: Sequence[ActAnswer]) -> str:
-    """A table of acts, the latest first."""
-    rows = "".join(
-        f"<tr><td>{entry.id}</td><td>{short_time(entry.time)}</td><td>{escape(entry.outcome)}</td>"
-        f"<td>{escape(entry.kind)} {html_safe(entry.place + (f': {entry.detail}' if entry.detail else ''))}</td>"
-        f"<td>{html_safe(str(entry.after))}</td><td>{html_safe(entry.reason)}</td></tr>"
-        for entry in reversed(entries))
-    head = "<tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th></tr>"
-    return f"<table>{head}{rows}</table>" if rows else "<p>None.</p>"
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at a page."""
+
+    user: str = ""
+    """Empty if the port has no passwords."""
+    token: str = ""
+    """Token of the user's forms; empty if the user may change nothing."""
+    number: int = 0
+    """Number of the status when the page was asked for: events tell of later ones."""
 
 
-def short_time(seconds: float) -> str:
-    """A time for people.
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that pages load."""
 
-    >>> short_time(1_795_000_000)
-    '11-18 11:06:40'
+    data: bytes
+    kind: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event on a chart."""
+
+    x: float
+    """Percent of the width."""
+    name: str
+    kind: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A curve of the throughput of a victim. Coordinates are percent of width and height."""
+
+    path: str
+    usual: float | None
+    """Height of the line of the usual throughput."""
+    slow: tuple[float, float] | None
+    """Where the victim was slow: from the onset to the verdict."""
+    marks: tuple[Mark, ...]
+    begin: float
+    end: float
+    top: float
+    """Bytes per second at the upper edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a bar, in percent of its width."""
+
+    x: float
+    width: float
+    name: str
+    css: str
+    share: float
+
+
+class Pages:
+    """Renders the pages. ``ask`` answers like the control socket."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self.assets = load_assets(HERE / "assets")
+        self._jinja = environment(self.assets)
+
+    def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
+        """The page with this path; None if there is none. Raises ValueError if it cannot be made."""
+        if path == "/":
+            return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
+        if path in {"/targets", "/jobs"}:
+            return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
+        if path == "/history":
+            return self._search(query, viewer)
+        if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
+            return self._case(int(path[7:]), viewer)
+        return None
+
+    def _overview(self, template: str, rows: int, viewer: Viewer, **more: object) -> str:
+        return self._render(template, viewer, self._status(rows), **more)
+
+    def _status(self, rows: int = 1) -> OverviewAnswer:
+        return from_json(OverviewAnswer, self._ask({"request": "overview", "most": rows, "cases": TOP_CASES}))
+
+    def _history(self, wanted: Json) -> HistoryAnswer:
+        return from_json(HistoryAnswer, self._ask({"request": "history", **wanted}))
+
+    def _search(self, query: Mapping[str, str], viewer: Viewer) -> str:
+        wanted: dict[str, object] = {"last": HISTORY_ROWS}
+        wrong = ""
+        try:
+            wanted |= search_of(query)
+            found = self._history(wanted)
+        except ValueError as error:
+            wrong, found = str(error), HistoryAnswer(entries=())
+        return self._render("history.html", viewer, self._status(), history=found, query=query, wrong=wrong,
+                            limit=wanted["last"], most=MAX_HISTORY_ROWS)
+
+    def _case(self, number: int, viewer: Viewer) -> str | None:
+        try:
+            story = from_json(ExplainAnswer, self._ask({"request": "explain", "id": f"F{number}"}))
+        except ValueError:
+            return None  # the journal has no such finding
+        overview = self._status()
+        case = next((case for case in overview.cases if case.finding == number), None)
+        return self._render("case.html", viewer, overview, story=story, case=case, number=number)
+
+    def done(self, form: Mapping[str, str], viewer: Viewer) -> tuple[str, bool]:
+        """Carry out what a button asks for; the page about it, and whether it succeeded."""
+        try:
+            lines, well = self._carried_out(form, viewer.user)
+        except ValueError as error:
+            lines, well = [str(error)], False
+        return self._render("done.html", viewer, self._status(), lines=lines, well=well), well
+
+    def _carried_out(self, form: Mapping[str, str], user: str) -> tuple[list[str], bool]:
+        do, by = form.get("do", ""), f"{user} (web)"
+        if do in {"pause", "resume", "drain"}:
+            state = from_json(OperatingStateAnswer, self._ask(
+                {"request": do, "reason": form.get("reason", "") or f"by {by}", "by": by}))
+            return [f"Paused: {state.paused}." if state.paused else f"Held: {state.held}." if state.held
+                    else f"Draining: {state.draining}." if state.draining else "tierd runs."], True
+        if do == "undo":
+            name = form.get("id", "")
+            return undo_lines(self._ask({"request": "undo", "id": int(name) if name.isdecimal() else name, "by": by}))
+        if do == "promote":
+            order = from_json(OrderAnswer, self._ask({"request": do, "path": form.get("path", ""), "by": by}))
+            left = [f"Left out: {count}: {why}." for why, count in order.left_out.items()]
+            dry = " Dry run: nothing will be moved." if order.dry_run else ""
+            what = f"{count_of(order.files, 'file')} of {quoted(order.path)}, {bytes_text(order.size_bytes)}"
+            return [f"{what}: {'queued' if order.files else 'nothing to move'}.{dry}", *left], order.files > 0
+        raise ValueError(f"this page has no button {do!r:.40}")
+
+    def _render(self, template: str, viewer: Viewer, overview: OverviewAnswer, **more: object) -> str:
+        state = overview.status
+        return self._jinja.get_template(template).render(
+            o=overview, s=state, viewer=viewer, state=operating_state(state), headline=headline(overview),
+            now=state.time, **more)
+
+
+def undo_lines(answer: Json) -> tuple[list[str], bool]:
+    """What an undo did, and whether all of it succeeded."""
+    found = undo_from_json(answer)
+    acts = (found,) if isinstance(found, UndoAnswer) else found.acts
+    lines = [f"{act.result}: {act.entry.kind} of {quoted(act.entry.place)}: {act.detail}" for act in acts]
+    if not isinstance(found, UndoAnswer):
+        lines.insert(0, f"F{found.finding}: {count_of(found.dropped_moves, 'queued move')} dropped, "
+                        f"{count_of(len(acts), 'default layout')} to restore.")
+        if found.moved_files:
+            lines.append(f"{count_of(len(found.moved_files), 'moved file')} stay where they are.")
+    return lines, found.result == Outcome.UNDONE
+
+
+def search_of(query: Mapping[str, str]) -> dict[str, object]:
+    """The request for a search of the history. Raises ValueError for what cannot be searched."""
+    wanted: dict[str, object] = {}
+    if outcome := query.get("outcome", ""):
+        wanted["outcome"] = outcome
+    for name in ("path", "job"):
+        if query.get(name):
+            wanted[name] = query[name]
+    if since := query.get("since", ""):
+        try:
+            time = datetime.fromisoformat(since)
+        except ValueError:
+            raise ValueError(f"{since!r} is no time: 2026-11-20 or 2026-11-20T08:00, in UTC") from None
+        wanted["since"] = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if last := query.get("last", ""):
+        if not (last.isascii() and last.isdigit() and 0 < int(last[:9]) <= MAX_HISTORY_ROWS and len(last) < 9):
+            raise ValueError(f"the number of acts is between 1 and {MAX_HISTORY_ROWS}, not {last!r}")
+        wanted["last"] = int(last)
+    return wanted
+
+
+# Words
+
+
+@dataclass(frozen=True, slots=True)
+class Operating:
+    """Whether tierd acts, in a word and a sentence."""
+
+    word: str
+    kind: str
+    """CSS class."""
+    sentence: str
+
+
+def operating_state(state: StateAnswer) -> Operating:
+    """What holds acts back; the first of pause, hold, drain, observe, dry run and learning."""
+    holds = (("PAUSED", "paused", state.paused), ("HELD", "held", state.held), ("DRAINING", "held", state.draining))
+    for word, kind, reason in holds:
+        if reason:
+            return Operating(word, kind, f"{reason}. tierd starts no new acts.")
+    if state.dry_run:
+        return Operating("DRY RUN", "dry", "tierd plans and records acts. It changes nothing.")
+    modes = {state.mode, *(scope.mode for scope in state.scopes)}
+    if modes <= {"observe", "recommend"}:
+        return Operating(state.mode, "dry", "The mode allows no acts: tierd reports findings and changes nothing.")
+    return Operating("acts", "acts", "tierd acts on findings.")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What an administrator wants to know first."""
+
+    kind: str
+    """CSS class: ``bad``, ``warn``, ``quiet`` or ``learning``."""
+    sentence: str
+    detail: str
+
+
+def headline(overview: OverviewAnswer) -> Headline:
+    """Who is slowed, whether tierd can tell, or that it is still learning."""
+    state = overview.status
+    slowed = [case for case in overview.cases if case.active and case.victim and case.usual]
+    if slowed:
+        worst = min(slowed, key=rate_share)
+        more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
+        return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+                        f"{worst.aggressor} works on the same targets.{more}")
+    active = [case for case in overview.cases if case.active]
+    if active:
+        return Headline("warn", f"{count_of(len(active), 'finding')} active", "No stream is slowed.")
+    if state.faults or any(source.stale for source in state.sources):
+        return Headline("warn", "tierd cannot see everything", "Sources below say what is missing.")
+    if state.learning:
+        need = f"{state.windows} of {2 * state.least_windows} readings"
+        return Headline("learning", f"Learning: {need}",
+                        "Too little is known to say that nobody is slowed.")
+    if not overview.jobs:
+        return Headline("quiet", "No job is active", "")
+    if judging := [case for case in overview.cases if case.state in OPEN]:
+        return Headline("quiet", "Nobody is slowed",
+                        f"{count_of(len(judging), 'case')} without a verdict yet: F{judging[0].finding} is "
+                        f"{judging[0].state}.")
+    if not state.device_time:
+        return Headline("learning", "No finding; device time is not known yet",
+                        "An aggressor that was there before tierd is found once a stream has run for some time.")
+    return Headline("quiet", "Nobody is slowed", f"{count_of(overview.all_jobs, 'job')} on "
+                    f"{count_of(overview.all_targets, 'target')}.")
+
+
+def rate_share(case: CaseAnswer) -> float:
+    """What the victim has of its usual throughput."""
+    now = case.contended if case.now is None else case.now
+    return max(now or 0.0, 0.0) / case.usual if case.usual else 1.0
+
+
+def case_title(case: CaseAnswer) -> str:
+    """A case in a few words."""
+    if not case.victim:
+        return f"{case.kind}: {case.subject or case.aggressor}"
+    if case.active and case.usual:
+        return f"{case.victim} has {percent(rate_share(case))} of its usual throughput"
+    return f"{case.victim} was slowed by {case.aggressor}"
+
+
+def brought(case: CaseAnswer) -> str:
+    """What the acts brought, as measured for the verdict; empty before it."""
+    if not case.judged or not case.verdict:
+        return ""
+    if case.after is None or case.usual is None or case.contended is None:
+        return f"{verdict_text(case.verdict)}."
+    loss = case.usual - case.contended
+    part = f": {percent(max(0.0, (case.after - case.contended) / loss))} of the loss regained" if loss > 0 else ""
+    return (f"{verdict_text(case.verdict)}: {rate_text(case.contended)} before the acts, {rate_text(case.after)} after"
+            f"{part}.")
+
+
+def steps(case: CaseAnswer) -> list[tuple[str, str]]:
+    """The states of the case in their order, each ``done``, ``now`` or ``next``."""
+    ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
+        "did-not-help", "harmed-others", "taken-back"} else [State.KEPT]
+    path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
+    at = path.index(State(case.state)) if case.state in path else -1
+    later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
+    return [(FOUND, "done" if case.state else "now"), *later]
+
+
+OPEN_STATES = [state for state in State if state in OPEN]
+
+
+# Pictures
+
+
+def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | None:
+    """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
+    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
+    begin = (case.onset or case.acted_at or case.since) - 240.0
+    points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
+    if len(points) < 2:
+        return None
+    first, last = points[0][0], max(points[-1][0], points[0][0] + 1.0)
+    top = 1.12 * max(case.usual or 0.0, *(rate for _, rate in points), 1.0)
+
+    def x(time: float) -> float:
+        return round(100 * min(1.0, max(0.0, (time - first) / (last - first))), 2)
+
+    def y(rate: float) -> float:
+        return round(100 * (1 - max(rate, 0.0) / top), 2)
+
+    path = "".join(f"{'L' if n else 'M'}{x(time):g} {y(rate):g}" for n, (time, rate) in enumerate(thinned(points)))
+    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
+              ("verdict", "verdict", case.judged_at))
+    marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
+    slow = (x(case.onset or first), x(case.judged_at or last)) if case.onset or case.active else None
+    return Chart(path, y(case.usual) if case.usual else None, slow, marks, first, last, top)
+
+
+MAX_DRAWN = 150
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most ``MAX_DRAWN`` points: the means of neighbours."""
+    size = -(-len(points) // MAX_DRAWN)
+    return [(part[-1][0], sum(rate for _, rate in part) / len(part))
+            for part in (points[n:n + size] for n in range(0, len(points), size))]
+
+
+def bar(row: TargetTimeRow, case: CaseAnswer | None = None, roles: Mapping[str, str] | None = None) -> list[Part]:
+    """Device time by job as parts of a bar; the rest of the busy time is of other jobs."""
+    busy = min(max(row.utilisation, 0.0), 1.0)
+    role = {case.aggressor: "noise", case.victim: "slowed"} if case is not None else roles or {}
+    shares = [*row.jobs, JobTimeRow("other jobs", max(0.0, 1 - sum(job.share for job in row.jobs)), 0.0)]
+    parts: list[Part] = []
+    at = 0.0
+    for number, job in enumerate(shares):
+        width = 100 * busy * job.share
+        css = "other" if number == len(row.jobs) else job_class(job.job, role)
+        if width >= 0.3:
+            parts.append(Part(round(at, 2), round(width, 2), job.job, css, job.share))
+        at += width
+    return parts
+
+
+def job_class(job: str, role: Mapping[str, str]) -> str:
+    """CSS class of a job: that of its role, or one of six colours that stays with the job."""
+    return role.get(job) or f"c{crc32(job.encode('utf-8', 'surrogateescape')) % 6}"
+
+
+def roles_of(overview: OverviewAnswer) -> dict[str, str]:
+    """Jobs of the cases: ``slowed`` or ``noise``. They keep their colour when a finding has ended."""
+    found: dict[str, str] = {}
+    for case in reversed(overview.cases):
+        found |= {case.victim: "slowed"} | {case.aggressor: "noise"}
+    return {job: role for job, role in found.items() if job}
+
+
+MAX_COLOURS = 10
+
+
+def colours(rows: Sequence[TargetTimeRow], roles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The jobs in the bars of a table and their CSS classes: those that take most on any target first."""
+    most: dict[str, float] = {}
+    for row in rows:
+        for job in row.jobs:
+            most[job.job] = max(most.get(job.job, 0.0), job.share * row.utilisation)
+    jobs = sorted(most, key=lambda job: (job not in roles, -most[job]))[:MAX_COLOURS]
+    return [*((job, job_class(job, roles)) for job in jobs), ("all other jobs", "other")]
+
+
+# The environment of the templates
+
+
+def load_assets(folder: Path) -> dict[str, Asset]:
+    """The files that pages load, by path."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix in KINDS:
+            data = path.read_bytes()
+            found[f"/static/{path.name}"] = Asset(data, KINDS[path.suffix], f'"{sha256(data).hexdigest()[:20]}"')
+    return found
+
+
+def environment(assets: Mapping[str, Asset]) -> Environment:
+    """The templates with their filters. A name that a template does not get is an error."""
+    made = Environment(loader=FileSystemLoader(HERE / "pages"), autoescape=True, undefined=StrictUndefined,
+                       finalize=safe_text, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
+    made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": ago_text, "clock": clock_text,
+                     "day": day_text, "stamp": stamp_text, "shell": shell_word, "quoted": quoted, "usec": usec_text}
+    made.globals |= {
+        "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
+        "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
+        "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
+        "link": link,
+        "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
+        "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
+    return made
+
+
+def safe_text(value: object) -> object:
+    """A value of a template with everything visible that could disturb a reader, before it is escaped."""
+    return value if isinstance(value, Markup) else "" if value is None else printable(str(value))
+
+
+def link(path: str, /, **query: object) -> str:
+    """An address of this page. Values may hold anything.
+
+    >>> link("/history", job="a b&c", path="")
+    '/history?job=a+b%26c'
     """
-    return datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
+    given = {name: str(value) for name, value in query.items() if value not in {"", None}}
+    asked = urlencode(given, errors="surrogateescape")
+    return quote(path, errors="surrogateescape") + (f"?{asked}" if asked else "")
+
+
+def acts_by_outcome(outcomes: Mapping[str, int], kind: str) -> list[tuple[str, int]]:
+    """Number of acts of one kind by outcome, the most first."""
+    found = [(name.removeprefix(f"{kind} "), count) for name, count in outcomes.items() if name.startswith(f"{kind} ")]
+    return sorted(found, key=lambda item: (-item[1], item[0]))
+
+
+def what_text(act: ActAnswer) -> str:
+    """An act in words."""
+    return {"set-default-layout": "default layout of", "migrate": "move of", "advise": "advice for"}.get(
+        act.kind, act.kind)
+
+
+def source_text(source: SourceAnswer) -> str:
+    """The state of a source, and the age of its data."""
+    age = "no data yet" if source.age_seconds is None else f"{ago_text(source.age_seconds)} old"
+    return source.state if source.stale and source.state else age
+
+
+def ago_text(seconds: float | None) -> str:
+    """A duration.
+
+    >>> ago_text(4.2), ago_text(300), ago_text(9000), ago_text(None)
+    ('4 s', '5 min', '2.5 h', 'never')
+    """
+    if seconds is None:
+        return "never"
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
+
+
+def clock_text(time: float) -> str:
+    """The time of day in UTC."""
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")
+
+
+def day_text(time: float) -> str:
+    """Date and time in UTC."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def stamp_text(time: float) -> str:
+    """A time for programs, as HTML has it."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def usec_text(usec: float | None) -> str:
+    """A latency.
+
+    >>> usec_text(850.0), usec_text(12_345.0), usec_text(2_500_000.0), usec_text(None)
+    ('850 µs', '12.3 ms', '2.5 s', '')
+    """
+    if usec is None:
+        return ""
+    if usec < 1000:
+        return f"{usec:.0f} µs"
+    return f"{usec / 1000:.1f} ms" if usec < 1e6 else f"{usec / 1e6:.1f} s"
+

@@ -16,7 +16,7 @@ _CREDENTIALS = struct.Struct("iII")
 _PEER_GROUPS = 59
 """SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
 _SHORT_BYTES = 1024
-"""What CPython's ``getsockopt`` takes at the most: room for 256 groups."""
+"""Maximum buffer of CPython's ``getsockopt``: space for 256 groups."""
 _LONG_BYTES = 4 * 65536
 """Room for NGROUPS_MAX."""
 

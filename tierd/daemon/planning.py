@@ -72,7 +72,8 @@ class Planner:
     def activities(self, finding: Finding) -> list[DirectoryActivity]:
         """Directories in which the aggressor of a finding worked, with what is known about their files."""
         since = finding.time - self._settings.history_seconds
-        located = list(attribution.activities_of_finding(finding, self._table.of_job(finding.aggressor, since)))
+        located = list(attribution.activities_of_finding(finding, attribution.activities_of_jobs(
+            self._table.of_job, finding.aggressors, finding.aggressor, since)))
         return self._enriched(located, self._filesystem)
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:

@@ -142,28 +142,28 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
     with extended_start(notify, settings.filesystem.mount, log.warning):
-        keeper = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config),
+        supervisor = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config),
                             web_config)
     collect_garbage_rarely()
-    pulses = start_heartbeats(keeper, notify, BEAT_SECONDS)
+    heartbeats = start_heartbeats(supervisor, notify, BEAT_SECONDS)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="reading the counters for the first time")
     try:
-        while not clock.wait(keeper.settings.sense.cycle_seconds):  # ends early when Alertmanager asks for a cycle
+        while not clock.wait(supervisor.settings.sense.cycle_seconds):  # ends early when Alertmanager asks for a cycle
             if watch.changed() or reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
-                keeper.reload()
+                supervisor.reload()
                 notify(READY="1")
-            told = keeper.cycle()
-            log.info("%s", told)
-            notify(WATCHDOG="1", STATUS=told)
+            state = supervisor.cycle()
+            log.info("%s", state)
+            notify(WATCHDOG="1", STATUS=state)
     finally:
         notify(STOPPING="1")
-        for pulse in pulses:
-            pulse.stop()
+        for heartbeat in heartbeats:
+            heartbeat.stop()
         watch.close()
-        keeper.close()
+        supervisor.close()
     log.info("stopped")
     return 0

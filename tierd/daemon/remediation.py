@@ -7,7 +7,7 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
@@ -20,6 +20,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
+from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
@@ -31,6 +32,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
+from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
 """Verdicts after which the acts of a remediation are undone."""
@@ -57,7 +59,11 @@ class Remediation:
     """Directories and files whose act is queued or was tried: each is tried once."""
     state: State = State.PLANNED
     verdict: Verdict = Verdict.NONE
-    """Empty before the verdict, and where there is nothing to judge."""
+    """Empty before the verdict, and if there is nothing to judge."""
+    judgement: Judgement | None = None
+    """The measurement behind the verdict; None without one, and for one of before a restart."""
+    judged_at: float = 0.0
+    """Time of that measurement; 0 without one."""
     over: bool = False
     """Whether the finding has ended."""
     undo_reason: str = ""
@@ -149,7 +155,7 @@ class RemediationStore:
             return iter(tuple(self._by_key.values()))
 
     def get(self, key: FindingKey) -> Remediation | None:
-        """The remediation of a finding; None if there is none."""
+        """The remediation of a finding, or None."""
         return self._by_key.get(key)
 
     def add(self, remediation: Remediation) -> None:
@@ -200,7 +206,7 @@ REPLAN_SECONDS = 10.0
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
-"""A job without activity for so many seconds and windows has departed: it no longer reads its files."""
+"""A job without activity for this many seconds and windows has departed: it no longer reads its files."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 
@@ -216,7 +222,7 @@ class Remediations:
         planning: Planner,
         gate: Gate,
         journal: Journal,
-        telling: FindingLog,
+        finding_log: FindingLog,
         echo: OwnMoveFilter,
         filesystem: Filesystem,
         clock: Clock,
@@ -227,7 +233,7 @@ class Remediations:
         self._planning = planning
         self._gate = gate
         self._journal = journal
-        self._log = telling
+        self._log = finding_log
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
@@ -403,9 +409,9 @@ class Remediations:
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Queue the moves of an order. The gate carries them out."""
         number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, are queued"]
-        told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
-        self._log.of_number(number, told)
+        lines = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, are queued"]
+        lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
+        self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
 
     def requeue(self) -> None:
@@ -466,19 +472,19 @@ class Remediations:
             for case in self._store:
                 if not is_judged(case.finding) or case.closed:
                     continue
-                case.departed = has_departed(case.finding.aggressor, windows)
+                case.departed = has_departed(case.finding.aggressor, windows, case.finding.tasks)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
                     case.tried -= {action.path for action in dropped}  # they may be moved if the job returns
                     self._log.of_number(case.number, [log.departed_sentence(case.finding, len(dropped))])
 
 
-def has_departed(job: str, windows: Sequence[Window]) -> bool:
-    """Whether a job had no activity in the last windows: at least two windows and ten seconds."""
+def has_departed(job: str, windows: Sequence[Window], tasks: Collection[str] = ()) -> bool:
+    """Whether a job, or an array of these tasks, had no activity in the last windows: at least two and ten seconds."""
     seconds = looks = 0.0
     for window in reversed(windows):
         if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learned:
             break
-        if job in window.jobs or job in window.namespace:
+        if any_at_work(job, tasks, window.jobs) or any_at_work(job, tasks, window.namespace):
             return False
         seconds, looks = seconds + window.seconds, looks + 1
     return seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS

@@ -147,23 +147,37 @@ def number_of(request: Request, key: str, default: float) -> float:
     return float(value)
 
 
+def below(mount: str, path: str) -> str:
+    """A path from the root of the file system, given below its mount point or from the root.
+
+    >>> below("/mnt/lustre", "/mnt/lustre/a"), below("/mnt/lustre", "/a"), below("/mnt/lustre", "/mnt/lustre2")
+    ('/a', '/a', '/mnt/lustre2')
+    """
+    mount = mount.rstrip("/")
+    return path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+
+
 def count_in(request: Request, key: str, default: int) -> int:
     """An argument as a whole number. Raises TypeError, ValueError and OverflowError."""
     value = request.get(key, default)
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
 
 
+MAX_PAUSE_SECONDS = 366 * 86400.0
+"""A longer pause has no end: ``tierctl pause`` without ``--for``."""
+
+
 class ChangingRequests:
     """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that the next status shows it. ``taken_back`` is called with each undone act
+    ``publish`` is called after an undo, so that the next status shows it. ``on_undone`` is called with each undone act
     and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
     returns how many moves were dropped. ``resumed`` is called after a pause ends.
     """
 
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], taken_back: Callable[[Entry, str], None],
+                 made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
                  end_case: Callable[[int, str], int],
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
@@ -175,7 +189,7 @@ class ChangingRequests:
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
-        self._taken_back = taken_back
+        self._on_undone = on_undone
         self._end_case = end_case
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
@@ -184,7 +198,10 @@ class ChangingRequests:
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
-        self._gate.operating_state.pause(self._reason(request))
+        seconds = number_of(request, "seconds", 0.0)
+        if not 0 <= seconds <= MAX_PAUSE_SECONDS:
+            raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
+        self._gate.operating_state.pause(self._reason(request), seconds=seconds)
         return self._operating_state()
 
     def _drain(self, request: Request) -> OperatingStateAnswer:
@@ -223,7 +240,7 @@ class ChangingRequests:
     def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
         result = self._undo_act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
-            self._taken_back(entry, by)
+            self._on_undone(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
@@ -288,7 +305,7 @@ class ChangingRequests:
         if not path:
             raise ValueError("an empty path")
         mount = self._settings.filesystem.mount.rstrip("/")
-        inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+        inner = below(mount, path)
         if not inner.startswith("/") and inner:
             raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
         inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
@@ -318,6 +335,7 @@ class ReadingRequests:
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
+            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
             "plan": self._plan, "report": self._report,
@@ -329,7 +347,12 @@ class ReadingRequests:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
         word = text_of(request, "outcome")
-        entries = self._reader.last(last, Outcome.from_journal(word) if word else None)
+        job, path = text_of(request, "job"), text_of(request, "path")
+        if job and not self._reader.has_job(job):
+            raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
+        entries = self._reader.last(
+            last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
+            number_of(request, "since", 0.0))
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
@@ -360,7 +383,7 @@ class ReadingRequests:
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding; None if there is none."""
+    """The earlier remediation of a finding, or None."""
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 

@@ -38,6 +38,7 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher, StatusView
+from tierd.daemon.users import UserNames
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -176,23 +177,23 @@ class Service:
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
         gate.on_queued = self._wake_acts
-        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
+        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
                                   clock)
         self._handler = self._request_handler(undo)
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
-        for told in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
-            say(told)
+        for sentence in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
+            say(sentence)
 
     def _request_handler(self, undo: Undo) -> RequestHandler:
         """The handler for requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
-                          self._sources.states, lambda: self.activities.states)
+                          self._sources.states, lambda: self.activities.states, UserNames(), self._filesystem.fsname)
         looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
+                            self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             self._wake_acts)
         return RequestHandler(looking, changing)
 
@@ -208,7 +209,9 @@ class Service:
                             lambda: self._sources.follower.positions, self._under_way_seconds,
                                     self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = web.App(metrics, self._answer, self._liveness.alive, nudge)
+            users = settings.web.change_users if self._web_config is not None else ()
+            app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
+            self._closing.callback(self._publisher.changes.close)
             try:
                 self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:
@@ -324,7 +327,7 @@ class Service:
 
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
-        self.activities.look()
+        self.activities.check()
         return not self._liveness.hung()
 
     def _keep_positions(self) -> None:

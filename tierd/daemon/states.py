@@ -52,6 +52,19 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 }
 """Each state, and the states that may follow it."""
 
+STATE_TEXTS: Mapping[State, str] = {
+    State.PLANNED: "acts are queued",
+    State.ACTING: "acts are under way",
+    State.JUDGING: "the throughput of the victim is measured",
+    State.KEPT: "the acts stand",
+    State.UNDOING: "default layouts are being restored",
+    State.UNDONE: "default layouts were restored",
+    State.CLOSED: "the finding has ended",
+    State.FORGOTTEN: "only the journal has it",
+}
+"""What each state means, for people. Wherever a state is shown, its name is the value of :class:`State`."""
+FOUND = "found"
+"""What is shown in place of a state for a finding without a remediation."""
 _OPEN_TEXTS = {State.PLANNED: "acts are queued", State.ACTING: "acts are under way", State.JUDGING: "being judged"}
 VERDICT_TEXTS = {
     "helped": "helped; kept", "did-not-help": "did not help; undone", "harmed-others": "slowed other jobs; undone",
@@ -80,3 +93,26 @@ def result_text(state: str, verdict: str, *, judged: bool) -> str:
     if judged:
         return verdict_text(verdict)
     return _OPEN_TEXTS[State(state)] if state in OPEN else _OPEN_TEXTS[State.JUDGING]
+
+
+def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
+    """The state of a case by its name, with its verdict or what it waits for.
+
+    >>> state_text("judging", ""), state_text("closed", "helped")
+    ('judging: the throughput of the victim is measured', 'closed: helped; kept')
+    >>> state_text("undone", "did-not-help"), state_text("undoing", "", undo_reason="pool 'flash' is full")
+    ('undone: did not help', "undoing: pool 'flash' is full")
+    >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
+    ('kept: helped', 'undone: by hand', 'found: not acted on')
+    >>> state_text("paused-by-a-later-release", "")
+    'paused-by-a-later-release'
+    """
+    if not state:
+        return f"{FOUND}: not acted on"
+    if state in {State.KEPT, State.UNDONE, State.CLOSED}:
+        # the words of a verdict end with what became of the acts, which may be the state
+        return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"
+    if state == State.UNDOING and undo_reason:
+        return f"{state}: {undo_reason}"
+    known = State._value2member_map_.get(state)
+    return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
+from lustre import __version__
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
-from tierd.acts import Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
@@ -30,7 +30,9 @@ from tierd.daemon.answers import (
     JobRow,
     JobTimeRow,
     OperatingStateAnswer,
-    RefusalAnswer,
+    OverviewAnswer,
+    PoolRow,
+    ReasonRow,
     RemediationAnswer,
     ScopeAnswer,
     SourceAnswer,
@@ -41,35 +43,23 @@ from tierd.daemon.answers import (
     TopAnswer,
     extend,
 )
+from tierd.daemon.cases import (
+    CaseFigures,
+    RemediationSnapshot,
+    case_answers,
+    refusal_answer,
+    remediation_snapshot,
+    updated_figures,
+)
+from tierd.daemon.changes import Changes
+from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import Daemon, is_learning
-from tierd.daemon.states import State
+from tierd.daemon.users import UserNames
 from tierd.detect.device_time import TargetTime
-from tierd.model import Action, Finding, SlowdownEvidence, Window
-from tierd.refusal import REMEDIES, Refusal, sentence_of
+from tierd.model import Action, Facts, Finding, SlowdownEvidence, Window
+from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
-from tierd.text import count_of
-
-
-@dataclass(frozen=True, slots=True)
-class RemediationSnapshot:
-    """A remediation as status shows it."""
-
-    number: int
-    aggressor: str
-    victim: str
-    directories: tuple[str, ...]
-    begun_at: float
-    state: State
-    judged: bool
-    verdict: Verdict
-    """Empty before the verdict."""
-    waiting_defaults: int = 0
-    """Number of queued default layouts."""
-    waiting_moves: int = 0
-    moves_held: bool = False
-    """Whether its moves wait, so that the effect is measured without them."""
-    undo_reason: str = ""
-    """Why its default layouts are being undone."""
+from tierd.text import count_of, shell_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,51 +83,40 @@ class StatusSnapshot:
     """Beginning of the history that tierd observed itself; 0 if the history came from Prometheus."""
     device_time: Mapping[str, TargetTime] = field(default_factory=dict)
     """Device time of the targets whose service costs are known."""
+    figures: CaseFigures = field(default_factory=CaseFigures)
+    facts: Facts = field(default_factory=Facts)
+    """Pools, and the space on their targets."""
 
 
 class StatusPublisher:
-    """Holds the latest snapshot. Activities publish it, and any thread reads it."""
+    """Holds the latest snapshot. Activities publish it, and any thread reads it or waits for the next one."""
 
     def __init__(self) -> None:
         self.view = StatusSnapshot()
+        self.changes = Changes()
+        self._curves = StreamCurves()
 
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Publish a snapshot of the present state."""
-        windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
+        windows, counters, findings = daemon.windows, daemon.counters, daemon.findings
         waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
-                RemediationSnapshot(
-                    c.number,
-                    c.finding.aggressor,
-                    c.finding.victim,
-                    c.finding.directories,
-                    c.begun_at,
-                    c.state,
-                    c.judged,
-                    c.verdict,
-                    gate.defaults_waiting_for(c.finding.key),
-                    waiting[c.finding.key],
-                    c.moves_held,
-                    c.undo_reason,
-                )
-                for c in daemon.cases
-            )
+                remediation_snapshot(c, gate.defaults_waiting_for(c.finding.key), waiting[c.finding.key])
+                for c in daemon.cases)
+        device_time = daemon.device_time
+        figures = updated_figures(self.view.figures, self._curves, findings, cases, windows, device_time)
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
-            daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
+            daemon.faults, waiting.total(), counters.cycles, counters.cycle_seconds,
             looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
-            device_time=daemon.device_time)
+            device_time=device_time, figures=figures, facts=daemon.facts)
+        self.changes.announce()
 
 
 STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
-
-
-def refusal_answer(refusal: Refusal) -> RefusalAnswer:
-    """Why something is not done, and what would change that."""
-    return RefusalAnswer(refusal.reason, refusal.sentence, REMEDIES.get(refusal.reason, ""))
 
 
 def finding_answer(finding: Finding, number: int | None = None) -> FindingAnswer:
@@ -187,8 +166,9 @@ def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
 def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
     return RemediationAnswer(
-        finding=case.number, aggressor=case.aggressor, victim=case.victim, since=case.begun_at, state=case.state,
-        judged=case.judged, verdict=case.verdict, directories=case.directories, waiting_defaults=case.waiting_defaults,
+        finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
+        state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
+        waiting_defaults=case.waiting_defaults,
         waiting_moves=case.waiting_moves, moves_held=case.moves_held, undo_reason=case.undo_reason)
 
 
@@ -197,7 +177,7 @@ class StatusView:
 
     def __init__(self, publisher: StatusPublisher, daemon: Daemon, gate: Gate, settings: Settings, clock: Clock,
                  waiting_orders: Callable[[], int], sources: Callable[[], Sequence[SourceState]],
-                 activities: Callable[[], Sequence[ActivityState]]) -> None:
+                 activities: Callable[[], Sequence[ActivityState]], users: UserNames, fsname: str) -> None:
         self._publisher = publisher
         self._daemon = daemon
         self._gate = gate
@@ -206,6 +186,9 @@ class StatusView:
         self._waiting_orders = waiting_orders
         self._sources = sources
         self._activities = activities
+        self._users = users
+        self._fsname = fsname
+        self._made: tuple[StatusSnapshot, list[TargetRow], list[JobRow]] | None = None
 
     @property
     def snapshot(self) -> StatusSnapshot:
@@ -221,13 +204,57 @@ class StatusView:
         """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
-        role = {f.victim: "slowed" for f in view.findings if f.victim and not f.advice_only}
-        role |= {f.aggressor: "noise" for f in view.findings if f.aggressor and not f.advice_only}
+        targets, jobs = self._tables(view)
         return extend(
             TopAnswer, self._state(), findings=self.findings().findings if view.window else (), seconds=window.seconds,
-            targets=tuple(target_rows(window, view.findings)[:max_rows]),
-            all_targets=len({target for target, _ in window.loads}),
-            jobs=tuple(job_rows(window, role)[:max_rows]), all_jobs=len(window.jobs | set(window.namespace)))
+            targets=tuple(targets[:max_rows]), all_targets=len(targets), jobs=tuple(jobs[:max_rows]),
+            all_jobs=len(jobs))
+
+    def _tables(self, view: StatusSnapshot) -> tuple[list[TargetRow], list[JobRow]]:
+        """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
+        made = self._made
+        if made is None or made[0] is not view:
+            window = view.window or Window(0.0, 0.0, {}, {})
+            made = view, target_rows(window, view.findings, view.facts), job_rows(window, roles(view.findings))
+            self._made = made
+        return made[1:]
+
+    def overview(self, max_rows: int, max_cases: int) -> OverviewAnswer:
+        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody."""
+        view, gate = self.snapshot, self._gate
+        window = view.window or Window(0.0, 0.0, {}, {})
+        why_not = {f.key: self._why_not(f.key) for f in view.findings if not f.advice_only}
+        cases = case_answers(view.findings, view.numbers, view.cases, why_not, view.figures)
+        advice = self.findings(advice=True).findings
+        every_target, every_job = self._tables(view)
+        times = view.device_time
+        every_target = sorted(every_target, key=lambda row: (
+            -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
+        targets, jobs = every_target[:max_rows], every_job[:max_rows]
+        reasons = [ReasonRow(outcome, reason, count)
+                   for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
+        named = {row.job for row in jobs} | {job for case in cases[:max_cases] for job in (case.aggressor, case.victim)}
+        return OverviewAnswer(
+            fsname=self._fsname, mount=self._settings.filesystem.mount, version=__version__,
+            options=socket_options(self._settings.act.socket), status=self.status(),
+            cases=tuple(cases[:max_cases]), all_cases=len(cases), advice=advice[:max_cases], all_advice=len(advice),
+            seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
+            device_time=tuple(time_row(view.device_time[row.target]) for row in targets
+                              if row.target in view.device_time),
+            jobs=tuple(jobs), all_jobs=len(every_job), users=self._users.names(named),
+            pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
+
+    def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
+        """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
+        view, state = self.snapshot, self._gate.operating_state
+        refusals = view.why_not.get(key, ())
+        holds = [state.held] if state.held else []
+        if not holds and state.draining:
+            holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
+        holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
+        if not refusals and not holds and not any(case.finding.key == key for case in view.cases):
+            return (Refusal(Reason.NOTHING_TO_DO, "not planned yet; tierd plans in the next seconds"),)
+        return (*refusals, *(hold for hold in holds if hold not in refusals))
 
     def findings(self, *, advice: bool | None = None) -> FindingsAnswer:
         """Findings that hold: advice alone, all but advice, or both (None)."""
@@ -256,7 +283,7 @@ class StatusView:
             dry_run=settings.act.dry_run,
             faults=dict(view.faults),
             finding_ids=tuple(view.numbers.get(f.key) for f in acted_on),
-            why_not=tuple(tuple(map(refusal_answer, view.why_not.get(f.key, ()))) for f in acted_on),
+            why_not=tuple(tuple(map(refusal_answer, self._why_not(f.key))) for f in acted_on),
             advice=sum(f.advice_only for f in view.findings),
             last_cycle=view.window.end if view.window else None,
             windows=view.windows,
@@ -289,11 +316,15 @@ TARGETS_SHOWN, JOBS_SHOWN = 8, 4
 
 def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
     """The busiest targets, and the jobs that take most of their service time."""
-    busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
-    return tuple(TargetTimeRow(
-        time.target, round(time.utilisation, 4), round(time.utilisation_error, 4),
+    return tuple(map(time_row, nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)))
+
+
+def time_row(time: TargetTime) -> TargetTimeRow:
+    """The jobs that take most of the service time of one target."""
+    return TargetTimeRow(
+        time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
         tuple(JobTimeRow(job, round(share, 4), round(time.share_error([job]), 4))
-              for job, share in time.top(JOBS_SHOWN))) for time in busiest)
+              for job, share in time.top(JOBS_SHOWN)))
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
@@ -312,23 +343,48 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     return found
 
 
+def socket_options(path: str) -> str:
+    """Options of tierctl for a control socket, as they are typed.
+
+    >>> socket_options("/run/tierd/tierd.sock"), socket_options("/run/tierd/scratch/tierd.sock")
+    ('', ' --fs scratch')
+    >>> socket_options("/tmp/x y.sock")
+    " --socket '/tmp/x y.sock'"
+    """
+    parts = path.split("/")
+    if parts[:3] == ["", "run", "tierd"] and parts[-1] == "tierd.sock" and len(parts) in {4, 5}:
+        return f" --fs {shell_word(parts[3])}" if len(parts) == 5 else ""
+    return f" --socket {shell_word(path)}"
+
+
+def roles(findings: Sequence[Finding]) -> dict[str, str]:
+    """Jobs of findings: ``noise`` or ``slowed``."""
+    serious = [f for f in findings if not f.advice_only]
+    noise = {job: "noise" for f in serious if f.aggressor for job in f.aggressors}
+    return {f.victim: "slowed" for f in serious if f.victim} | noise
+
+
 NO_LOAD = 0.0, 0.0, 0.0
 
 
-def target_rows(window: Window, found: tuple[Finding, ...]) -> list[TargetRow]:
-    """Load of each target, and the slowdown of its streams: slowed targets first, then the busiest."""
+def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> list[TargetRow]:
+    """Load, space and latency of each target, and the slowdown of its streams: slowed first, then the busiest."""
     slowdown: dict[str, float] = {}
     for finding in found:
         for target in finding.targets:
             if isinstance(finding.evidence, SlowdownEvidence) and not finding.advice_only:
                 slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.slowdown)
     rates, counts = rates_by(window, 0)
+    latencies = latency_by_target(window)
+    pool_of = {target: pool for pool, targets in facts.pools.items() for target in targets}
     rows = []
-    for target in dict.fromkeys((*rates, *window.conditions)):
+    for target in dict.fromkeys((*rates, *window.conditions, *facts.fill)):
         read_bytes, write_bytes, operations = rates.get(target, NO_LOAD)
+        space = facts.fill.get(target)
         rows.append(TargetRow(
             target=target, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
-            jobs=counts.get(target, 0), slowdown=slowdown.get(target), condition=window.conditions.get(target, "")))
+            jobs=counts.get(target, 0), slowdown=slowdown.get(target), condition=window.conditions.get(target, ""),
+            pool=pool_of.get(target, ""), used=space.used if space else None, latency_usec=latencies.get(target)))
     return sorted(rows, key=lambda row: (-(row.slowdown or 0), not row.condition, -row.operations, row.target))
 
 
@@ -342,6 +398,32 @@ def job_rows(window: Window, role: Mapping[str, str]) -> list[JobRow]:
         rows.append(JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
                            creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
     return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
+
+
+def latency_by_target(window: Window) -> dict[str, float]:
+    """Mean service time of the bulk RPCs of each target, where the servers print it; microseconds."""
+    usec: defaultdict[str, float] = defaultdict(float)
+    operations: defaultdict[str, float] = defaultdict(float)
+    for (target, _), load in window.loads.items():
+        if load.busy_usec:
+            usec[target] += load.busy_usec
+            operations[target] += load.bulk_operations
+    return {target: usec[target] / count for target, count in operations.items() if count}
+
+
+def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, TargetTime]) -> tuple[PoolRow, ...]:
+    """Space and load of each pool."""
+    loads = {row.target: row for row in targets}
+    rows = []
+    for pool, members in sorted(facts.pools.items()):
+        space = [facts.fill[target] for target in members if target in facts.fill]
+        active = [loads[target] for target in members if target in loads]
+        busy = [times[target].utilisation for target in members if target in times]
+        rows.append(PoolRow(
+            pool, len(members), sum(s.size_bytes for s in space), sum(s.avail_bytes for s in space),
+            sum(row.read_bytes for row in active), sum(row.write_bytes for row in active),
+            sum(row.operations for row in active), min(sum(busy) / len(busy), 1.0) if busy else None))
+    return tuple(rows)
 
 
 def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, float]], dict[str, int]]:

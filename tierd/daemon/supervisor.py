@@ -58,7 +58,7 @@ class Supervisor:
         self._service: SupervisedService | None = start(settings)
         self._seen: History | None = None
         """History of the last service; None if the next one has other sources."""
-        self._told = ""
+        self._reported = ""
         self._failures = self._skip = 0
         """Number of failed cycles in a row, and number of cycles to skip before the next try."""
 
@@ -66,23 +66,23 @@ class Supervisor:
         """Run one cycle. Returns a sentence about the state."""
         if self._service is None and self._skip:
             self._skip -= 1
-            return f"tierd does nothing: {self._told}"
+            return f"tierd does nothing: {self._reported}"
         if self._service is None and not self._begin():
-            return f"tierd does nothing: {self._told}"
+            return f"tierd does nothing: {self._reported}"
         assert self._service is not None
         try:
-            told = self._service.cycle()
+            sentence = self._service.cycle()
         except JournalError as error:
             self._end()
             self._skip = min(2**self._failures - 1, MAX_SKIPPED_CYCLES)  # each try writes to the log
             self._failures += 1
-            self._tell(error_text(error))
-            return f"tierd does nothing: {self._told}"
+            self._report(error_text(error))
+            return f"tierd does nothing: {self._reported}"
         self._failures = 0
-        if self._told:  # a full disk lets a service start and fails its first write
+        if self._reported:  # a full disk lets a service start and fails its first write
             log.info("at work again; %s", self._baselines())
-            self._told = ""
-        return told
+            self._reported = ""
+        return sentence
 
     def renew(self) -> None:
         """Renew the claim. It waits for as long as the file system does not answer."""
@@ -149,15 +149,15 @@ class Supervisor:
         try:
             self._started(self.settings)
         except (OSError, ValueError) as error:
-            self._tell(error_text(error))
+            self._report(error_text(error))
             return False
         return True
 
-    def _tell(self, why: str) -> None:
-        if why != self._told:
+    def _report(self, why: str) -> None:
+        if why != self._reported:
             log.error("%s; until this is repaired, tierd does nothing and tierctl gets no answer; tierd retries within "
                       "a minute", why)
-        self._told = why
+        self._reported = why
 
 
 def same_sources(before: Settings, wanted: Settings) -> bool:

@@ -1,12 +1,11 @@
 """systemd and the daemon: readiness, status, watchdog, and more time for a start (``Type=notify``, ``WatchdogSec=``).
 
-A move may take as long as its file is large, so a heartbeat thread keeps the watchdog informed for as long as a cycle
-may last at the most; after that the process counts as hung, and systemd restarts it. Another thread renews the claim
-for other movers: the claim lies on the file system, and renewing it waits while an MDS is away, which is no reason for
-a restart.
+A large file takes long to move, so a heartbeat thread notifies the watchdog until the maximum duration of a cycle has
+passed. After that the process counts as hung, and systemd restarts it. Another thread renews the claim, because the
+claim is a file on the file system: while an MDS is away the renewal waits, which is no reason for a restart.
 
-While an MDS is away every call into the file system waits until it is back: minutes, or a night. A start asks systemd
-for more time meanwhile, and the log names what it waits for: else systemd would end it, and give up after a few tries.
+While an MDS is away, every call into the file system waits, for minutes or for a night. A start then asks systemd for
+more time, and logs what it waits for. Otherwise systemd would end the process, and give up after a few tries.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ BEAT_SECONDS = 5.0
 
 
 class HeartbeatSource(Protocol):
-    """What gives signs of life; :class:`tierd.daemon.service.Service`, and its keeper."""
+    """What the heartbeat calls: :class:`tierd.daemon.service.Service`, or its supervisor."""
 
     def renew(self) -> None:
-        """A sign of life of the claim to other movers; waits for as long as the file system does not answer."""
+        """Renew the claim for other movers. Waits for as long as the file system does not answer."""
 
     def beat(self) -> bool:
-        """Whether we live: False when a cycle hangs. Never waits for the file system."""
+        """Whether the daemon is alive: False if a cycle hangs. Never waits for the file system."""
 
 
 class Heartbeat:
-    """Beats in a thread of its own until it is stopped."""
+    """Calls ``beat`` at an interval, in its own thread, until it is stopped."""
 
     def __init__(self, beat: Callable[[], None], seconds: float) -> None:
         self._beat = beat
@@ -60,7 +59,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
 
     def start(self) -> Heartbeat:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
         return self
 
@@ -69,13 +68,13 @@ class Heartbeat:
             self._beat()
 
     def stop(self) -> None:
-        """End; a beat that hangs in the file system is not waited for."""
+        """Stop the thread. Does not wait for a beat that hangs in the file system."""
         self._stopped.set()
         self._thread.join(timeout=2.0)
 
 
 START_EXTENSION_USEC = 60_000_000
-"""From each beat on."""
+"""Extension from each beat on."""
 LOG_AFTER_BEATS = 6
 
 
@@ -83,7 +82,7 @@ LOG_AFTER_BEATS = 6
 def extended_start(
     notify: Notifier, mount: str, say: Callable[[str], None], seconds: float = BEAT_SECONDS
 ) -> Iterator[None]:
-    """Ask for more time for as long as it lasts; a file system that keeps a start waiting is told once."""
+    """Ask systemd for more time while the block runs. Logs once that the file system delays the start."""
     beats = 0
 
     def beat() -> None:
@@ -96,8 +95,8 @@ def extended_start(
             say(f"the file system at {mount} keeps the start waiting: a metadata server, or another, may be away (lfs "
                 "check servers); tierd begins when it answers")
 
-    pulse = Heartbeat(beat, seconds).start()
+    heartbeat = Heartbeat(beat, seconds).start()
     try:
         yield
     finally:
-        pulse.stop()
+        heartbeat.stop()

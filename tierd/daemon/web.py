@@ -1,13 +1,20 @@
-"""tierd over HTTP: metrics, health and readiness, the status page, and the webhook of Alertmanager.
+"""tierd over HTTP: metrics, health and readiness, the pages, and the webhook of Alertmanager.
 
 The server is that of :mod:`httpserver`, with a small number of connections: the unit limits tierd's threads, and
 cycles need some of them. TLS and passwords come from ``--web.config.file`` or ``[web] config_file``.
+
+``/events`` tells a page when there is something new. Each such answer holds a thread, so there are few of them, and
+each ends after less than a minute; browsers connect again by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import hmac
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
@@ -17,33 +24,75 @@ from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
 from httpserver.server import Address
 from httpserver.serving import BackgroundServer
+from tierd.clock import SystemClock
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import FaultsAnswer, HistoryAnswer, Json, PageAnswer, from_json
-from tierd.daemon.page import status_page
+from tierd.daemon.answers import FaultsAnswer, Json, from_json
+from tierd.daemon.changes import Changes
+from tierd.daemon.page import Asset, Pages, Viewer
 from tierd.text import printable
 
 MAX_CONNECTIONS = 16
+MAX_EVENT_STREAMS = 6
+"""Maximum number of pages that receive changes at once. Further pages poll every few seconds."""
+EVENT_STREAM_SECONDS = 45.0
+"""An answer with events ends after this time, before the server's own limit on answers."""
+MIN_EVENT_SECONDS = 2.0
+"""Least time between two events: moves change the status several times a second."""
+BEAT_SECONDS = 15.0
+"""Without a change, a comment is sent this often, which shows whether the client is still there."""
 DROP_WAIT_SECONDS = 1.0
 """Wait for the thread of a dropped connection, so that there are never more threads than connections."""
 MAX_BODY_BYTES = 1 << 20
 """Limit on a message of Alertmanager. A longer one is answered with status 413."""
+MAX_FORM_BYTES = 1 << 14
 TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+"""Nothing is loaded from elsewhere, and nothing in a page is run or styled but the files of tierd."""
 HEADERS = (
-    ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    ("Content-Security-Policy", POLICY),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Content-Type-Options", "nosniff"),
 )
+NO_STORE = ("Cache-Control", "no-store")
 Ask = Callable[[Json], Json]
 
 
+class FormTokens:
+    """Tokens that only this process can make: a form without the right one was not made by tierd for this user."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+
+    def token(self, user: str) -> str:
+        """The token in the forms of a user. It changes when tierd is restarted."""
+        return hmac.digest(self._key, user.encode("utf-8", "surrogateescape"), "sha256").hex()
+
+    def right(self, user: str, token: str) -> bool:
+        """Whether a form has the token of its user."""
+        return hmac.compare_digest(self.token(user).encode(), token.encode("utf-8", "surrogateescape"))
+
+
 class App:
-    """The WSGI application. ``ask`` answers like the control socket; ``evaluate`` starts a cycle soon."""
+    """The WSGI application. ``ask`` answers like the control socket; ``evaluate`` starts a cycle soon.
+
+    ``changes`` announces each new status. ``change_users`` may use the buttons of the page.
+    """
 
     def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
-                 evaluate: Callable[[], None]) -> None:
+                 evaluate: Callable[[], None], changes: Changes | None = None,
+                 change_users: Collection[str] = (), clock: Callable[[], float] | None = None) -> None:
         self._registry = registry
         self._ask = ask
         self._alive = alive
         self._evaluate = evaluate
+        self._changes = changes or Changes()
+        self._change_users = frozenset(change_users)
+        self._clock = clock or SystemClock().monotonic
+        self._tokens = FormTokens()
+        self._pages = Pages(ask)
+        self._streams = threading.BoundedSemaphore(MAX_EVENT_STREAMS)
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
@@ -51,19 +100,50 @@ class App:
         if method == "POST" and path == "/-/evaluate":
             self._evaluate()
             return respond(start, "202 Accepted", "a cycle begins at once\n")
-        if method not in {"GET", "HEAD"} or path == "/-/evaluate":
+        if method == "POST" and path == "/do":
+            return self._do(environ, start)
+        if method not in {"GET", "HEAD"} or path in {"/-/evaluate", "/do"}:
             return respond(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
         if path == "/metrics":
             encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
             return respond(start, "200 OK", encode(self._registry), kind)
         if path in {"/-/healthy", "/-/ready"}:
             return self._health(path, start)
-        if path == "/":
-            try:
-                return respond(start, "200 OK", self._page(), "text/html; charset=utf-8")
-            except ValueError as error:  # the journal cannot be read
-                return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
-        return respond(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
+        if path == "/events":
+            return self._events(environ, start, head=method == "HEAD")
+        if asset := self._pages.assets.get(path):
+            return send_asset(environ, start, asset)
+        return self._page(path, environ, start)
+
+    def _page(self, path: str, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        query = first_values(environ.get("QUERY_STRING", ""))
+        try:
+            found = self._pages.page(path, query, self._viewer(environ))
+        except ValueError as error:  # the journal cannot be read, or the query makes no sense
+            return respond(start, "503 Service Unavailable", printable(str(error)) + "\n")
+        if found is None:
+            return respond(start, "404 Not Found", "/, /targets, /jobs, /history, /metrics, /-/healthy, /-/ready\n")
+        return respond(start, "200 OK", found, HTML)
+
+    def _viewer(self, environ: WSGIEnvironment) -> Viewer:
+        user = environ.get("REMOTE_USER", "")
+        may_change = bool(user) and user in self._change_users
+        return Viewer(user, self._tokens.token(user) if may_change else "", self._changes.number)
+
+    def _do(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Carry out what a button asks for, if the user may, and the form is one that tierd made for this user."""
+        user = environ.get("REMOTE_USER", "")
+        if not user or user not in self._change_users:
+            return respond(start, "403 Forbidden", "this user may not change anything: [web] change_users\n")
+        if not same_origin(environ):
+            return respond(start, "403 Forbidden", "the request comes from another site\n")
+        form = read_form(environ)
+        if form is None:
+            return respond(start, "400 Bad Request", "not a form of this page\n")
+        if not self._tokens.right(user, form.get("token", "")):
+            return respond(start, "403 Forbidden", "the page is older than the last start of tierd: load it again\n")
+        body, well = self._pages.done(form, self._viewer(environ))
+        return respond(start, "200 OK" if well else "409 Conflict", body, HTML)
 
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():
@@ -73,15 +153,90 @@ class App:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "well\n")
 
-    def _page(self) -> str:
-        status = from_json(PageAnswer, self._ask({"request": "status"}))
-        return status_page(status, from_json(HistoryAnswer, self._ask({"request": "history", "last": 20})))
+    def _events(self, environ: WSGIEnvironment, start: StartResponse, *, head: bool) -> Iterable[bytes]:
+        """Server-sent events (HTML Living Standard, section 9.2): one for each status later than that of the page."""
+        query = first_values(environ.get("QUERY_STRING", ""))
+        known = environ.get("HTTP_LAST_EVENT_ID") or query.get("after", "")
+        after = int(known) if known.isascii() and known.isdigit() and len(known) < 18 else self._changes.number
+        if not self._streams.acquire(blocking=False):
+            return respond(start, "503 Service Unavailable", f"{MAX_EVENT_STREAMS} pages listen already\n")
+        start("200 OK", [("Content-Type", "text/event-stream"), NO_STORE, *HEADERS])
+        seconds = 0.0 if head else EVENT_STREAM_SECONDS
+        return EventStream(self._changes, after, self._streams.release, seconds, self._clock)
+
+
+class EventStream:
+    """The body of an answer with events. The server calls :meth:`close` at its end, also when the client has left."""
+
+    def __init__(self, changes: Changes, after: int, release: Callable[[], None], seconds: float,
+                 clock: Callable[[], float]) -> None:
+        """``after`` is the status that the client has. One of before a restart of tierd may be later than all."""
+        self._changes = changes
+        self._seen = after if after <= changes.number else -1
+        self._release = release
+        self._seconds = seconds
+        self._clock = clock
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield events and beats until the time is over or the service closes."""
+        until = self._clock() + self._seconds
+        yield b"retry: 3000\n\n"
+        while (left := until - self._clock()) > 0 and not self._changes.closed:
+            number = self._changes.wait(self._seen, min(BEAT_SECONDS, left))
+            yield b"id: %d\ndata: new\n\n" % number if number > self._seen else b":\n\n"
+            if number > self._seen:
+                self._seen = number
+                self._changes.rest(MIN_EVENT_SECONDS)
+
+    def close(self) -> None:
+        """Let another page listen."""
+        release, self._release = self._release, lambda: None
+        release()
+
+
+def first_values(query: str) -> dict[str, str]:
+    """The first value of each name of a query or form."""
+    return {name: values[0] for name, values in
+            parse_qs(query, encoding="utf-8", errors="surrogateescape", max_num_fields=50).items()}
+
+
+def read_form(environ: WSGIEnvironment) -> dict[str, str] | None:
+    """The fields of a form; None for anything else."""
+    if not environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+        return None
+    body = environ["wsgi.input"].read(MAX_FORM_BYTES + 1)
+    try:
+        return None if len(body) > MAX_FORM_BYTES else first_values(body.decode("ascii"))
+    except ValueError:
+        return None
+
+
+def same_origin(environ: WSGIEnvironment) -> bool:
+    """Whether a browser says that its request comes from a page of this server. A client without either header is none.
+
+    ``Sec-Fetch-Site`` (Fetch Metadata) and ``Origin`` cannot be set by a page of another site.
+    """
+    site = environ.get("HTTP_SEC_FETCH_SITE", "")
+    if site:
+        return bool(site == "same-origin")
+    origin = environ.get("HTTP_ORIGIN", "")
+    return bool(origin) and urlsplit(origin).netloc == environ.get("HTTP_HOST", "")
+
+
+def send_asset(environ: WSGIEnvironment, start: StartResponse, asset: Asset) -> Iterable[bytes]:
+    """A file of the page, or 304 if the browser has it. Its address has a part that changes with its content."""
+    headers = [("ETag", asset.etag), ("Cache-Control", "no-cache"), *HEADERS]
+    if asset.etag in [tag.strip() for tag in environ.get("HTTP_IF_NONE_MATCH", "").split(",")]:
+        start("304 Not Modified", headers)
+        return [b""]
+    start("200 OK", [("Content-Type", asset.kind), ("Content-Length", str(len(asset.data))), *headers])
+    return [asset.data]
 
 
 def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
     """A complete response."""
     data = body.encode() if isinstance(body, str) else body
-    start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), *HEADERS])
+    start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), NO_STORE, *HEADERS])
     return [data]
 
 

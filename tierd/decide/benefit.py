@@ -25,9 +25,9 @@ class Settings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.12
-    """Expected gain of the victim as a fraction of its usual throughput, at the least."""
+    """Minimum expected gain of the victim as a fraction of its usual throughput."""
     factor: Annotated[float, Ge(1)] = 2.0
-    """Expected gain of the victim as a multiple of the cost to others, at the least."""
+    """Minimum expected gain of the victim as a multiple of the cost to others."""
     max_taken: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Fraction of its throughput that another stream may lose, even if the noise gave it that throughput."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0

@@ -34,7 +34,7 @@ class Settings:
     min_bytes: Annotated[int, Ge(0)] = 4096
     """Smaller files are not moved: they free almost nothing."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Files in one plan, at the most."""
+    """Maximum number of files in one plan."""
 
 
 def decide(

@@ -37,10 +37,10 @@ class DataOnMdtSettings:
 
     enabled: bool = False
     largest_bytes: Annotated[int, Gt(0)] = 64 << 10
-    """End of such a component, at the most. Lustre's own limit is ``lod.*.dom_stripesize`` (default 1 MiB)."""
+    """Maximum end of a component on the MDT. Lustre's own limit is ``lod.*.dom_stripesize`` (default 1 MiB)."""
     reads_per_write: Annotated[float, Ge(1)] = 3.0
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Free share of bytes and of inodes on every MDT, at the least."""
+    """Minimum free share of bytes and of inodes on every MDT."""
 
 
 def with_data_on_mdt(layout: Layout, read_share: float, capacity: Capacity, settings: DataOnMdtSettings) -> Layout:
@@ -60,7 +60,7 @@ class Settings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
-    """Disk time saved per disk time that the move costs, at the least."""
+    """Minimum disk time saved, as a multiple of the disk time that the move costs."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
     """Expected time for which the job continues to read at its present rate."""
     disk_read_usec: Annotated[float, Gt(0)] = 8000.0
@@ -72,7 +72,7 @@ class Settings:
     suffering_weight: Annotated[float, Ge(1)] = 3.0
     """Weight of the cost while a neighbour is slowed on the same targets."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Files in one plan, at the most."""
+    """Maximum number of files in one plan."""
     data_on_mdt: DataOnMdtSettings = field(default_factory=DataOnMdtSettings)
 
 

@@ -35,7 +35,7 @@ class FlashSettings:
     read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of reads among the job's RPCs from which its existing files are worth moving."""
     max_moves: Annotated[int, Ge(0)] = 1000
-    """Files in one plan, at the most."""
+    """Maximum number of files in one plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Sizes a flash component: it must hold whole small files, or there is none.
+"""Sizes a flash component. It must hold whole small files; otherwise tierd sets no component.
 
 The paper (Cray, CUG 2018) measured 4 MB files with a 1 MB flash component: slower than no flash, since each file has
 two objects and still needs seeks on disks. The boundary is above the small files, with a margin. A component that is
@@ -31,18 +31,18 @@ class Settings:
     min_samples: Annotated[int, Ge(1)] = 20
     """Sizes needed to use their distribution. With fewer, the mean decides, with a wider margin."""
     split_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Share of files that may be split, at the most: files up to 64 times the component."""
+    """Maximum share of files that may be split: files up to 64 times the component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A component size, or why there is none."""
+    """A component size, or the reason why no size fits."""
 
     component_bytes: int
     """0 if no component would hold the files."""
     reason: str
     refused: Reason | None = None
-    """Reason code if there is none."""
+    """Reason code if no size fits."""
 
 
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:

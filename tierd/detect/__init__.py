@@ -1,1 +1,1 @@
-"""Detectors: they turn windows and facts into findings with evidence. They are pure functions."""
+"""Detectors: pure functions that turn windows and facts into findings with evidence."""

@@ -1,7 +1,7 @@
-"""Checks whether advice can help, and names the clients it is for.
+"""Checks whether advice can help, and names the clients to change.
 
-tierd drops advice that cannot help, as far as job statistics show the files and requests of the jobs. Without job
-statistics it drops none.
+tierd drops advice that cannot help, by the files and requests that job statistics show. Without job statistics it drops
+no advice.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tierd.model import ClientLoad
 from tierd.text import first_names
 
 WHOLE_READ_BYTES = 2 << 20
-"""Lustre reads files up to this size ahead in one piece (``max_read_ahead_whole_mb``)."""
+"""Lustre reads files up to this size ahead as a whole (``max_read_ahead_whole_mb``)."""
 MIN_FREE_SHARE = 0.1
-"""Free share of a pool below which no file is sent there."""
+"""Free share of a pool below which no advice sends files there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class JobTraffic:
 
     @property
     def bytes_per_file(self) -> float:
-        """Mean bytes per opened file, the limit of a request. Infinite for a job that opens no file."""
+        """Mean bytes per opened file, which limit the size of a request. Infinite for a job that opens no file."""
         files = max(self.job.opens, self.job.closes, self.job.creates)
         return self.moved_bytes / files if files else float("inf")
 
@@ -47,9 +47,9 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
 
 
 def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
-    """Share of the RPCs that are saved if each has ``rpc_bytes``, or the size of the file. None if there are no RPCs.
+    """Share of RPCs saved if each has ``rpc_bytes`` or the size of the file. None if there are no RPCs.
 
-    A file of 1 MiB is read in requests of 1 MiB at most, whatever the limit is.
+    No request is larger than its file, whatever the limit is.
     """
     sent = least = 0.0
     for part in parts:
@@ -59,7 +59,7 @@ def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
 
 
 def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
-    """Object targets of a pool. The pool "" stands for targets in no pool."""
+    """Object targets of a pool. "" selects the targets outside all pools."""
     if pool:
         return frozenset(view.facts.pools.get(pool, ()))
     pooled = {target for members in view.facts.pools.values() for target in members}
@@ -68,16 +68,16 @@ def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
 
 
 def has_free_space(view: View, targets: Collection[str]) -> bool:
-    """Whether there are such targets and they have free space. Unknown space counts as free."""
+    """Whether the targets exist and have free space. Unknown space counts as free."""
     fills = [view.facts.fill[target] for target in targets if target in view.facts.fill]
     size = sum(fill.size_bytes for fill in fills)
     return bool(targets) and (not size or sum(fill.avail_bytes for fill in fills) >= MIN_FREE_SHARE * size)
 
 
 def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) -> float | None:
-    """Mean number of bulk RPCs that a busy target serves at a time. None if the servers report no times.
+    """Mean number of concurrent bulk RPCs on a busy target. None if the servers report no times.
 
-    By Little's law it is the service time of RPCs per second.
+    By Little's law it is the sum of the RPCs' service times per second.
     """
     busy: dict[str, float] = {}
     for job in jobs.values():
@@ -108,7 +108,7 @@ def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCaus
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:
-    """The clients as words of a sentence."""
+    """The clients as part of a sentence."""
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import Activities, DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
-"""A directory with a smaller share of the job's file operations is not named."""
+"""Minimum share of the job's file operations for a directory to be named."""
 STAY_SECONDS = 30.0
-"""A job has left a directory if its last record there is this much older than its newest record."""
+"""A job has left a directory if its last record there is older than its newest record by this time."""
 MAX_DIRECTORIES = 512
-"""The most directories that are named for one job. If there are more, their parents are named too."""
+"""Maximum number of directories named for one job. If there are more, their parents are named too."""
 COVERED_SHARE = 0.5
-"""If the active directories hold a smaller share than this, their parents are named instead."""
+"""If the active directories have a smaller share of the operations, their parents are named instead."""
 
 
 def recent_weights(activities: Sequence[DirectoryActivity]) -> list[int]:
-    """Files that a job created or opened in each directory in the last minutes; if none, since it began there.
+    """Files that a job created or opened in each directory in the last minutes, or else since it began there.
 
-    A job may keep its name for months: old work elsewhere must not hide where it works now. A job that holds its files
-    open for long has no recent records, but still works there.
+    A job may keep its name for months: old work elsewhere must not hide where the job works now. A job that keeps its
+    files open has no recent records, but still works there.
     """
     lately = [activity.lately for activity in activities]
     return lately if any(lately) else [activity.creates + activity.opens for activity in activities]
@@ -32,7 +32,7 @@ Weighed = list[tuple[int, DirectoryActivity]]
 
 
 def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
-    """Weights of directories, without those whose path and FID are unknown: the file was gone when tierd asked."""
+    """Weights of directories. A directory is left out if its path and FID are unknown, because the file was deleted."""
     return [(weight, activity) for weight, activity in zip(recent_weights(activities), activities, strict=True)
             if activity.directory]
 
@@ -53,9 +53,9 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
 
     If a job makes a new directory for each step, the parent is named: the next directory will be there too. If a job
     stays in its directories, the parent is wrong: new files do not inherit from it, and other jobs use it. Lustre gives
-    a new file the default layout of its own directory, or that of the root, never one from between
+    a new file the default layout of its own directory or of the root, never of a directory between them
     (``lod_get_default_lov_striping`` in lustre/lod/lod_object.c). If there are too many directories, the busiest are
-    named, and their parents for directories still to be made.
+    named, and the parents for future directories.
     """
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
@@ -84,7 +84,7 @@ def _staying(weighed: Weighed) -> Weighed:
 
 
 def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
-    """Activity of the aggressor in each directory of the finding; for a parent, the sum of its subdirectories."""
+    """Activity of the aggressor in each directory of the finding. For a parent it is the sum of its subdirectories."""
     by_place = {activity.directory: activity for activity in activities}
     found = []
     for place in finding.directories:
@@ -106,6 +106,26 @@ def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> Directory
     )
 
 
+def activities_of_jobs(activities: Activities, jobs: Sequence[str], name: str,
+                       since: float) -> Sequence[DirectoryActivity]:
+    """Activities of several jobs as those of one, directory by directory, the most files first."""
+    if len(jobs) == 1:
+        return activities(jobs[0], since)
+    parts: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for job in jobs:
+        for activity in activities(job, since):
+            parts[activity.directory].append(activity)
+    found = [replace(merged_activity(place, each), job=name, lately=sum(part.lately for part in each),
+                     last_time=max(part.last_time for part in each)) for place, each in parts.items()]
+    return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
+
+
+def main_directory(activities: Activities, since: float, job: str) -> str:
+    """Directory in which a job works most; "" if the changelogs do not have the job."""
+    active = active_directories(activities(job, since))
+    return active[0].directory if active else ""
+
+
 def with_directories(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:
-    """The finding with the aggressor's directories; none if the changelogs do not have the job."""
+    """The finding with the aggressor's directories. There are none if the changelogs do not name the job."""
     return replace(finding, directories=directories(activities))

@@ -1,4 +1,4 @@
-"""The built-in detectors. A new detector is one module and its line here.
+"""The built-in detectors. A new detector needs one module and one line here.
 
 Detectors of slowdowns run in every cycle. The other detectors run each time a window of half a minute is complete.
 """

@@ -1,6 +1,6 @@
-"""A flash pool fills up: how full it is, how fast it grows, when it will be full, and which jobs write there.
+"""A flash pool is filling up: its use, its growth, the time until it is full, and the jobs that write to it.
 
-A full pool is worse than none: Lustre puts new objects elsewhere or fails the write, and tierd refuses to act.
+If the pool is full, Lustre puts new objects elsewhere or writes fail, and tierd refuses to act.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ COLD_SECONDS = 7 * 86_400.0
 
 @dataclass(frozen=True)
 class Settings(Common):
-    """Thresholds, shares of the pool in use."""
+    """Thresholds. Shares are used bytes of the pool."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
     """The finding begins at this share."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
     """The finding ends at this share."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """The finding also begins if a half full pool will be full within this time at its present growth."""
+    """The finding also begins if a half-full pool will be full within this time at its present growth."""
     half: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Share that counts as half full."""
+    """Used share from which a pool counts as half full."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
 
 
@@ -41,13 +41,13 @@ class FlashPressureEvidence(Evidence):
 
     used_share: float
     fullest_used_share: float
-    """Of the fullest target."""
+    """Used share of the fullest target."""
     avail_bytes: int
     write_bytes_per_second: float
     growth_bytes_per_second: float
-    """Writes less deletions."""
+    """Growth of used space: writes minus deletions."""
     seconds_to_full: float
-    """At the present growth; 1e12 if the pool does not grow."""
+    """Time until the pool is full at its present growth; 1e12 if it does not grow."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool. ``disks`` is the disk pool beside it."""
+    """The finding about one pool. ``disks`` is the disk pool for its cold files."""
     members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
     if not members:
         return
@@ -77,7 +77,8 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     edge = settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter
     if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
         return
-    when = f"; at {rate_text(rate)} of growth it is full in {full_in / 60:.0f} minutes" if full_in < 86_400 else ""
+    growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
+    when = growth if full_in < 86_400 else ""
     who = (
         first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total())
         if written
@@ -95,16 +96,16 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
-    """What to change. Both need free space on the disks."""
+    """Advice for a pool. All of it needs free space on the disks."""
     if not has_free_space(view, view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]
     if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):
         yield Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
-                     "lists cold files that take up space; tierd demotes those it knows of (cold-on-flash)")
+                     "lists files not read for a week; tierd demotes the files it knows about (cold-on-flash)")
     yield Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
         quoted(pool), quoted(disks)), "on all MDS (2.15 and newer)",
-        "new files go to the disks before the pool is full, and do not fail")
+        "new files go to the disks before the pool is full, so that writes do not fail")
 
 
 DETECTOR = Detector("flash-pressure", Settings, detect)

@@ -1,9 +1,9 @@
-"""The history of windows: the last minutes unchanged, earlier ones as half minutes, without negligible loads.
+"""The history of windows: the last minutes as measured, earlier windows summed to half minutes.
 
-With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth of their target's load. Such a
-job slows no other job, and tierd cannot measure whether it is slowed. Half minutes are summed as the short windows
-arrive, so that no single cycle has all the cost. Old windows are packed into arrays, which take a third of the memory.
-They lose the sizes of RPCs: profiles of jobs come from the newest windows.
+Negligible loads are dropped. With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth
+of their target's load. A job with such a load slows no other job, and tierd cannot measure whether it is slowed. Half
+minutes are summed as the short windows arrive, so that no single cycle bears all the cost. Old windows are packed into
+arrays, which take a third of the memory, and lose the sizes of RPCs: profiles of jobs come from the newest windows.
 
 >>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
 >>> old = packed_loads({("l-OST0001", "j.1"): load})
@@ -52,11 +52,11 @@ class Packed(Mapping[Key, Value], Generic[Key, Value]):
         return self[key] if key in self._rows else default
 
     def items(self) -> ItemsView[Key, Value]:
-        """All items, built one after the other."""
+        """All items, each built when it is reached."""
         return _Items(self)
 
     def each(self) -> Iterator[tuple[Key, Value]]:
-        """All items, faster than by lookup."""
+        """All items, faster than by looking up each key."""
         make, numbers, width = self._make, self._numbers, self._width
         for key, at in zip(self._rows, range(0, len(numbers), width or 1), strict=False):
             yield key, make(key, numbers[at:at + width])
@@ -98,11 +98,11 @@ def packed_namespace(namespace: Mapping[str, NamespaceLoad]) -> Packed[str, Name
 
 
 WINDOWS_WITH_SIZES = 4
-"""Newest windows that keep the sizes of RPCs, which take most memory. Profiles of jobs come from these."""
+"""Number of the newest windows that keep the sizes of RPCs, for profiles of jobs. Sizes take most of the memory."""
 
 
 class CoarseWindows:
-    """Sums short windows into long ones and keeps these."""
+    """Sums short windows into long windows, and keeps the long windows."""
 
     def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0, most_loads: float = float("inf"),
                  thin: Callable[[Window], Window] = lambda window: window) -> None:
@@ -159,13 +159,13 @@ def total_namespace(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:
 
 
 WHOLE_SECONDS = 300.0
-"""Windows are kept whole for this long if there are few loads."""
+"""Short windows are kept for this long if there are few loads."""
 MIN_WHOLE_SECONDS = 30.0
-"""Windows are kept whole for at least this long."""
+"""Short windows are kept for at least this long."""
 MAX_LOADS = 40_000
-"""Loads in all whole windows, at the most."""
+"""Maximum number of loads in all short windows."""
 MAX_COARSE_LOADS = 100_000
-"""Loads in all coarse windows, at the most. With very many loads the history is shorter."""
+"""Maximum number of loads in all long windows. With very many loads the history is shorter."""
 CROWDED_JOBS = 16
 """A target with at most this many jobs keeps all its loads."""
 MIN_SHARE = 0.02
@@ -173,7 +173,7 @@ MIN_SHARE = 0.02
 
 
 class History:
-    """Keeps windows without negligible loads: coarse windows, then whole ones, oldest first."""
+    """Keeps windows without negligible loads: long windows, then short windows, oldest first."""
 
     def __init__(self, history_seconds: float) -> None:
         self._history_seconds = history_seconds
@@ -195,9 +195,9 @@ class History:
         return (*self.learned, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
 
     def add(self, window: Window) -> bool:
-        """Add a window. Returns whether a coarse window is now complete."""
+        """Add a window. Returns whether a long window is now complete."""
         if self._whole and window.end <= self._whole[-1].end:
-            self._begin()  # the clock went back: the history is void
+            self._begin()  # the clock went back: drop the history
         self._begun = window.start if self._begun is None else self._begun
         if window.end - self._begun > self._history_seconds:
             self.learned = ()
@@ -211,7 +211,7 @@ class History:
         return complete
 
     def _forget(self, now: float) -> None:
-        """Remove whole windows that coarse ones cover, if they are old or too many."""
+        """Remove short windows that long windows cover, if they are old or too many."""
         ends = {w.end for w in self.coarse.windows}
         while len(self._whole) > 1 and self._whole[0].end < now - MIN_WHOLE_SECONDS and self._is_due(now):
             while len(self._whole) > 1:

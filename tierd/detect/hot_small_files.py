@@ -1,7 +1,7 @@
-"""A job reads small files on disks again and again. On flash these reads need no seeks.
+"""A job repeatedly reads small files on disks. On flash these reads need no seeks.
 
 Three sources must agree: the changelog shows opens of existing files, job statistics show reads that reach the disk
-targets (reads from a client's cache cost nothing), and the bytes per open show that the files are small.
+targets (reads from a client's cache do not count), and the bytes per open show that the files are small.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Settings(Common):
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_opens: Annotated[int, Ge(1)] = 100
-    """Recent opens of existing files in a directory, at the least. Changelogs must record OPEN (off by default)."""
+    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default)."""
     reopened: Annotated[float, Gt(0)] = 2.0
-    """Opens of existing files per created file, at the least. With fewer, the directory is mostly written."""
+    """Minimum number of opens of existing files per created file. With fewer, the job mostly writes there."""
     enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
     """The finding begins at this rate of read RPCs to disk targets."""
     leave_reads_per_second: Annotated[float, Gt(0)] = 5.0
-    """The finding ends below this."""
+    """The finding ends below this rate."""
     read_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Share of reads among the job's RPCs to disk targets, at the least."""
+    """Minimum share of reads among the job's RPCs to disk targets."""
     small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
-    """Mean bytes read per open, at the most."""
+    """Maximum mean of bytes read per open."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
     return Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
-        f"{more} and reads {per_open / 1024:.0f} KiB of each; {percent(share)} of the bytes come from disks, in "
+        f"{more} and reads {per_open / 1024:.0f} KiB of each; {percent(share)} of the bytes come from disks, at "
         f"{reads / job.seconds:.0f} reads/s",
         HotSmallFilesEvidence(
             opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,

@@ -21,49 +21,49 @@ class Settings(Common):
     """Thresholds."""
 
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The finding begins if a target's used share exceeds the median of the others by this."""
+    """The finding begins if a target's used share exceeds the median of the other targets by this difference."""
     leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.15
-    """The finding ends below this excess."""
+    """The finding ends below this difference."""
     enter_load: Annotated[float, Gt(1)] = 3.0
-    """The finding begins if a target does this many times the bytes or operations of the others' mean."""
+    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets."""
     leave_load: Annotated[float, Gt(1)] = 2.0
-    """The finding ends below this factor."""
+    """The finding ends below this ratio."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
     min_operations_per_second: Annotated[float, Gt(0)] = 50.0
-    """Load of the target, at the least; smaller loads are ignored."""
+    """Minimum load of the target, in bytes or in operations."""
     classes: Classes = field(default_factory=Classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillEvidence(Evidence):
-    """How full one target and the others of its pool are."""
+    """Used space of one target and of the other targets of its pool."""
 
     used_share: float
     others_used_share: float
-    """Median of the others."""
+    """Median of the other targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesEvidence(Evidence):
-    """Bytes that one target and the others of its pool move."""
+    """Throughput of one target and of the other targets of its pool."""
 
     moved_bytes_per_second: float
     others_moved_bytes_per_second: float
-    """Mean of the others."""
+    """Mean of the other targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsEvidence(Evidence):
-    """Operations that one target and the others of its pool serve."""
+    """Operations of one target and of the other targets of its pool."""
 
     operations_per_second: float
     others_operations_per_second: float
-    """Mean of the others."""
+    """Mean of the other targets."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """The fullest and the busiest target of each pool, if they exceed the thresholds."""
+    """Find the fullest and the busiest target of each pool, if they exceed the thresholds."""
     loads = loads_by_target(view.recent(settings.recent_seconds))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
@@ -72,7 +72,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """A target that is fuller than the others."""
+    """Find a target that is fuller than the other targets of its pool."""
     known = {t: view.facts.fill[t].used for t in members if t in view.facts.fill}
     if len(known) < 2:
         return
@@ -91,9 +91,9 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
         advice=(
             Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
                    f"--non-block -p {quoted(pool)}",
-                   "on a client, at a quiet time", "moves large files to other targets of the pool"),
+                   "on a client, when the file system is quiet", "moves large files to other targets of the pool"),
             Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
-                   "creates no new objects on the target; its files stay usable. To undo, set the old value (20000)"),
+                   "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
         ),
     )
 
@@ -122,7 +122,7 @@ def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
 
 def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
-    """A target that is busier than the others, in bytes or in operations."""
+    """Find a target that serves more bytes or operations than the other targets of its pool."""
     least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
     for of, enough in least.items():
         rates = {target: float(getattr(loads[target], of)) for target in members}
@@ -152,7 +152,7 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
 
 
 def can_spread(job: Profile, target: str, members: Sequence[str], settings: Settings) -> bool:
-    """Whether more stripes would relieve a target: the job has large files, mostly on this target."""
+    """Whether more stripes would relieve a target: the job has large files, and most of their bytes are there."""
     here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
     everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
     return here >= 0.5 * everywhere > 0 and not is_small_files(job, settings.classes)

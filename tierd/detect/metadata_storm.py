@@ -1,9 +1,9 @@
-"""Very many creates, opens and unlinks in one directory: one MDT and one directory lock serve them all.
+"""Very many creates, opens and unlinks in one directory, which one MDT and one directory lock must serve.
 
 A striped directory spreads names over MDTs. Measured with empty files in one shared directory (Cray, CUG 2018, slides
 and table 1), four MDTs did 1.95 times the creates of one, 2.36 times the stats, 3.97 times the reads and 2.34 times the
-unlinks. Data on the MDT (DoM) in such a directory brought 17% more creates and 36% more reads, and 22% fewer stats; it
-saves the object target where files are tiny and read more than written.
+unlinks. Data on the MDT (DoM) in such a directory gave 17% more creates and 36% more reads, and 22% fewer stats. DoM
+saves requests to object targets if files are tiny and are read more often than written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tierd.text import first_names, percent, quoted
 DOM_BYTES = 64 << 10
 """Size of the advised component on the MDT."""
 CHANGE_SHARE = 0.25
-"""Share of creates and unlinks from which processes wait for the directory lock; opens share the lock."""
+"""Share of creates and unlinks from which processes wait for the directory lock. Opens share the lock."""
 CREATE_SHARE = 0.02
 """Creates per open of an existing file, below which a layout for new files changes nothing."""
 
@@ -37,9 +37,9 @@ class Settings(Common):
     leave: Annotated[float, Gt(0)] = 300.0
     """The finding ends below this rate."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """The directory's share of all operations in the changelogs, at the least."""
+    """Minimum share of the directory in all operations of the changelogs."""
     min_seconds: Annotated[float, Gt(0)] = 60.0
-    """Observed time, at the least."""
+    """Minimum observed time."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """Period from which the sizes of jobs' files are estimated."""
 
@@ -52,13 +52,13 @@ class MetadataStormEvidence(Evidence):
     opens_per_second: float
     unlinks_per_second: float
     share: float
-    """Of the operations in all directories."""
+    """Share of the operations in all directories."""
     metadata_targets: int
     """0 if their number is not known."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Directories, the busiest first."""
+    """Find directories with very many operations, the busiest first."""
     seconds = view.facts.directory_seconds
     if seconds < settings.min_seconds:
         return
@@ -75,7 +75,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def operations(activity: DirectoryActivity) -> int:
-    """Operations of the MDT in a directory, without closes, which follow opens."""
+    """Metadata operations in a directory. Closes are left out, because each follows an open."""
     return activity.creates + activity.opens + activity.unlinks
 
 
@@ -100,7 +100,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
 
 
 def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
-    """Whether the bytes that jobs read per file fit the component on the MDT. Unknown sizes count as fitting."""
+    """Whether the files that jobs read fit the component on the MDT, on average. Unknown sizes count as fitting."""
     known = view.profiles(settings.recent_seconds)
     every = frozenset(target for window in view.windows for target, _ in window.loads)
     parts = [part for part in traffic(known, every, "read") if part.job.job in jobs]
@@ -108,24 +108,24 @@ def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
 
 
 def advise(place: str, rates: tuple[float, float, float], metadata_targets: int, *, tiny: bool) -> Iterator[Advice]:
-    """What to change. ``rates`` are creates, opens and unlinks per second."""
+    """Advice for a directory. ``rates`` are creates, opens and unlinks per second."""
     creates, opens, unlinks = rates
     name = quoted(place)
     if metadata_targets != 1:
         count = f"{metadata_targets}" if metadata_targets else "COUNT"
-        yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} {name} for directories "
-                     "made in it)", name, "spreads names over the MDTs; in one shared directory, four MDTs did 1.95 "
-                     "times the creates of one MDT, 2.36 times the stats and 2.34 times the unlinks")
+        yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} {name} for new "
+                     "subdirectories)", name, "spreads names over the MDTs; in one shared directory, four MDTs did "
+                     "1.95 times the creates of one MDT, 2.36 times the stats and 2.34 times the unlinks")
     if creates + unlinks >= CHANGE_SHARE * (creates + opens + unlinks):
-        yield Advice("one directory for each process or node, instead of a shared one", "in the application",
-                     "processes do not wait for one directory lock")
+        yield Advice("use one directory per process or node instead of a shared directory", "in the application",
+                     "processes no longer wait for one directory lock")
     if opens > 3 * creates and tiny:
         made = creates >= CREATE_SHARE * opens
         yield Advice(f"lfs setstripe -E 64K -L mdt -E -1 -c 1 {name}" if made else
                      "lfs migrate --non-block -E 64K -L mdt -E -1 -c 1 FILE",
                      ("new files there" if made else f"the files in {name}, when closed") +
                      ", if they are smaller than 64 KiB and the MDTs have room",
-                     "the open returns the data (DoM); no request goes to an object target")
+                     "the open also returns the data (DoM), without a request to an object target")
 
 
 DETECTOR = Detector("metadata-storm", Settings, detect)

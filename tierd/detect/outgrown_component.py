@@ -1,7 +1,7 @@
 """Files of a directory outgrow the first component of its default layout.
 
 When a file grows past a component, the MDT instantiates the next one and writes a layout record into the changelog. A
-file half on flash and half on disk is slower than one on disk alone (Cray, CUG 2018). The remedy is a larger first
+file half on flash and half on disk is slower than a file on disk alone (Cray, CUG 2018). The remedy is a larger first
 component for new files, sized from existing files, or no flash component.
 """
 
@@ -31,11 +31,11 @@ class Settings(Common):
     leave: Annotated[float, Gt(0), Lt(1)] = 0.02
     """The finding ends below this share."""
     min_files: Annotated[int, Ge(1)] = 20
-    """Outgrown files, at the least."""
+    """Minimum number of files that outgrew their first component."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per directory, the one with most outgrown files first."""
+    """One finding per directory, ordered by the number of outgrown files."""
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
@@ -57,7 +57,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
     if place in view.facts.default_layouts and end is None:
         return None  # no composite default layout: these files were created with a layout of their own
     pools = view.pools_of(place)
-    boundary = f"; its present size is {size_text(end)}" if end else ""
+    boundary = f"; present size: {size_text(end)}" if end else ""
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
@@ -67,13 +67,13 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
         (place,), subject=place,
         advice=() if not has_free_space(view, view.flash) else (
                 Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
-                       f"{quoted(place)}", "with a SIZE that holds the whole files", "new files are no longer split; "
-                       "without a first component at all they would not be either"),),
+                       f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
+                       "a default layout without a first component has the same effect"),),
     )
 
 
 def first_end(layout: Layout | None) -> int | None:
-    """Where the first component ends; None where there is one component only, or no layout."""
+    """End of the first component in bytes; None if there is only one component, or no layout."""
     return layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
 
 

@@ -1,9 +1,9 @@
 """The interface of detectors: a name, the type of its settings, and a function from a frozen view to findings.
 
 The function is pure: it uses only the view, keeps no state, and yields each problem once. It runs each time a window of
-half a minute is complete. A finding begins after several runs in a row that yield it, and ends after several that do
-not (``begin_looks`` and ``end_looks``, settings of every detector). ``view.active`` has the keys of active findings,
-for a second, laxer threshold. Other packages name their detectors in the entry point group ``lustre_tierd.detectors``.
+half a minute is complete. A finding begins after ``begin_looks`` consecutive runs that yield it, and ends after
+``end_looks`` consecutive runs that do not. ``view.active`` has the keys of active findings, so that a finding can end
+at a laxer threshold. Other packages name their detectors in the entry point group ``lustre_tierd.detectors``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ GROUP = "lustre_tierd.detectors"
 
 
 def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
-    """No activities: for tierd without changelogs."""
+    """No activities. Used without changelogs."""
     return ()
 
 
 def default_pools(_: str) -> PoolPair:
-    """The pools of every path where nothing is configured."""
+    """The pools of every path if none are configured."""
     return PoolPair("flash", "hdd")
 
 
@@ -42,11 +42,11 @@ class View:
     active: Collection[tuple[str, str, str]] = ()
     """Keys of active findings."""
     pool_pairs: Sequence[PoolPair] = (PoolPair("flash", "hdd"),)
-    """Each flash pool with the disk pool beside it: that of the whole file system first, then those of scopes."""
+    """Each flash pool with its disk pool: first the pools of the whole file system, then the pools of scopes."""
     pools_of: Callable[[str], PoolPair] = default_pools
     """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of ``profiles``, for several detectors."""
+    """Cache of ``profiles``, shared by all detectors."""
 
     @property
     def now(self) -> float:
@@ -55,7 +55,7 @@ class View:
 
     @property
     def flash(self) -> Collection[str]:
-        """Full names of the flash targets, including those of scopes; empty if the pools are not known."""
+        """Full names of the flash targets of the file system and of scopes; empty if the pools are unknown."""
         return tuple(dict.fromkeys(target for pools in self.pool_pairs
                                    for target in self.facts.pools.get(pools.flash, ())))
 
@@ -82,7 +82,7 @@ class View:
 
 @dataclass(frozen=True)
 class Common:
-    """Settings every detector has."""
+    """Settings of every detector."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -111,14 +111,14 @@ class Detector(Generic[SettingsT]):
         return self.name.replace("-", "_")
 
     def find(self, view: View, settings: Common) -> Iterable[Finding]:
-        """Findings with the given settings. Raises TypeError if they are those of another detector."""
+        """Findings with the given settings. Raises TypeError for settings of another detector."""
         if not isinstance(settings, self.settings):
             raise TypeError(f"{self.name} needs {self.settings.__qualname__}, not {type(settings).__qualname__}")
         return self.detect(view, settings)
 
 
 class AnyDetector(Protocol):
-    """A detector, whatever its type of settings."""
+    """A detector with any type of settings."""
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class AnyDetector(Protocol):
 
     @property
     def settings(self) -> type[Common]:
-        """Type of its settings."""
+        """Type of the settings."""
 
     @property
     def table(self) -> str:
@@ -153,7 +153,7 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Streak:
-    """A finding as last seen, and the number of runs in a row that found it or did not."""
+    """A finding as last seen, and the number of consecutive runs that found or missed it."""
 
     finding: Finding
     detector: ConfiguredDetector
@@ -163,13 +163,13 @@ class _Streak:
 
 
 class DetectorRunner:
-    """Runs the configured detectors and keeps findings from flickering."""
+    """Runs the configured detectors. Findings begin and end only after several consecutive runs."""
 
     def __init__(self, detectors: Iterable[ConfiguredDetector]) -> None:
         self._detectors = tuple(detectors)
         self._streaks: dict[Key, _Streak] = {}
         self.faults: dict[str, str] = {}
-        """Detectors that failed in the last run, and their errors. The other detectors are not affected."""
+        """Errors of the detectors that failed in the last run. Other detectors are not affected."""
 
     @property
     def active(self) -> Collection[Key]:
@@ -181,8 +181,8 @@ class DetectorRunner:
         """Active findings, each as last seen."""
         return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
 
-    def look(self, view: View) -> tuple[Finding, ...]:
-        """Runs all detectors once and returns the active findings."""
+    def run(self, view: View) -> tuple[Finding, ...]:
+        """Run all detectors once. Returns the active findings."""
         view = replace(view, active=self.active)
         self.faults = {}
         seen = {finding.key: (finding, detector) for detector in self._detectors

@@ -1,7 +1,7 @@
 """A job's profile from a few windows: a stream, a reader or writer of whole small files, or small random I/O.
 
-The size of RPCs alone does not decide: the neighbour in the paper (Cray, CUG 2018) writes files of 1-4 MB with
-full-size RPCs. Files closed per second and bytes per file count as well.
+The size of RPCs is not enough to classify a job: the aggressor in the paper (Cray, CUG 2018) writes files of 1-4 MB
+with full-size RPCs. Files closed per second and bytes per file count as well.
 
 >>> first, second = JobLoad("l-OST0001", "j.1", writes=2.0, sizes={4096: 2.0}), JobLoad("l-OST0001", "j.1", reads=1.0)
 >>> total([first, second]) == JobLoad("l-OST0001", "j.1", reads=1.0, writes=2.0, sizes={4096: 2.0})
@@ -34,7 +34,7 @@ def by_key(windows: Iterable[Window]) -> ByKey:
 
 
 def total(loads: Sequence[JobLoad]) -> JobLoad:
-    """The sum of loads of one job on one target; at least one load. A single load is returned as it is."""
+    """The sum of one or more loads of one job on one target. A single load is returned unchanged."""
     if len(loads) == 1:
         return loads[0]
     read_bytes = write_bytes = reads = writes = others = busy_usec = 0.0
@@ -60,16 +60,16 @@ STEADY_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Classes:
-    """Limits between streams, small files and small I/O."""
+    """Limits that separate streams, small files and small I/O."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     stream_rpc_bytes: Annotated[int, Gt(0)] = 256 << 10
-    """Mean RPC of a stream, at the least. Full RPCs have 1-16 MiB; a stream over short stripes sends smaller ones."""
+    """Minimum mean RPC of a stream. Full RPCs have 1-16 MiB; a stream over short stripes sends smaller RPCs."""
     small_rpc_bytes: Annotated[int, Gt(0)] = 64 << 10
     """Largest RPC that counts as small: it costs a seek and moves few bytes."""
     small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
-    """Largest mean bytes per closed file of small files: twice the largest file in the paper."""
+    """Largest mean of bytes per closed file for a job of small files: twice the largest file in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class Profile:
 
     job: str
     seconds: float
-    """Total length of these windows; divide by it for rates."""
+    """Total length of the windows in which the job was active, for rates."""
     by_target: dict[str, JobLoad]
     closes: float
     creates: float
     closing_share: float
-    """Share of these windows in which it closed files. It is low for a job that keeps large files open."""
+    """Share of these windows in which the job closed files. It is low for a job that keeps large files open."""
     opens: float = 0.0
     unlinks: float = 0.0
 
     @property
     def moved_bytes(self) -> float:
-        """Read and written."""
+        """Bytes read and written."""
         return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
 
     @property
@@ -104,17 +104,17 @@ class Profile:
 
     @property
     def mean_rpc_bytes(self) -> float:
-        """Bytes per read or write RPC; 0 without any."""
+        """Mean bytes per read or write RPC; 0 if there are none."""
         return self.moved_bytes / self.bulk_operations if self.bulk_operations else 0.0
 
     @property
     def largest_rpc_bytes(self) -> int:
-        """Upper bound of the largest RPC seen; 0 where the kernel prints no sizes."""
+        """Upper bound of the largest RPC; 0 if the kernel prints no sizes."""
         return max((upper for load in self.by_target.values() for upper, n in load.sizes.items() if n), default=0)
 
     @property
     def files(self) -> float:
-        """Files finished. If closes were counted for a kernel thread instead of the job, creates are used."""
+        """Number of finished files; 0 if most closes are missing, because they were counted for a kernel thread."""
         return max(self.closes, self.creates) if self.closes >= 0.3 * self.creates else 0.0
 
     @property
@@ -153,14 +153,14 @@ def is_stream(profile: Profile, classes: Classes) -> bool:
 def is_in_between(profile: Profile, classes: Classes) -> bool:
     """Whether the RPCs are too large for small I/O and too small for a stream, such as 128 KiB.
 
-    They may cost seeks like small I/O, or be a stream over short stripes. The counters do not tell which.
+    They may cost seeks like small I/O, or be a stream over short stripes. The counters do not show which.
     """
     return (0 < profile.mean_rpc_bytes < classes.stream_rpc_bytes
             and not is_small_files(profile, classes) and not is_small_io(profile, classes))
 
 
 def is_suspect(profile: Profile, classes: Classes) -> bool:
-    """Whether the job can slow a stream for another reason than a shared bandwidth."""
+    """Whether the job can slow a stream other than by sharing its bandwidth."""
     return is_small_files(profile, classes) or is_small_io(profile, classes) or is_in_between(profile, classes)
 
 

@@ -1,4 +1,4 @@
-"""Read-ahead with a low hit rate: readers wait for each page, or pages are fetched and never read.
+"""Read-ahead with a low hit rate: processes wait for each page, or clients fetch pages that no process reads.
 
 The counters of ``llite.*.read_ahead_stats`` show the cause (names as of Lustre 2.16):
 
@@ -7,7 +7,7 @@ The counters of ``llite.*.read_ahead_stats`` show the cause (names as of Lustre 
 * ``readpage_not_consecutive``: reads are not sequential. Lustre detects a fixed stride; since 2.14 also one that is not
   aligned to pages, which raised the hits of IOR's hard read from 9% to 88% (DDN, 2022). It cannot predict random reads.
 
-The first page of every file of at most 2 MiB is a miss; Lustre then reads the whole file. No setting helps there.
+The first page of a file of at most 2 MiB is always a miss; Lustre then reads the whole file. No setting changes that.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins below this share of hits among the pages read."""
+    """The finding begins below this share of hits among all pages read."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
     """The finding ends above this share of hits."""
     min_pages_per_second: Annotated[float, Gt(0)] = 50.0
-    """Pages read on a client, at the least."""
+    """Minimum rate of pages read on a client."""
     limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Times that the mount's limit was reached, per miss."""
+    """How often the mount's limit was reached, per miss, from which it is the cause."""
     discarded_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Pages discarded unread, per page hit or discarded."""
+    """Share of discarded pages among hits and discarded pages from which discarding is the cause."""
     jumping_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Reads that are not sequential, per miss."""
+    """Reads that are not sequential, per miss, from which the access pattern is the cause."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """Period from which the sizes of jobs' files are estimated."""
 
@@ -106,41 +106,41 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
 
 
 def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
-    """Whether jobs read only files small enough to be read ahead whole. False if no job is known."""
+    """Whether all files that jobs read are small enough for whole-file read-ahead. False if no job is known."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
     parts = list(traffic(view.profiles(settings.recent_seconds), targets, "read"))
     return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 
 DESCRIPTIONS = {
-    BUDGET: "the limit max_read_ahead_mb of the mount is reached",
-    DISCARDED: "pages are read ahead and discarded unread",
+    BUDGET: "the mount reaches its limit max_read_ahead_mb",
+    DISCARDED: "clients discard pages before any process reads them",
     JUMPING: "reads are random, or have a stride that Lustre does not detect",
 }
 
 
 def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advice]:
-    """What to change, with a value if the present one is known."""
+    """Advice for a cause, with a value if the present setting is known."""
     where = f"on {client_names(clients)}"
     most = max(client.read_ahead_bytes for client in clients) / MIB
     per_file = max(client.read_ahead_file_bytes for client in clients) / MIB
     if why == BUDGET:
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_mb={2 * most:.0f}" if most else
                      f"lctl set_param llite.{fsname}-*.max_read_ahead_mb=MEGABYTES (twice the present value)", where,
-                     "several streams read ahead at the same time; uses that much memory, half of the node's memory at "
-                     "most")
+                     "several streams can read ahead at the same time; uses up to that much memory, at most half of "
+                     "the node's memory")
     elif why == DISCARDED:
         if not 0 < per_file <= 1:
             half = f"{max(per_file / 2, 1):.0f}" if per_file else "MEGABYTES (half)"
             yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb={half}", where,
                          "reads fewer unused bytes from the disks")
         yield Advice(f"lctl get_param llite.{fsname}-*.max_cached_mb", where,
-                     "a full cache is too small for the data: add memory, or run fewer readers")
+                     "if the cache is full, it is too small for the data: add memory, or run fewer readers")
     else:
         yield Advice("lctl get_param version", where,
-                     "before 2.14 Lustre does not detect a stride that is not aligned to pages; an update raised the "
-                     "hits of IOR's hard read from 9% to 88%")
-        yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data stored in the order of reads",
+                     "releases before 2.14 do not detect a stride that is not aligned to pages; 2.14 raised the hits "
+                     "of IOR's hard read from 9% to 88%")
+        yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data stored in the order of access",
                      "in the application", "Lustre cannot predict random reads: each read takes the full latency")
 
 

@@ -1,8 +1,8 @@
-"""RPCs that could be larger: most reach a low limit, or most are much smaller than a high limit.
+"""RPCs that could be larger: most have the size of a low limit, or are much smaller than a high limit.
 
-The limit is a setting of clients and targets. RPCs stay below it because of the application, or because memory is too
-scarce to gather a full RPC. There is no finding if the files are as small as the RPCs: a file of 1 MiB that is read
-whole is read in one RPC of 1 MiB.
+The limit is a setting of clients and targets. RPCs stay below it because of the application, or because the client
+lacks memory to gather a full RPC. There is no finding if the files are as small as the RPCs: a client reads a file of
+1 MiB in one RPC of 1 MiB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE_BYTES = 4096
 LARGE_BYTES = 4 << 20
 """Advised size of an RPC."""
 RPCS_IN_WINDOW = 4
-"""RPCs that a read-ahead window must span so that a stream sends full ones."""
+"""RPCs that a read-ahead window must span so that a stream sends full RPCs."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 
 
@@ -34,7 +34,7 @@ class Settings(Common):
     """Thresholds."""
 
     full_share: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """Share of RPCs at the limit from which the limit is the cause."""
+    """Share of RPCs with the size of the limit from which the limit is the cause."""
     large_pages: Annotated[int, Ge(1)] = 1024
     """A limit of at least this many pages (4 MiB) is not low."""
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.25
@@ -42,11 +42,11 @@ class Settings(Common):
     leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.35
     """The finding ends above this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
-    """Throughput of a client in these RPCs, at the least."""
+    """Minimum throughput of a client in these RPCs."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """Period from which the sizes of jobs' files are estimated."""
     min_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Share of the jobs' RPCs that larger RPCs would save, at the least, given the sizes of files."""
+    """Minimum share of the jobs' RPCs that larger RPCs would save, given the sizes of files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class RpcSizeEvidence(Evidence):
     max_rpc_bytes: float
     """The lowest limit of the clients (``max_pages_per_rpc``)."""
     full_share: float
-    """RPCs as large as the limit."""
+    """Share of RPCs as large as the limit."""
     rpcs: float
     clients: int
 
@@ -126,7 +126,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
 
 def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
          settings: Settings) -> Iterator[Advice]:
-    """What to change. Empty if the sizes of files, or present settings, leave nothing to gain."""
+    """Advice for a cause. Empty if file sizes or present settings leave nothing to gain."""
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
@@ -137,20 +137,20 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
         return
     if why == AT_LIMIT:
         yield Advice("lctl set_param obdfilter.*.brw_size=4", "on all OSS first",
-                     "targets accept RPCs of 4 MiB; clients notice when they reconnect")
+                     "targets accept RPCs of 4 MiB; clients use them after they reconnect")
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc=4M", where,
-                     "fewer and larger RPCs, fewer seeks on disks; uses more memory on servers per RPC in flight")
+                     "fewer and larger RPCs, fewer seeks on disks; each RPC in flight uses more memory on servers")
     elif direction == "write":
         if not parts or any(not is_small_io(part.job, Classes()) for part in parts):
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
-                         "4 times max_rpcs_in_flight times the size of an RPC lets a client gather full RPCs")
-        yield Advice("writes of whole stripes, no fsync after each record, a stripe size of an RPC or more",
-                     "in the application", "data that is synced, or whose lock is revoked, early goes in small RPCs")
+                         "with 4 times max_rpcs_in_flight times the size of an RPC, a client can gather full RPCs")
+        yield Advice("write whole stripes, do not fsync after each record, use a stripe size of at least one RPC",
+                     "in the application", "an early fsync or lock revocation sends the data in small RPCs")
     elif any(map(reads_in_sequence, clients)) and not all(
             client.read_ahead_file_bytes >= RPCS_IN_WINDOW * rpc_bytes for client in clients):
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
-                     "a stream reads ahead in full RPCs if the window spans several RPCs")
+                     "a stream reads ahead in full RPCs only if the window spans several RPCs")
 
 
 def reads_in_sequence(client: ClientLoad) -> bool:

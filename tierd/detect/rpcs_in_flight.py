@@ -1,8 +1,8 @@
-"""Clients that always have as many RPCs in flight as the limit allows.
+"""Clients that usually have as many RPCs in flight as the limit allows.
 
 The histogram in ``rpc_stats`` shows the RPCs sent while the limit was reached. A higher limit helps a client whose
 targets have idle time (flash, many disks, a network with high latency). If the disks are the bottleneck, it only
-lengthens their queue for all clients; then there is no finding.
+lengthens their queue for all clients. There is no finding in that case.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins at this share of RPCs sent while the limit was reached."""
+    """The finding begins at this share of RPCs that were sent at the limit."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The finding ends below this share."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """Period over which the load of targets is measured."""
     max_at_work: Annotated[float, Gt(0)] = 2.0
-    """Mean RPCs that a disk target serves at a time, at the most; with more it has no idle time."""
+    """Mean number of concurrent RPCs above which a disk target counts as busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class InFlightEvidence(Evidence):
     """RPCs in flight to one pool in one direction."""
 
     saturated_share: float
-    """RPCs sent while as many were in flight as the limit allows."""
+    """Share of RPCs that were sent at the limit."""
     rpcs: float
     max_rpcs_in_flight: float
     """The lowest limit of the clients."""
@@ -68,7 +68,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
-    """Whether the disks of a pool are saturated: more RPCs in flight would only wait there."""
+    """Whether the disks of a pool are saturated, so that more RPCs in flight would only wait there."""
     fsname, kind, pool, _ = subject
     if kind != "osc":
         return False
@@ -78,7 +78,7 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
 
 
 def saturated(load: RpcLoad) -> float:
-    """Share of the RPCs sent while the limit of RPCs in flight was reached.
+    """Share of RPCs that were sent at the limit of RPCs in flight.
 
     >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, max_in_flight=8))
     0.75
@@ -106,7 +106,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
 
 
 def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
-    """What to change."""
+    """Advice for one pool and direction."""
     more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
@@ -114,14 +114,14 @@ def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> 
                      "lengthens the queue: watch for noisy-neighbour, and undo it if other jobs slow down")
         if direction == "write":
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
-                         "at least max_rpcs_in_flight times the size of an RPC, to have data for that many RPCs")
+                         "at least max_rpcs_in_flight times the size of an RPC, so that there is data for all of them")
     elif direction == "modify":
         yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more + 1:.0f} "
                      f"mdc.{fsname}-MDT*.max_mod_rpcs_in_flight={more:.0f}", where,
                      "more parallel creates and unlinks from one client; the MDT's limit per client must allow it")
     else:
         yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more:.0f}", where,
-                     "more parallel lookups from one client; unlike creates, they need no slot in the MDT's log")
+                     "more parallel lookups from one client; lookups need no reply slot on the MDT, creates do")
 
 
 DETECTOR = Detector("rpcs-in-flight", Settings, detect)

@@ -1,4 +1,4 @@
-"""Two streams share the bandwidth of targets. Flash for small files does not help: advice only."""
+"""Two streams share the bandwidth of targets. tierd only reports this, because flash for small files does not help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tierd.text import count_of, rate_text
 
 
 def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
-    """Streams that slowed down since another stream came to the same targets."""
+    """Find streams that slowed down since another stream started on the same targets."""
     for slow in slowdowns(view, view.streams, view.streams, DETECTOR.name, settings):
         other = slow.other
         others = {target for window in view.recent for target, _ in window.loads} - set(slow.targets)

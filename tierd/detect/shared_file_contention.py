@@ -1,9 +1,8 @@
-"""Many processes have one file open on few targets: they wait for each other's locks and disks.
+"""Many processes write one file on few targets, and wait for each other's locks and disks.
 
-There are two remedies, from the NOTUR striping guide and from overstriping (DDN, Lustre 2.13). If the pool has targets
-that the file does not use, stripe it over as many targets as processes write it. If it uses all targets, overstripe it:
-several objects per target, each with its own lock. More objects than stripes are useless. Locks of readers do not
-conflict.
+The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
+does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: several
+objects per target, each with its own lock. More objects than stripes are useless. Locks of readers do not conflict.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ class Settings(Common):
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_openers: Annotated[int, Ge(2)] = 8
-    """Simultaneous opens of one file, at the least."""
+    """Minimum number of simultaneous opens of one file."""
     enter: Annotated[float, Gt(1)] = 4.0
     """The finding begins at this number of opens per object of the file."""
     leave: Annotated[float, Gt(1)] = 3.0
     """The finding ends below this number."""
     concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """Share of the job's bytes that the file's targets carry. It is used if the layout could not be read."""
+    """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
     max_objects_per_target: Annotated[int, Ge(1)] = 8
-    """Objects per target, at the most. More objects cost more locks than they save."""
+    """Maximum number of objects per target. More objects cost more locks than they save."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
-    """Share of read bytes from which a job counts as a reader; overstriping does not help readers."""
+    """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +48,16 @@ class ContentionEvidence(Evidence):
 
     openers: int
     objects: int
-    """Objects of the file."""
+    """Number of objects of the file."""
     targets_available: int
-    """Targets of its pool."""
+    """Number of targets in the pool."""
     wanted_objects: int
     bytes_per_second: float
-    """Of the job that opens it."""
+    """Throughput of the job."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per job, about its most shared file."""
+    """Find the most shared file of each job."""
     jobs = view.profiles(settings.recent_seconds)
     done: set[str] = set()
     for file in view.facts.shared_files:
@@ -88,7 +87,7 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
     if wanted > objects:
         command = f"lfs setstripe -c {wanted}{in_pool}"
         effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
-                  "the network and the processes can use it")
+                  "the network and the processes are fast enough")
     else:
         wanted = min(file.openers, available * settings.max_objects_per_target, most)
         read = sum(load.read_bytes for load in job.by_target.values())
@@ -107,13 +106,13 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
-                   "when no process has it open", "applies the layout to the existing file; rewrites all its data"),
+                   "when no process has it open", "gives the existing file this layout; rewrites all its data"),
         ),
     )
 
 
 def carriers(job: Profile, share: float) -> tuple[str, ...]:
-    """The fewest targets that carry this share of a job's bytes, the busiest first."""
+    """The fewest targets that hold this share of a job's bytes, the busiest first."""
     left = share * job.moved_bytes
     found = []
     for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
@@ -132,7 +131,7 @@ def stripes_of(file: SharedFile) -> int:
 
 
 def objects_of(layout: Layout | None) -> int:
-    """Objects that hold the file's bytes; 0 if not known."""
+    """Number of objects with the file's bytes; 0 if the layout is unknown."""
     return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
 
 

@@ -1,7 +1,7 @@
 """A job does small I/O in large files on disks: each RPC costs a seek and moves few bytes.
 
-There is a finding for every such job, whether or not it slows another: ``noisy-neighbour`` finds victims. The measure
-is that of LASSi (arXiv 1906.03884): operations per MiB. An efficient job needs about one.
+The finding does not depend on victims, which ``noisy-neighbour`` finds. The measure is operations per MiB, as in LASSi
+(arXiv 1906.03884). An efficient job needs about one.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Settings(Common):
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The finding ends below this share."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
-    """Small RPCs on one disk target, at the least. A spinning disk does 100 to 200 seeks per second."""
+    """Minimum rate of small RPCs on one disk target. A hard disk does 100 to 200 seeks per second."""
     target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The job's share of the bulk RPCs on that target, at the least."""
+    """Minimum share of the job in the bulk RPCs on that target."""
     rpcs_per_file: Annotated[float, Gt(0)] = 8.0
-    """Jobs with at most this many RPCs per finished file work on small files: see ``hot-small-files``."""
+    """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class SmallRandomIoEvidence(Evidence):
     """Small I/O of a job on disk targets."""
 
     rpcs_per_second: float
-    """On all disk targets."""
+    """Bulk RPCs on all disk targets."""
     busiest_target_rpcs_per_second: float
     """Small RPCs on the busiest target."""
     small_rpc_share: float
@@ -56,7 +56,7 @@ class SmallRandomIoEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Jobs with small I/O, the busiest first."""
+    """Find jobs with small I/O, the busiest first."""
     jobs = view.profiles(settings.recent_seconds)
     rates: defaultdict[str, float] = defaultdict(float)
     for job in jobs.values():
@@ -98,10 +98,11 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
-                      "flash needs no seeks; move the whole file: a first component on flash does not help")]
+                      "flash needs no seeks; move whole files, because a first component on flash does not help")]
               if has_free_space(view, view.flash) else []),
-            Advice("larger records, collective buffering (MPI-IO, HDF5) or a node-local copy", f"in {quoted(job.job)}",
-                   f"needs up to {per_mib:.0f} times fewer operations for the same bytes"),
+            Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
+                   f"in {quoted(job.job)}",
+                   f"up to {per_mib:.0f} times fewer operations for the same bytes"),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Statahead with a low hit rate: the client fetches attributes of files that no process then asks for.
+"""Statahead with a low hit rate: the client fetches attributes of files that no process requests.
 
 A thread with fewer than four hits per miss stops and counts as wrong (``statahead_stats``). A thread that stops early
 costs almost nothing. If the release counts entries (2.16 and newer), the missed entries decide.
@@ -29,9 +29,9 @@ class Settings(Common):
     leave: Annotated[float, Gt(0), Lt(1)] = 0.2
     """The finding ends below this share."""
     min_started: Annotated[int, Ge(1)] = 10
-    """Threads started between two readings of a client, at the least, if the release counts no entries."""
+    """Minimum number of threads started between two readings of a client, if the release counts no entries."""
     min_misses: Annotated[int, Ge(1)] = 1000
-    """Missed entries (2.16 and newer), at the least."""
+    """Minimum number of missed entries (2.16 and newer)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class StataheadEvidence(Evidence):
     """Events of ``statahead_stats``, summed over the clients."""
 
     started: float
-    """Threads."""
+    """Statahead threads started."""
     wrong: float
-    """Threads that gave up."""
+    """Statahead threads that stopped because of a low hit rate."""
     hits: float
     """Entries; 0 before Lustre 2.16."""
     misses: float
@@ -76,14 +76,14 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
                         Advice(
                             f"lctl set_param llite.{fsname}-*.statahead_max={less if most else 32:.0f}",
                             f"on {client_names(clients)}",
-                            "fewer useless requests to the MDT; listings with a good hit rate get a little slower",
+                            "fewer useless requests to the MDT; listings with a good hit rate become slightly slower",
                         )
                     ]
                 ),
                 Advice(
                     f"lctl set_param llite.{fsname}-*.statahead_max=0",
                     f"on {client_names(clients)}, if that does not help",
-                    "disables statahead; ls -l of a large directory then waits for each file",
+                    "disables statahead; ls -l of a large directory then sends one request after the other",
                 ),
             ),
         )

@@ -1,4 +1,4 @@
-"""Jobs that break the usual rules of striping (here those of the NOTUR guide).
+"""Jobs whose files break the rules of the NOTUR striping guide.
 
 * Many clients and many files: do not stripe. The finding: a job creates small files with several stripes. Each file
   needs an object per stripe, and each create or unlink involves all these targets.
@@ -29,15 +29,15 @@ class Settings(Common):
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_files: Annotated[int, Ge(1)] = 50
-    """Small files created recently, at the least."""
+    """Minimum number of small files created recently."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """The finding begins at this share of a stream's bytes on one target."""
+    """The finding begins if one target holds this share of a stream's bytes."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.8
     """The finding ends below this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
-    """Throughput of the stream on that target, at the least. Slower streams would gain little."""
+    """Minimum throughput of the stream on that target. Slower streams would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
-    """Advised stripe count for few large files. The guide found 2 to 8 best."""
+    """Advised stripe count for few large files. The guide recommends 2 to 8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +51,17 @@ class StripedSmallFilesEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTargetEvidence(Evidence):
-    """A stream on one target of a pool."""
+    """A stream that uses one target of a pool."""
 
     target_share: float
-    """Bytes of the stream on that target."""
+    """Share of the stream's bytes on that target."""
     bytes_per_second: float
     targets_available: int
-    """Targets of the pool."""
+    """Number of targets in the pool."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Small files with several stripes, then streams with one."""
+    """Find small files with several stripes, then streams that use one target."""
     recent = view.recent(settings.recent_seconds)
     jobs = view.profiles(settings.recent_seconds)
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
@@ -108,15 +108,15 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
-    gain = f"up to {count} times the throughput, if the client can use it"
+    gain = f"up to {count} times the throughput, if the client is fast enough"
     yield Finding(
         DETECTOR.name,
         view.now,
         job.job,
         "",
         (target,),
-        f"{quoted(job.job)} streams {rate_text(rate)} to {quoted(target)}, {percent(share)} of its throughput; the "
-        f"pool has {len(members)} targets",
+        f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
+        f"{len(members)} targets",
         SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
         places,
         advice_only=True,

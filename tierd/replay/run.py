@@ -11,6 +11,7 @@ from functools import partial
 
 from lustre.parameters import Tree
 from tierd.config.settings import Settings
+from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
 from tierd.model import Action, Facts, Finding, SlowdownEvidence, TargetFill
 from tierd.sense import clients, parameters
@@ -90,7 +91,8 @@ def replay(tape: Tape, settings: Settings) -> Report:
             findings[finding.key] = widen(findings.get(finding.key), finding)
             if not plans.get(finding.key):
                 room = replace(parameters.pool_capacity(tree), default_layouts=tape.layouts_of(finding.directories))
-                plan = engine.plan(finding, table.of_job(finding.aggressor, 0.0), room)
+                plan = engine.plan(finding, attribution.activities_of_jobs(
+                    table.of_job, finding.aggressors, finding.aggressor, 0.0), room)
                 plans[finding.key] = (*plan.actions, *plan.recommended)
                 refusals.update(dict.fromkeys(map(str, plan.refusals)))
     actions = without_duplicates([action for plan in plans.values() for action in plan])

@@ -28,7 +28,7 @@ class TargetSource(Protocol):
 
     @property
     def problem(self) -> str:
-        """The present problem of the source; "" if there is none."""
+        """The present problem of the source, or ""."""
 
     def __call__(self) -> tuple[str, ...]:
         """The present URLs."""
@@ -201,16 +201,16 @@ def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
     except ImportError:
         raise OSError(NO_DNS) from None
     try:
-        asked = Resolver(configure=server is None)
+        resolver = Resolver(configure=server is None)
     except exception.DNSException as error:
         raise OSError(f"name servers: {error}") from error
 
     if server is not None:
-        asked.nameservers, asked.port = [server[0]], server[1]
+        resolver.nameservers, resolver.port = [server[0]], server[1]
 
     def resolve(name: str, kind: str) -> Sequence[str]:
         try:
-            return [str(record) for record in asked.resolve(name, kind, lifetime=LIFETIME_SECONDS)]
+            return [str(record) for record in resolver.resolve(name, kind, lifetime=LIFETIME_SECONDS)]
         except NoAnswer:
             return ()
         except exception.DNSException as error:
@@ -254,7 +254,7 @@ class DnsTargets:
         self._refresh_seconds = refresh_seconds
         self._scheme = scheme
         self._known: dict[str, tuple[str, ...]] = {}
-        self._asked_at: float | None = None
+        self._refreshed_at: float | None = None
         self._problems: dict[str, str] = {}
 
     @property
@@ -265,8 +265,8 @@ class DnsTargets:
     def __call__(self) -> tuple[str, ...]:
         """URLs of all names. A name that cannot be resolved keeps the URLs that it had."""
         now = self._clock.now()
-        if self._asked_at is None or not 0 <= now - self._asked_at < self._refresh_seconds:
-            self._asked_at = now
+        if self._refreshed_at is None or not 0 <= now - self._refreshed_at < self._refresh_seconds:
+            self._refreshed_at = now
             self._problems = {}
             for name in self._names:
                 self._ask(name)

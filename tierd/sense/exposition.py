@@ -27,7 +27,10 @@ from tierd.sense.http_client import SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
-"""Job ids have 32 bytes in Lustre. A far longer label does not come from lustre-exporter."""
+"""Limit on a label. The longest job id takes 163 bytes: 31 bytes as ``\\xHH`` with doubled backslashes, and a number.
+
+A far longer label does not come from lustre-exporter.
+"""
 _LONGEST_LINE_BYTES = 8 * LONGEST_LABEL_BYTES
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -105,7 +108,7 @@ CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_use
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
-"""Label of the Lustre job in present exporters and in those of the previous version: sites upgrade one by one."""
+"""Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
 """Operation, direction and upper bound. A family without one of them has "" or 0."""

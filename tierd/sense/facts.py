@@ -1,7 +1,7 @@
 """Collects facts for detectors: clients, free space, directories and their layouts, shared files, files on flash.
 
 If a part fails, it is empty, detectors that need it find nothing, and ``faults`` has the reason. The fill rate of a
-target is the change of its free space in some minutes. Recent activity of a directory is the difference of its tallies,
+target is the change of its free space in some minutes. Recent activity of a directory is the difference of its counts,
 which only grow.
 """
 
@@ -48,13 +48,13 @@ Counts = tuple[int, int, int, int, int]
 """Creates, opens, closes, unlinks, outgrown."""
 WIDTH = 5
 MIN_PLACES = 1000
-"""Indexes of removed tallies are freed if there are more than twice as many indexes as tallies, plus this number."""
+"""Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
 
 class RecentDirectories:
-    """Recent activity of directories: the difference between their tallies and a snapshot of some minutes ago.
+    """Recent activity of directories: the difference between their counts and a snapshot of some minutes ago.
 
-    A snapshot is one array of numbers, in which each tally has a fixed index. Ten snapshots of ten thousand tallies
+    A snapshot is one array of numbers, in which each job and directory has a fixed index. Ten snapshots of ten thousand
     take as much memory as a single snapshot made of mappings.
     """
 
@@ -95,7 +95,7 @@ class RecentDirectories:
         return taken
 
     def _forget_all_but(self, activities: Sequence[DirectoryActivity]) -> None:
-        """Assign new indexes to the present tallies, and free all others."""
+        """Assign new indexes to the present jobs and directories, and free all others."""
         there = [(activity.job, activity.directory) for activity in activities]
         kept = [key for key in dict.fromkeys(there) if key in self._places]
         self._snapshots = deque(
@@ -112,7 +112,7 @@ NONE = array("Q", bytes(8 * WIDTH))
 
 
 def _at(snapshot: array[int], place: int) -> array[int]:
-    """Counts of a tally by its index; zeros if the snapshot is older than the tally."""
+    """Counts of a job in a directory by index; zeros if the snapshot is older than these counts."""
     return snapshot[WIDTH * place:WIDTH * place + WIDTH] or NONE
 
 
@@ -121,7 +121,7 @@ def _counts(activity: DirectoryActivity) -> Counts:
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
-    """Increases of the counts. A tally that was dropped from the table and added again began at zero."""
+    """Increases of the counts. Counts that were dropped from the table and added again began at zero."""
     if any(n < b for b, n in zip(before, now, strict=True)):
         return tuple(now)
     return tuple(n - b for b, n in zip(before, now, strict=True))
@@ -233,6 +233,8 @@ class LatestFacts:
     def __init__(self, gather: Callable[[float], Facts]) -> None:
         self._gather = gather
         self._latest: Facts | None = None
+        self.known = Facts()
+        """The facts of the last collection; empty before it. Reading them never waits."""
 
     def gather_in_background(self) -> None:
         """Return collected facts from now on. They are empty until the first call of ``gather``."""
@@ -240,8 +242,11 @@ class LatestFacts:
 
     def gather(self, now: float) -> None:
         """Collect all facts and store them."""
-        self._latest = self._gather(now)
+        self._latest = self.known = self._gather(now)
 
     def __call__(self, now: float) -> Facts:
         """The facts of the last collection."""
-        return self._gather(now) if self._latest is None else self._latest
+        if self._latest is not None:
+            return self._latest
+        self.known = self._gather(now)
+        return self.known

@@ -49,7 +49,7 @@ class SourceAge:
     """Time of its last data, by its own clock where it gives one; epoch seconds. None: no data yet."""
     limit_seconds: float
     problem: str = ""
-    """The present problem; "" if there is none."""
+    """The present problem, or ""."""
     note: str = ""
     """A remark for status."""
 

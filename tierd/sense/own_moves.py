@@ -1,4 +1,4 @@
-"""Distinguishes tierd's own moves from those of other movers, in changelog records and in job statistics.
+"""Distinguishes tierd's own moves from moves of other movers, in changelog records and in job statistics.
 
 The job id alone is not enough: ``lfs.0`` is the job id of any ``lfs migrate`` by root, and if the node or an
 environment variable names jobs, the id is unrelated to the program. A changelog record is tierd's own if tierd has just
@@ -122,7 +122,7 @@ class OwnJobsVerdict:
     own_jobs: Collection[str]
     """Jobs to remove from the window; empty while another mover uses their ids."""
     problem: str = ""
-    """Text about another mover; "" if there is none."""
+    """Text about another mover, or ""."""
 
 
 class OwnJobs:

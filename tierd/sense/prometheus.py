@@ -194,7 +194,7 @@ _Counter = tuple[str, str, str, Tail]
 def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
     """Points of each counter, by any of the labels that name the job. Raises ValueError for a duplicate series.
 
-    Series of the server that served the target before are ignored, and so are those of a second scrape configuration.
+    Series of the target's previous server, and of a second scrape configuration, are ignored.
     """
     renamed: set[str] = set()
     found: dict[str, dict[_Counter, Sequence[Point]]] = {label: {} for label in _JOB_LABELS}
@@ -251,7 +251,7 @@ def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
     """Changelog users and masks of the last scrape. A user missing from it is no longer registered."""
     series = [one for one in about if one.name in CHANGELOG_FAMILIES]
     last = {target_of(one.labels): one.points[-1][0] for one in series if one.name == CHANGELOG_RECORDS}
-    for one in series:  # those of a server that had the target before come first, and are older
+    for one in series:  # series of the target's previous server come first, and are older
         target = target_of(one.labels)
         if one.points[-1][0] == last.get(target):
             collected.changelog(target).put(one.name, one.labels, one.points[-1][1])

@@ -161,7 +161,7 @@ def busiest(seen: Window) -> frozenset[str]:
 
 
 def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
-    """Windows that end at the times of the rates. All I/O counts as writes: the rules do not tell reads from writes."""
+    """Windows that end at the times of the rates. All I/O counts as writes: the rules do not distinguish reads."""
     at: defaultdict[float, dict[tuple[str, str], JobLoad]] = defaultdict(dict)
     for (time, target, job), (moved, operations) in found.items():
         if moved or operations:

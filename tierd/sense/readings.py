@@ -23,6 +23,7 @@ from math import inf, isnan
 from operator import itemgetter, sub
 from struct import Struct
 
+from lustre.formats.job_stats import MAX_JOB_ID_BYTES
 from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
@@ -63,7 +64,7 @@ class JobCounters:
         """Start time of the entry, as the kernel printed it; empty if unknown."""
 
     def is_unchanged_since(self, before: JobCounters) -> bool:
-        """Whether all counters are equal to those of an earlier entry. NaN is not equal to NaN."""
+        """Whether all counters are equal to the counters of an earlier entry. NaN is not equal to NaN."""
         numbers = self.numbers
         if self.shape is not before.shape or numbers != before.numbers:
             return False
@@ -76,7 +77,7 @@ class JobCounters:
 
     @property
     def samples(self) -> dict[str, float]:
-        """Samples by operation. Those of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
+        """Samples by operation. Samples of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
         return dict(zip(self.shape.samples, self.values, strict=False))
 
     @property
@@ -184,8 +185,8 @@ IMPLAUSIBLE = "implausible counters"
 """Condition of a target with a counter that is NaN, that fell without a restart, or that rose impossibly fast."""
 MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
 """Upper limits, per second, of what one job can do on one target. No real job reaches them."""
-MAX_JOB_ID_CHARACTERS = 256
-"""Maximum length of a job id. A kernel prints 64 bytes at the most."""
+MAX_JOB_ID_CHARACTERS = 4 * MAX_JOB_ID_BYTES + 8
+"""Maximum length of a job id: each byte as ``\\xHH``, and the number that lustre-exporter appends to equal names."""
 _CLOCK_SLACK_SECONDS = 5.0
 """Clock difference of a server that does not make a new entry look old."""
 

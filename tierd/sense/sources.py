@@ -78,7 +78,7 @@ def counter_source(
 def history_source(
     sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
 ) -> PrometheusHistory | None:
-    """The source of the history before a start; None if none is configured."""
+    """The configured source of the history before a start, or None."""
     settings = sense.prometheus
     if not settings.url or not settings.learn_seconds:
         return None

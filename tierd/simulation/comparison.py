@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from lustre.layout.model import Component, Layout
 from simulator.jobs import Job
@@ -17,7 +17,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
-from tierd.simulation.run import Outcome
+from tierd.simulation.run import CYCLE_SECONDS, Outcome
 from tierd.text import quoted
 
 WITH_TIERD = "tierd"
@@ -62,6 +62,8 @@ def on_flash(job: Job, whole: bool) -> Job:
 
 
 PHASE_SECONDS_MIN = 2.0
+MIN_SECONDS = 4 * CYCLE_SECONDS
+"""tierd finds nothing in less: ``min_windows`` of ``[noisy_neighbour]`` is 4 by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +79,25 @@ class Comparison:
     """End of the compared interval. It starts one minute after the last job."""
     phases: tuple[tuple[float, float], ...] = ()
     """Intervals between changes of the running jobs or of the cluster."""
+    tierd_starts: float = 0.0
+    """When tierd starts; virtual seconds."""
+
+    @property
+    def too_short(self) -> bool:
+        """Whether the scenario ends before tierd can find anything."""
+        seconds = max((outcome.seconds for outcome in self.outcomes.values()), default=0.0)
+        return seconds - self.tierd_starts < MIN_SECONDS
 
 
 def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float,
-            changes: Iterable[float] = ()) -> Comparison:
+            changes: Iterable[float] = (), tierd_starts: float = 0.0) -> Comparison:
     """Compare the outcomes from one minute after the last job's start."""
     came = max(job.start_seconds for job in jobs)
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
     times = {time for job in jobs for time in (job.start_seconds, job.stop_seconds)} | set(changes)
-    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds))
+    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds),
+                      tierd_starts)
 
 
 def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:
@@ -108,7 +119,75 @@ def streaming_rate(comparison: Comparison, variant: str) -> float:
     return sum(outcome.mean(job.job_id, comparison.since, comparison.until) for job in streams(comparison.jobs))
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+class PoolUse(TypedDict):
+    """Used share of a pool."""
+
+    most: float
+    end: float
+
+
+class FindingData(TypedDict):
+    """A finding, and the virtual time at which it began."""
+
+    t: float
+    kind: str
+    aggressor: str
+    victim: str
+    targets: list[str]
+    directories: list[str]
+
+
+class ActData(TypedDict):
+    """An act, and the virtual time at which it ended."""
+
+    t: float
+    kind: str
+    place: str
+    bytes: int
+    outcome: str
+    detail: str
+
+
+class RatesData(TypedDict):
+    """The rates of one variant, in MB/s (10^6 bytes)."""
+
+    streaming_mb_s: float
+    of_alone: float | None
+    jobs_mb_s: dict[str, float]
+    slowdown: dict[str, float | None]
+    operations_per_second: dict[str, dict[str, float]]
+    phases_mb_s: dict[str, list[float]]
+    flash_used_share: float
+    pools_used_share: dict[str, PoolUse]
+
+
+class VariantData(RatesData, total=False):
+    """One variant; in the variant with tierd also what tierd found and did."""
+
+    findings: list[FindingData]
+    actions: list[ActData]
+    bytes_moved: int
+    files_moved: int
+    recovered_after_seconds: float | None
+
+
+class PhaseData(TypedDict):
+    """Virtual seconds between two changes of the jobs."""
+
+    since: float
+    until: float
+
+
+class ComparisonData(TypedDict):
+    """The variants of a scenario, as ``tierctl simulate --json`` prints them."""
+
+    scenario: str
+    compared_seconds: list[float]
+    phases: list[PhaseData]
+    variants: dict[str, VariantData]
+
+
+def comparison_data(comparison: Comparison) -> ComparisonData:
     """The comparison for programs. Rates in MB/s (10^6 bytes), times in virtual seconds."""
     base = streaming_rate(comparison, "alone") if "alone" in comparison.outcomes else 0.0
     return {
@@ -119,11 +198,11 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def variant_data(comparison: Comparison, name: str, base: float) -> dict[str, Any]:
+def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
     """The data of one variant."""
     outcome = comparison.outcomes[name]
     rate = streaming_rate(comparison, name)
-    found: dict[str, Any] = {
+    found: VariantData = {
         "streaming_mb_s": round(rate, 2),
         "of_alone": round(rate / base, 4) if base else None,
         "jobs_mb_s": {job: round(outcome.mean(job, comparison.since, comparison.until), 2) for job in outcome.rates},
@@ -196,7 +275,7 @@ def comparison_text(comparison: Comparison) -> str:
     ])
 
 
-def _variants(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
+def _variants(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
     if not any(found["streaming_mb_s"] for found in data["variants"].values()):
         return
     moving = [job.job_id for job in streams(comparison.jobs)]
@@ -209,7 +288,7 @@ def _variants(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
         yield f"  {_variant_name(name):38} {found['streaming_mb_s']:9.1f} MB/s  {share:>5}{used}"
 
 
-def _jobs(data: dict[str, Any]) -> Iterator[str]:
+def _jobs(data: ComparisonData) -> Iterator[str]:
     """Yield MB/s, slowdown and operations of every job in every variant."""
     yield ""
     yield "MB/s of each job, and its slowdown against the run without neighbours (for a neighbour: without tierd):"
@@ -226,7 +305,7 @@ def _jobs(data: dict[str, Any]) -> Iterator[str]:
             yield f"    {_variant_name(name):38} {rate:9.1f}  {times:8} {kinds}".rstrip()
 
 
-def _phases(data: dict[str, Any]) -> Iterator[str]:
+def _phases(data: ComparisonData) -> Iterator[str]:
     spans = data["phases"][:PHASES_SHOWN]
     if len(spans) < 2:
         return
@@ -241,13 +320,16 @@ def _phases(data: dict[str, Any]) -> Iterator[str]:
             yield f"  {'with tierd' if name == WITH_TIERD else 'without':10} {quoted(job):22} {shown}"
 
 
-def _tierd(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
+def _tierd(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
     if WITH_TIERD not in comparison.outcomes:
         return
     found = data["variants"][WITH_TIERD]
     yield ""
-    yield "What tierd did:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or ["  nothing"]
+    since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
+    yield f"What tierd did{since}:"
+    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
+        f"  nothing: it needs {MIN_SECONDS:.0f} s at the least, four windows of {CYCLE_SECONDS:.0f} s"
+        if comparison.too_short else "  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
         size = found["bytes_moved"] / 1e6

@@ -7,20 +7,22 @@ run without the suspects, and innocent when every stream loses less than 5%. A l
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 
 from simulator.cluster import Cluster
 from simulator.jobs import Job
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
 from tierd import acts
+from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
-from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, random_scenario
+from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, SECONDS, random_scenario
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -55,66 +57,88 @@ COLD_SECONDS = 5.0
 """Seconds after the onset at which tierd starts in a cold evaluation."""
 
 
-def evaluate(seed: int, policy: Settings, cold: bool = False) -> Verdict:
-    """Run one scenario three times and compare. ``cold``: all jobs are at work before tierd starts."""
-    case = random_scenario(seed)
-    alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
+def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collection[str] = ()) -> Verdict:
+    """Run one scenario up to three times and compare. ``cold``: all jobs are active before tierd starts.
 
+    Runs that are known to be the same are made once: without suspects nothing needs to be left out, and where tierd
+    did not act the jobs run as without it. tierd's own requests have random numbers of their own.
+    """
+    case = random_scenario(seed, workloads)
     starts = case.noise_starts + COLD_SECONDS if cold else 0.0
 
     def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
         return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy,
                    tierd_starts=starts)
 
-    alone, without, with_tierd = run_with(alone_jobs), run_with(case.jobs), run_with(case.jobs, policy)
-    loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
+    with_tierd = run_with(case.jobs, policy)
+    without = run_with(case.jobs) if with_tierd.entries else with_tierd
+    alone = run_with([job for job in case.jobs if job.job_id not in case.suspects]) if case.suspects else without
+    flows = [(job.job_id,) for job in streams(case.jobs)]
+    loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
     truth = "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
         truth = "aggressor"
     elif not case.suspects or loss < INNOCENT_LOSS:
         truth = "innocent"
+    names = case.names
     times = [time for time, finding in with_tierd.findings
-             if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in case.suspects]
-    harm = max(1 - ratio(with_tierd, without, job.job_id, 0, SECONDS) for job in case.jobs)
+             if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in names]
+    harm = max(1 - ratio(with_tierd, without, job, 0, SECONDS) for job in one_by_one(case.jobs))
     recovery = None
     if truth == "aggressor":
-        recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
-                       for job in streams(case.jobs))
+        recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
                    harm, recovery)
 
 
-def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:
-    """Throughput of a job in one run as a fraction of another run; 1 where the other run has none."""
-    base = to.mean(job, since, until)
-    return of.mean(job, since, until) / base if base else 1.0
+def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: float) -> float:
+    """Throughput of some jobs together in one run as a fraction of another run; 1 where the other run has none."""
+    base = sum(to.mean(job, since, until) for job in jobs)
+    return sum(of.mean(job, since, until) for job in jobs) / base if base else 1.0
 
 
-def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int,
-                 progress: Callable[[], None] = lambda: None, cold: bool = False) -> list[Verdict]:
-    """Evaluate all seeds in several processes."""
-    with ProcessPoolExecutor(processes) as pool:
-        return list(_reported(pool.map(evaluate, seeds, [policy] * len(seeds), [cold] * len(seeds)), progress))
+def one_by_one(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
+    """Ids of each job whose throughput counts. Tasks of an array count together: one of fifty creates few files."""
+    arrays = groups([job.job_id for job in jobs],
+                    {job.job_id: job.directory for job in jobs if isinstance(job, SmallFileWriter)})
+    tasks = {task for each in arrays.values() for task in each}
+    return [*((job.job_id,) for job in jobs if job.job_id not in tasks), *arrays.values()]
 
 
-def _reported(verdicts: Iterator[Verdict], progress: Callable[[], None]) -> Iterator[Verdict]:
-    for verdict in verdicts:
-        progress()
-        yield verdict
+def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: bool = False,
+                 workloads: Collection[str] = ()) -> Generator[Verdict, None, None]:
+    """Evaluate all seeds in several processes, and yield the verdicts in the order of the seeds.
+
+    Closing the iterator cancels the seeds that have not begun, and waits a few seconds for those that have.
+    """
+    with ProcessPoolExecutor(min(processes, len(seeds)), initializer=_leave_interrupts_to_the_parent) as pool:
+        futures = [pool.submit(evaluate, seed, policy, cold, workloads) for seed in seeds]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ctrl-C reaches all processes of a terminal. The parent cancels the work; the workers print no traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Summary of the verdicts."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     innocent = [v for v in verdicts if v.truth == "innocent"]
+    times = [v.found_after for v in guilty if v.found_after is not None]
     recoveries = [v.recovery for v in guilty if v.recovery is not None and v.acted]
     return {
         "scenarios": len(verdicts),
         "with_aggressor": len(guilty),
-        "found": sum(v.found_after is not None for v in guilty),
-        "found_within_30s": sum(v.found_after is not None and v.found_after <= FOUND_SOON_SECONDS for v in guilty),
-        "found_within_60s": sum(v.found_after is not None and v.found_after <= FOUND_SECONDS for v in guilty),
+        "found": len(times),
+        "found_within_30s": sum(time <= FOUND_SOON_SECONDS for time in times),
+        "found_within_60s": sum(time <= FOUND_SECONDS for time in times),
+        "median_found_after_seconds": round(median(times), 1) if times else 0.0,
         "without_aggressor": len(innocent),
         "acted_wrongly": sum(v.acted for v in innocent),
         "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),
@@ -134,27 +158,81 @@ def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     }
 
 
-def summary_json(verdicts: Sequence[Verdict]) -> str:
-    """The summary for programs, with the seeds of problems."""
-    seeds = {what: [v.seed for v in of] for what, of in doubtful(verdicts).items()}
-    return json.dumps(summary(verdicts) | {"seeds": seeds}, indent=1)
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What was evaluated: verdicts of all seeds, or of the first ones if it was interrupted."""
+
+    seeds: str
+    """``1-50``."""
+    cold: bool
+    verdicts: Sequence[Verdict]
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[Verdict]]:
+        """Verdicts of usual and of hard workloads. A group without seeds is left out."""
+        found = {name: [v for v in self.verdicts if v.kind in kinds] for name, kinds in GROUPS.items()}
+        return {name: of for name, of in found.items() if of}
+
+    @property
+    def workloads(self) -> Mapping[str, Sequence[Verdict]]:
+        """Verdicts by kind of workload."""
+        return {kind: [v for v in self.verdicts if v.kind == kind] for kind in sorted({v.kind for v in self.verdicts})}
 
 
-def summary_text(verdicts: Sequence[Verdict]) -> str:
+def summary_json(evaluated: Evaluated) -> str:
+    """The summary for programs: of all, of each group and of each workload, with the seeds of problems."""
+    seeds = {what: [v.seed for v in of] for what, of in doubtful(evaluated.verdicts).items()}
+    return json.dumps({
+        "evaluated_seeds": evaluated.seeds, "cold": evaluated.cold, **summary(evaluated.verdicts), "seeds": seeds,
+        "groups": {name: summary(of) for name, of in evaluated.groups.items()},
+        "workloads": {kind: summary(of) for kind, of in evaluated.workloads.items()},
+    }, indent=1)
+
+
+COLUMNS = ("with_aggressor", "found_within_30s", "found_within_60s", "found", "without_aggressor", "acted_wrongly",
+           "harmed")
+"""Figures of each workload in the text."""
+
+
+def summary_text(evaluated: Evaluated) -> str:
     """The summary for people, by kind of workload, with the seeds of problems."""
-    figures = summary(verdicts)
-    lines = [f"{name.replace('_', ' '):20} {value:g}" for name, value in figures.items()]
-    lines += ["", f"{'workload':38} {'true':>6} {'found':>6} {'innocent':>9} {'acted':>6} {'harmed':>7}"]
-    for kind in sorted({v.kind for v in verdicts}):
-        of = [v for v in verdicts if v.kind == kind]
-        count = Counter(v.truth for v in of)
-        found = sum(v.truth == "aggressor" and v.found_after is not None for v in of)
-        wrongly = sum(v.truth == "innocent" and v.acted for v in of)
-        lines.append(f"{kind:38} {count['aggressor']:6} {found:6} {count['innocent']:9} {wrongly:6} "
-                     f"{sum(v.harm > HARMFUL_LOSS for v in of):7}")
+    verdicts = evaluated.verdicts
+    start = f"tierd starts {COLD_SECONDS:.0f} s after the neighbour" if evaluated.cold else "tierd starts first"
+    lines = [f"seeds {evaluated.seeds}; {start}", ""]
+    lines += [f"{name.replace('_', ' '):27} {value:g}" for name, value in summary(verdicts).items()]
+    heads = ("true", "30 s", "60 s", "found", "innocent", "acted", "harmed")
+    lines += ["", f"{'workload':38} " + " ".join(f"{head:>8}" for head in heads)]
+    for name, of in {**evaluated.workloads, **evaluated.groups}.items():
+        count = summary(of)
+        lines.append(f"{name + ' workloads' * (name in GROUPS):38} "
+                     + " ".join(f"{count[column]:8g}" for column in COLUMNS))
     worth_a_look = {v.seed: v for of in doubtful(verdicts).values() for v in of}
     lines += ["", *(f"look at seed {v.seed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
                     f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}"
                     for _, v in sorted(worth_a_look.items()))]
     return "\n".join(lines)
+
+
+MARKDOWN_HEADS = ("seeds", "workloads", "scenarios", "aggressors", "within 30 s", "within 60 s", "found", "innocent",
+                  "acted on", "harmed", "recovery")
+
+
+def summary_markdown(evaluated: Evaluated) -> str:
+    """The summary as the table of ``docs/evaluation.md``: usual and hard workloads, and each hard one."""
+    hard = {kind: of for kind, of in evaluated.workloads.items() if kind in GROUPS["hard"]}
+    seeds = evaluated.seeds + (" `--cold`" if evaluated.cold else "")
+    rows = [_markdown_row(seeds, name, summary(of)) for name, of in {**evaluated.groups, **hard}.items()]
+    return "\n".join([f"| {' | '.join(MARKDOWN_HEADS)} |", "|---|---|" + "---:|" * (len(MARKDOWN_HEADS) - 2), *rows])
+
+
+def _markdown_row(seeds: str, name: str, of: Mapping[str, float]) -> str:
+    """One row. Shares have the number that they are part of in the same row."""
+    def part(count: float, whole: float) -> str:
+        return f"{count:g} ({count / whole:.1%})" if whole else f"{count:g}"
+
+    guilty, innocent, scenarios = of["with_aggressor"], of["without_aggressor"], of["scenarios"]
+    recovery = f"{of['median_recovery']:.1%}" if of["median_recovery"] else "-"
+    return (f"| {seeds} | {name} | {scenarios:g} | {guilty:g} | {part(of['found_within_30s'], guilty)} | "
+            f"{part(of['found_within_60s'], guilty)} | {part(of['found'], guilty)} | {innocent:g} | "
+            f"{part(of['acted_wrongly'], innocent)} | {part(of['harmed'], scenarios)} | {recovery} |")

@@ -1,8 +1,11 @@
-"""Random scenarios on the recorded test bed: streams, noisy neighbours, harmless neighbours, slow disks."""
+"""Random scenarios on the recorded test bed: streams, noisy neighbours, harmless neighbours, slow disks.
+
+One seed in ten is a hard workload: a neighbour that tierd missed or found late when the usual ones were written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -11,10 +14,15 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
+from tierd.arrays import groups
 from tierd.simulation.run import TimedChanges
 
 KIB, MIB = 1 << 10, 1 << 20
 SECONDS, NOISE_ENDS = 200.0, 170.0
+
+
+HARD_SHARE = 0.1
+"""Share of seeds with a hard workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +35,35 @@ class RandomScenario:
     noise_starts: float
     changes: TimedChanges
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Names under which a finding may blame the suspects: their job ids, and the array that they are."""
+        places = {job.job_id: job.directory for job in self.jobs if isinstance(job, SmallFileWriter)}
+        return frozenset((*self.suspects, *groups(self.suspects, places)))
 
-def random_scenario(seed: int) -> RandomScenario:
-    """Make the scenario of a seed. It is the same for each call."""
+
+def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenario:
+    """Make the scenario of a seed. It is the same for each call.
+
+    ``workloads`` are names from :data:`USUAL` and :data:`HARD`: only these are drawn. By default all are, with one
+    seed in ten for the hard ones. A seed with a usual workload has the same one with ``workloads=USUAL``.
+    """
+    hard_rng = Random(f"tierd-hard-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     rng = Random(f"tierd-scenario-{seed}")  # noqa: S311 -- a model, not a secret
+    hard, usual = ([each for each in kinds if each[0] in workloads] for kinds in (HARD_KINDS, KINDS))
+    if not workloads:
+        hard, usual = list(HARD_KINDS), list(KINDS)
     starts = rng.uniform(45, 65)
     streams = [stream(rng, number) for number in range(rng.choice((1, 1, 1, 2)))]
-    kind, noise = rng.choice(KINDS)
+    is_hard = hard_rng.random() < HARD_SHARE
+    if not usual or (hard and is_hard):
+        kind, noise = hard_rng.choice(hard)
+        rng = Random(f"{kind} {seed}")  # noqa: S311 -- so it is the same whichever others are drawn from
+    else:
+        kind, noise = rng.choice(usual)
+    if kind == NEW_STREAM:
+        since = starts - rng.uniform(*ALONE_SECONDS)
+        streams = [replace(job, start_seconds=since) for job in streams]
     neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
                   for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
@@ -50,9 +80,9 @@ def stream(rng: Random, number: int) -> Job:
                            threads=rng.choice((1, 2, 4)))
 
 
-def sizes(rng: Random) -> tuple[int, ...]:
-    """Draw the sizes of small files: one, three or twenty sizes."""
-    largest = rng.choice((16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB))
+def sizes(rng: Random, most: int = 4 * MIB) -> tuple[int, ...]:
+    """Draw the sizes of small files: one, three or twenty sizes, of at most so many bytes."""
+    largest = rng.choice([size for size in (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB) if size <= most])
     return tuple(max(4096, int(largest * rng.uniform(0.1, 1.0))) for _ in range(rng.choice((1, 3, 20))))
 
 
@@ -83,7 +113,7 @@ def random_writes(rng: Random) -> list[Job]:
                          call_bytes=rng.choice((4 * KIB, 8 * KIB, 16 * KIB)))]
 
 
-def nobody(_: Random) -> list[Job]:
+def no_neighbour(_: Random) -> list[Job]:
     """No neighbour."""
     return []
 
@@ -111,11 +141,70 @@ def another_stream_and_few_small_files(rng: Random) -> list[Job]:
     return [*another_stream(rng), *few_small_files(rng)]
 
 
-KINDS: tuple[tuple[str, Callable[[Random], list[Job]]], ...] = tuple(
-    (noise.__name__.replace("_", " "), noise) for noise in (
-        small_files, small_files, small_files_read_again, two_jobs_of_small_files, random_writes,
-        nobody, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files))
+def trickle_with_another_stream(rng: Random) -> list[Job]:
+    """A further stream, and with it a few small files that may cost something. Both cause what streams lose."""
+    (trickle,) = few_small_files(rng)
+    assert isinstance(trickle, SmallFileWriter)
+    return [*another_stream(rng), replace(trickle, files_per_second=rng.uniform(5.0, 20.0), sizes=sizes(rng, MIB))]
 
+
+def noise_that_builds_up(rng: Random) -> list[Job]:
+    """Small files whose rate rises for half a minute to a minute and a half."""
+    (job,) = small_files(rng)
+    assert isinstance(job, SmallFileWriter)
+    return [replace(job, build_up_seconds=rng.uniform(30, 90))]
+
+
+TASKS = 50
+TASK_IDS = ("{array}_{task}", "{array}[{task}].pbs01", "{number}", "task{task}.1505")
+"""Job ids of tasks: of Slurm and PBS as arrays, of Slurm as jobs, and of scripts with ``%e.%u``."""
+
+
+def tasks_of_an_array(rng: Random) -> list[Job]:
+    """Fifty equal jobs of small files, in one directory or each in its own.
+
+    Jobs whose ids are plain numbers share a directory: in directories of their own nothing shows that they belong
+    together.
+    """
+    form, array, together = rng.choice(TASK_IDS), rng.randrange(1000, 9_000_000), rng.uniform(12, 40)
+    drawn, own_directories = sizes(rng), rng.random() < 0.5 and form != "{number}"
+    return [SmallFileWriter(job_id=form.format(array=array, task=task, number=array + task), sizes=drawn,
+                            files_per_second=together / TASKS, threads=1, keep=20, prefix=f"t{task}.",
+                            directory=f"/proj/run/t{task}" if own_directories else "/proj/run")
+            for task in range(1, TASKS + 1)]
+
+
+def bursts_of_small_files(rng: Random) -> list[Job]:
+    """Small files for about 10 s, and none for as long."""
+    (job,) = small_files(rng)
+    assert isinstance(job, SmallFileWriter)
+    return [replace(job, burst_seconds=rng.uniform(8, 12), files_per_second=rng.uniform(20, 60))]
+
+
+def small_files_on_a_new_stream(rng: Random) -> list[Job]:
+    """Small files whose victims began less than four windows earlier."""
+    return small_files(rng)
+
+
+Kinds = tuple[tuple[str, Callable[[Random], list[Job]]], ...]
+"""Names of workloads, and what draws their neighbours."""
+
+
+def _named(*noises: Callable[[Random], list[Job]]) -> Kinds:
+    return tuple((noise.__name__.replace("_", " "), noise) for noise in noises)
+
+
+KINDS: Kinds = _named(
+    small_files, small_files, small_files_read_again, two_jobs_of_small_files, random_writes,
+    no_neighbour, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files)
+HARD_KINDS: Kinds = _named(
+    trickle_with_another_stream, noise_that_builds_up, tasks_of_an_array, bursts_of_small_files,
+    small_files_on_a_new_stream)
+USUAL, HARD = frozenset(name for name, _ in KINDS), frozenset(name for name, _ in HARD_KINDS)
+NEW_STREAM = _named(small_files_on_a_new_stream)[0][0]
+ALONE_SECONDS = 3.0, 15.0
+"""Seconds that streams have alone in the workload :data:`NEW_STREAM`: at most three windows."""
+GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD}
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
     """Slow one disk or all disks at a random time."""

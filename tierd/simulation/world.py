@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lustre.parameters import Roots, Tree
@@ -18,16 +18,14 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
-from tierd.act.guard import SiteGuard
 from tierd.act.journal.writer import Journal
-from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
-from tierd.act.opt_out import OptOut
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.log import LogFunction
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.observe import AskHistory, Source
+from tierd.daemon.service import build_gate
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
@@ -119,20 +117,8 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
-    mover = PortMover(filesystem)
-    guard = SiteGuard(settings, OptOut(filesystem, clock), claim or NoClaim(), clock)
-    gate = Gate(
-        filesystem,
-        mover,
-        Budget(settings.limits, clock.now()),
-        CircuitBreaker(settings.breaker),
-        journal,
-        clock,
-        dry_run,
-        guard,
-        executor=executor,
-    )
-    undo = Undo(filesystem, mover, journal, clock, guard.blocked_by)
+    gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
+                            claim or NoClaim(), clock, executor)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
@@ -140,6 +126,11 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
                     executor=executor)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
+
+
+def simulated(settings: Settings, dry_run: bool) -> Settings:
+    """Settings without the pause file of this node, and without maintenance windows: virtual time has no weekdays."""
+    return replace(settings, act=replace(settings.act, dry_run=dry_run, pause_file="", windows=()))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
+from tierd.arrays import any_at_work
 from tierd.model import Finding, SlowdownEvidence, Window
 
 
@@ -41,7 +42,7 @@ class Settings:
     max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Fraction of its throughput that a steady job may lose after the act."""
     min_controls: Annotated[int, Ge(1)] = 3
-    """Jobs on other targets, at the least, to measure the change of the whole file system."""
+    """Minimum number of jobs on other targets to measure the change of the whole file system."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
     """Time for which a directory is left alone after its default layout was undone."""
 
@@ -51,23 +52,23 @@ class JobTotals:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
-        self._asked: set[int] = set()
+        self._used: set[int] = set()
 
     def moved(self, window: Window) -> Mapping[str, float]:
         """Bytes per second by job."""
         return self._of(window)[1]
 
-    def asked(self, window: Window) -> Mapping[str, float]:
+    def operations(self, window: Window) -> Mapping[str, float]:
         """Metadata operations per second by job."""
         return self._of(window)[2]
 
     def settle(self) -> None:
         """Drop windows not used since the last call: most acts are judged within two minutes."""
-        self._known = {key: known for key, known in self._known.items() if key in self._asked}
-        self._asked = set()
+        self._known = {key: known for key, known in self._known.items() if key in self._used}
+        self._used = set()
 
     def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
-        self._asked.add(id(window))
+        self._used.add(id(window))
         known = self._known.get(id(window))
         if known is None:  # the entry keeps the window, so that its id stays unique
             known = self._known[id(window)] = (
@@ -119,12 +120,12 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
             settings: Settings) -> float:
     """Rate now by rate before, over jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
-    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}]
     return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
-    """Steady jobs in ``whom`` that lost more than allowed, with the fraction that they lost."""
+    """Steady jobs in ``whom`` that lost more than allowed, with their loss as a fraction."""
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
@@ -198,20 +199,20 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     every = [w for w in windows if w.start >= since]
     later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
-              and finding.aggressor in w.jobs]
+              and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
     was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
     elsewhere = control_ratio(before, later, was, got, finding, settings)
     lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
-              and finding.aggressor in totals.moved(w)]
+              and any_at_work(finding.aggressor, finding.tasks, totals.moved(w))]
     after = median(lately) / elsewhere if lately else 0.0
     harmed: Mapping[str, float] = {}
     if now >= since + settings.harm_seconds:
         near = jobs_on_targets(before, {*finding.targets, *act.flash}) - {finding.victim}
         harmed = harmed_jobs(was, got, near, elsewhere, settings)
-        asking = steady_rates(before, totals.asked)
-        for job, lost in harmed_jobs(
-            asking, steady_rates(later, totals.asked), asking.keys() - {finding.victim}, elsewhere, settings
-        ).items():
+        operations = steady_rates(before, totals.operations)
+        later_operations = steady_rates(later, totals.operations)
+        others = operations.keys() - {finding.victim}
+        for job, lost in harmed_jobs(operations, later_operations, others, elsewhere, settings).items():
             harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
     if harmed:
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)

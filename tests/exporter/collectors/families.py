@@ -8,7 +8,7 @@ MOUNT = "ffff9f0a8c3d1800"
 
 
 def shown(samples, text: bytes, name: str, *labels: str) -> dict[object, str]:
-    """{labels asked for: value} of one family."""
+    """{requested labels: value} of one family."""
     found = {}
     for (family, pairs), value in samples(text).items():
         if family == name:

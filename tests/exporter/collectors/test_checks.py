@@ -33,6 +33,6 @@ def test_a_state_nobody_knows_and_numbers_that_wrapped_are_left_out_and_counted(
     assert running.skipped() == {"osd-ldiskfs.*.oi_scrub": 3, "mdd.*.lfsck_namespace": 2}
 
 
-def test_a_problem_told_twice_is_one_series(grow, exporter, samples) -> None:
+def test_a_problem_reported_twice_is_one_series(grow, exporter, samples) -> None:
     running = exporter(grow({CHECK: "dangling_repaired: 3\ndangling_inconsistent: 4\nflags: auto,auto\n"}))
     assert len(samples(running.scrape("lfsck"))) == 2

@@ -1,4 +1,4 @@
-"""Recovery: over only where a target says so."""
+"""Recovery has ended only if the target reports that."""
 
 from __future__ import annotations
 

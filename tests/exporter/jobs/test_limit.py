@@ -52,8 +52,8 @@ class Jobs:
     def text(self, listed: list[str]) -> list[str]:
         return [job(name, self.counts[name], self.active[name], self.starts[name]) for name in listed]
 
-    def told(self, listed: list[str], shown: set[str]) -> None:
-        """A scrape that listed these jobs showed those of them by themselves."""
+    def reported(self, listed: list[str], shown: set[str]) -> None:
+        """A scrape that listed these jobs showed ``shown`` individually."""
         for name in dict.fromkeys(listed):
             start, count = self.seen.get(name, (0, 0))
             self.seen[name] = self.starts[name], self.counts[name]
@@ -113,7 +113,7 @@ def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> N
             continue
         shown = target.collect(text, piece)
         rest = shown.pop("other", 0)
-        jobs.told(listed, {*shown})
+        jobs.reported(listed, {*shown})
         assert rest == jobs.rest
         assert shown == {name: jobs.counts[name] for name in shown}
         newest = max([jobs.active[name] for name in listed], default=0)

@@ -13,8 +13,8 @@ from lustre.changelog.decode import AVAILABLE, EXTRA, Take, decode, form, pieces
 from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import MADE, records
-from tests.spoilt import damage, spoilt
 
 if not AVAILABLE:
     pytest.skip("the module in C was not built: no compiler, or no Python.h", allow_module_level=True)
@@ -31,7 +31,7 @@ def one_by_one(_data: bytes, at: int, _records: list[Record], _most: int) -> int
 
 
 def outcome(data: bytes, at: int, most: int, quickly: Take) -> tuple[str, list[str], int]:
-    """The records to the last of their types, or what was said instead."""
+    """The records with all their types, or the error."""
     try:
         found, end = some(data, at, most, quickly)
     except ValueError as error:
@@ -85,7 +85,7 @@ def test_damage(path: Path, first: int, length: int, several) -> None:
     first %= len(data)
     changed = data[first : first + length]
     for one in several:
-        changed = spoilt(changed, *one)
+        changed = damaged(changed, *one)
         same(changed)
 
 
@@ -122,7 +122,7 @@ def test_pieces_are_the_whole(several: list[Record], most: int, rest: bytes) -> 
         assert bool(problem) == (outcome(data, end, 1, one_by_one)[0] != "")
 
 
-def test_many_of_everything_are_told_apart() -> None:
+def test_many_of_everything_are_distinguished() -> None:
     many = [
         Record(n, RecordType.OPEN, n + 0.5, target=Fid(n % 700, n), parent=Fid(0, n % 300), name=b"%d" % n,
                job_id=b"j%d" % (n % 301), uid=n % 3, gid=n, nid=f"10.0.{n % 7}.{n % 5}@tcp", open_mode=n % 2,

@@ -74,13 +74,13 @@ def test_the_device_gave_what_was_parsed(mdt: str) -> None:
 
 
 @each_mdt
-def test_all_forms_tell_the_same(mdt: str) -> None:
+def test_all_forms_give_the_same_values(mdt: str) -> None:
     records, _ = decode(device(mdt))
     for form in FORMS[1:]:
         repacked, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(mdt, form)))
         for record, other in zip(records, repacked, strict=True):
-            told = {name: value for name, value in other._asdict().items() if value not in (None, b"", "")}
-            assert record._asdict() | told == record._asdict()
+            reported = {name: value for name, value in other._asdict().items() if value not in (None, b"", "")}
+            assert record._asdict() | reported == record._asdict()
 
 
 def test_what_each_form_leaves_out() -> None:

@@ -155,7 +155,7 @@ def sample(capture: Unpack, name: str) -> bytes:
 
 
 def facts(record: Any, at: str = "") -> dict[str, Any]:
-    """Every number and text of a record by where it stands, so that what a cut file says can be compared."""
+    """Every number and text of a record by its position, to compare a cut file with the whole file."""
     if isinstance(record, stats.Stats | read_ahead_stats.ReadAhead | job_stats.Job):
         return columns(record, at)
     if isinstance(record, tuple) and record and dataclasses.is_dataclass(record[0]):

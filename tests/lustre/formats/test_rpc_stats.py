@@ -175,7 +175,7 @@ def test_the_kernels_last_bucket_is_marked() -> None:
     assert table.uppers == (30, 31)
 
 
-def test_sizes_applications_asked_for(capture: Unpack) -> None:
+def test_sizes_applications_requested(capture: Unpack) -> None:
     path = capture("2.17.57/tree-load-2") / DEBUG / f"llite/lustre-{MOUNT}/extents_stats"
     extents = extents_stats.parse(path.read_bytes())
     assert extents.histogram is not None

@@ -55,9 +55,14 @@ def test_units_with_odd_letters(capture: Unpack) -> None:
 
 
 def test_large_and_wrapped_numbers_pass_unchanged() -> None:
-    read = stats.parse(b"read_bytes   18446744073709551615 samples [bytes] -9223372036854775808 1 -5 9\n")
-    assert read.samples == (b"18446744073709551615",)
+    read = stats.parse(b"read_bytes   9223372036854775807 samples [bytes] -9223372036854775808 1 -5 9\n")
+    assert read.samples == (b"9223372036854775807",)
     assert read.minima + read.sums == (b"-9223372036854775808", b"-5")
+
+
+def test_a_number_of_samples_beyond_63_bits_is_skipped() -> None:
+    read = stats.parse(b"read_bytes   18446744073709551615 samples [bytes] 1 1 5 9\nopen   3 samples [reqs]\n")
+    assert (read.names, read.skipped) == ((b"open",), 1)
 
 
 def test_units_of_2_10_are_those_of_today() -> None:
@@ -92,7 +97,7 @@ def test_read_ahead_names_of_2_12_are_those_of_2_17() -> None:
     assert read.counts == (b"5", b"7", b"9", b"2", b"3")
 
 
-def test_read_ahead_of_2_17_tallies_pages(capture: Unpack) -> None:
+def test_read_ahead_of_2_17_counts_pages(capture: Unpack) -> None:
     read = read_ahead_stats.parse((capture("2.17.57/tree-load-2") / MOUNT / "read_ahead_stats").read_bytes())
     assert read.count(b"hits") == 29574
     assert dict(zip(read.names, read.sums, strict=True))[b"readahead_pages"] == b"29702"

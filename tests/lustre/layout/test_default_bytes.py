@@ -49,7 +49,7 @@ def test_no_component_on_osts_is_in_the_form_that_keeps_the_present_pool(layout:
     assert data.count(older) == sum(component.on_mdt for component in layout.components)
 
 
-def test_mirrors_of_a_default_have_no_numbers_and_are_told_apart() -> None:
+def test_mirrors_of_a_default_layout_get_numbers() -> None:
     two = Layout((Component(0, MIB, "flash", mirror_id=1), Component(MIB, EOF, "hdd", mirror_id=1),
                   Component(0, EOF, "hdd", mirror_id=2)), mirror_count=2)
     assert from_xattr(to_bytes(two)) == two

@@ -1,4 +1,4 @@
-"""What can be asked of a layout, and the options that ask for one."""
+"""Queries of a layout, and the ``lfs setstripe`` options for it."""
 
 from __future__ import annotations
 
@@ -169,13 +169,13 @@ def test_explained() -> None:
 
 
 def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:
-    """Lustre 2.17 puts that of the directory there: ``lfs getstripe`` then says ``pattern: mdt``, ``pool: hdd``."""
-    asked = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
+    """Lustre 2.17 stores the directory's pool there: ``lfs getstripe`` prints ``pattern: mdt``, ``pool: hdd``."""
+    wanted = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
     on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
     given = Layout((on_mdt, Component(65536, None, pool="flash")))
-    assert same_shape(asked, given)
+    assert same_shape(wanted, given)
     assert pools_of(given) == ("flash",)
     assert pools_within(given, 1 << 20) == ("flash",)
-    assert setstripe_arguments(given) == setstripe_arguments(asked)
+    assert setstripe_arguments(given) == setstripe_arguments(wanted)
     bare = Layout((on_mdt, Component(65536)))
     assert "-p" not in setstripe_arguments(bare)

@@ -40,7 +40,7 @@ def attribute(name: str, which: str = "lustre") -> bytes:
 
 
 def with_mdt(layout: Layout) -> Layout:
-    """The attribute never says on which MDT the data is; every recorded file was on the first."""
+    """The attribute does not name the MDT of the data; every recorded file was on the first."""
     components = (replace(c, mdt_index=0) if c.on_mdt else c for c in layout.components)
     return replace(layout, components=tuple(components))
 

@@ -1,4 +1,4 @@
-"""The binding: what is missing is named, errors are typed, nothing dangerous can be asked for."""
+"""The binding names missing functions, raises typed errors, and offers no dangerous call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_missing_function_says_which_release_has_it() -> None:
         library.function("llapi_layout_extension_size_set")
 
 
-def test_the_library_is_told_to_be_silent() -> None:
+def test_the_library_is_set_to_be_silent() -> None:
     handle = Handle()
     handle.library()
     assert handle.llapi_msg_set_level.calls == [(0,)]
@@ -68,7 +68,7 @@ def test_only_a_read_lease_and_only_swap_and_close() -> None:
 
 
 @pytest.mark.parametrize(("answer", "held"), [(1, True), (2, True), (0, False), (-errno.EBADF, False)])
-def test_a_lease_that_cannot_be_told_counts_as_lost(answer: int, held: bool) -> None:
+def test_a_lease_in_unknown_state_counts_as_lost(answer: int, held: bool) -> None:
     assert Handle(llapi_lease_check=lambda descriptor: answer).library().lease_held(3) is held
 
 
@@ -115,11 +115,11 @@ def test_hsm_state_and_quota() -> None:
         state._obj.states, state._obj.in_progress_state = 0x100D | 0x8000, 1
         return 0
 
-    told = [0x1, 0x3 | 0x4]
+    reported = [0x1, 0x3 | 0x4]
 
-    def quota(mount: bytes, asked: Any) -> int:
-        assert (asked._obj.command, asked._obj.type, asked._obj.id, asked._obj.pool) == (0x80000F, 0, 1001, b"flash")
-        asked._obj.used_bytes, asked._obj.hard_limit_kib, asked._obj.block_valid = 5000, 10, told.pop()
+    def quota(mount: bytes, query: Any) -> int:
+        assert (query._obj.command, query._obj.type, query._obj.id, query._obj.pool) == (0x80000F, 0, 1001, b"flash")
+        query._obj.used_bytes, query._obj.hard_limit_kib, query._obj.block_valid = 5000, 10, reported.pop()
         return 0
 
     library = Handle(llapi_hsm_state_get_fd=hsm, llapi_quotactl=quota).library()
@@ -174,7 +174,7 @@ def recorded_layouts() -> list[Path]:
 @pytest.mark.skipif("LUSTREAPI" not in os.environ, reason="LUSTREAPI names no liblustreapi.so.1 to try")
 @pytest.mark.parametrize("path", recorded_layouts(), ids=lambda path: path.name.split(".")[0])
 def test_lustres_own_library_takes_every_recorded_layout(path: Path, tmp_path: Path) -> None:
-    """On a file system that is none of Lustre's the library checks the layout, and only then fails to set it."""
+    """On another file system the library checks the layout before it fails to set it."""
     library = Library.load(os.environ["LUSTREAPI"])
     assert library.missing() == ()
     layout = from_xattr(bytes.fromhex(path.read_text().split("0x")[1]))

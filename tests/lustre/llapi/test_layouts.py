@@ -1,4 +1,4 @@
-"""A directory's own default layout, and that of the root, which Lustre tells of directories that have none."""
+"""A directory's own default layout, and the root's, which Lustre returns for directories without one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ HDD = FLASH.replace(b"flash", b"hdd\0\0")
 
 
 class Attributes:
-    """What a client tells of a root with a default of its own, and of directories with and without.
+    """A client's answers for a root with a default layout, and for directories with and without one.
 
     From 2.17 on, the first OST is left out of attributes (``ll_sanitize_xattr``).
     ``trusted.lov`` is answered like ``lustre.lov``, as ``ll_xattr_get`` does: only the list tells them apart. Lists are
-    those of the recordings: every directory has ``trusted.lma``, only root sees it.
+    as in the recordings: every directory has ``trusted.lma``, which only root sees.
     """
 
     def __init__(self, root: Path, kept: dict[Path, bytes], *, privileged: bool = True) -> None:
@@ -32,8 +32,8 @@ class Attributes:
 
     def __call__(self, place: str, name: str) -> bytes | None:
         assert name in {"lustre.lov", "trusted.lov"}
-        told = self.whole(place)
-        return None if told is None else told[:30] + b"\xff\xff" + told[32:]
+        reported = self.whole(place)
+        return None if reported is None else reported[:30] + b"\xff\xff" + reported[32:]
 
     def whole(self, place: str) -> bytes | None:
         own = self.kept.get(Path(place))
@@ -41,8 +41,8 @@ class Attributes:
 
     def names(self, place: str) -> list[str]:
         listed = ["trusted.lma", "trusted.lov"] if Path(place) in self.kept else ["trusted.lma"]
-        told = ["lustre.lov"] if self(place, "lustre.lov") is not None else []
-        return [*(listed if self.privileged else []), *told]
+        reported = ["lustre.lov"] if self(place, "lustre.lov") is not None else []
+        return [*(listed if self.privileged else []), *reported]
 
 
 def own(place: Path, attributes: Attributes) -> Layout | None:
@@ -109,6 +109,6 @@ def test_where_no_pool_is_named_none_is_kept(root: Path, layout: Layout) -> None
         layouts.set_default(handle.library(), str(root / "file"), layout, write)
 
 
-def test_what_is_no_lustre_tells_no_default(root: Path) -> None:
+def test_a_directory_outside_lustre_has_no_default_layout(root: Path) -> None:
     with pytest.raises(NotLustre):
         layouts.whole_default(str(root / "with"))

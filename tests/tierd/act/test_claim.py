@@ -1,4 +1,4 @@
-"""Two movers of one file system: one acts, the other says who does."""
+"""Two movers of one file system: one acts, the other names it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool
     return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time, SETTINGS, dead)
 
 
-def test_the_second_is_told_who_is_at_work(folder: ClaimFolder) -> None:
+def test_the_second_daemon_names_the_first(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     assert first.hold() is None
@@ -192,7 +192,7 @@ def test_a_holder_with_odd_characters_does_no_harm_to_a_terminal() -> None:
 
 
 def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
-    """Both see the noise; the first acts, the second says why it does not, and takes over when the first is gone."""
+    """Both see the noise. The first acts; the second reports why it does not, and takes over after the first ends."""
     cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
@@ -244,8 +244,8 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     at.run(until=40)
     faults.start_second_mover(at.cluster, noise.directory, "flash", 60)
     at.run(until=80)
-    told = "\n".join(at.said)
-    assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in told
+    reported = "\n".join(at.said)
+    assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in reported
     assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
     places = [e.place for e in at.journal.entries("done")]
     assert len(places) == len(set(places))

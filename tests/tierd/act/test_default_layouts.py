@@ -75,7 +75,7 @@ def test_what_the_root_names_stays_where_it_is(world: World) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 32768])
-def test_what_the_mdt_cuts_is_taken_back_at_once(world: World, most: int) -> None:
+def test_a_layout_that_the_mdt_cuts_is_undone_at_once(world: World, most: int) -> None:
     world.port.most_data_on_mdt = most
     outcome = given(world, ON_MDT)
     assert outcome.result == "failed"
@@ -103,16 +103,16 @@ def test_what_somebody_else_sets_in_this_moment_stays(world: World) -> None:
 def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> None:
     change = world.port.set_default_layout
 
-    def unheard(directory: str, layout: Layout | None) -> None:
+    def ignored_call(directory: str, layout: Layout | None) -> None:
         if happens:
             change(directory, layout)
         raise of_errno(5, "set layout", directory)
 
-    world.port.set_default_layout = unheard  # type: ignore[method-assign]
+    world.port.set_default_layout = ignored_call  # type: ignore[method-assign]
     assert given(world, FLASH).result == ("done" if happens else "failed")
     world.port.set_default_layout = change  # type: ignore[method-assign]
     given(world, FLASH)
-    world.port.set_default_layout = unheard  # type: ignore[method-assign]
+    world.port.set_default_layout = ignored_call  # type: ignore[method-assign]
     assert world.undo(done(world), "")[0] == "failed"
     entry = done(world)
     assert "not undone: set layout: Input/output error" in entry.detail
@@ -122,7 +122,7 @@ def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> 
 
 
 def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World) -> None:
-    """As it would keep the pool of ours, were it not told that there is none."""
+    """A Lustre that keeps the pool of tierd's layout, although the restored layout names no pool."""
     world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
     given(world, FLASH)
     change = world.port.set_default_layout
@@ -138,7 +138,7 @@ def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World)
 
 
 @pytest.mark.parametrize("undoing", [False, True])
-def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World, undoing: bool) -> None:
+def test_a_default_that_is_neither_of_the_two_is_reported_after_a_kill(world: World, undoing: bool) -> None:
     """As Lustre leaves it where the MDT cut it, and tierd was killed before it could revert it."""
     world.port.most_data_on_mdt = 32768
     entry = world.journal.intend(Action("set-default-layout", ON_MDT, "", FINDING.key, "/d"), world.finding, HDD, 1.0,

@@ -1,4 +1,4 @@
-"""What the gate lets through, what it refuses, and what holds nothing up."""
+"""Acts that the gate passes or refuses, and conditions that do not stop it."""
 
 from __future__ import annotations
 

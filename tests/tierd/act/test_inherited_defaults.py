@@ -57,7 +57,7 @@ def make(world: World, *paths: str) -> None:
         world.port.make(path)  # type: ignore[attr-defined]
 
 
-def test_copies_are_taken_back_with_the_one_they_were_made_from(world: World) -> None:
+def test_copied_layouts_are_undone_with_their_original(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
     world.port.defaults |= {"/d/theirs": OTHER, "/d/none": None}
@@ -83,7 +83,7 @@ def test_what_had_that_default_before_keeps_it(world: World) -> None:
     assert world.port.defaults["/d/old"] == world.port.defaults["/d/old/below"] == FLASH
 
 
-def test_an_act_of_its_own_is_taken_back_on_its_own(world: World) -> None:
+def test_one_act_of_several_can_be_undone(world: World) -> None:
     world.port.defaults["/d/own"] = None
     given(world, FLASH)
     (first,) = world.journal.entries("done")
@@ -96,7 +96,7 @@ def test_an_act_of_its_own_is_taken_back_on_its_own(world: World) -> None:
     assert world.port.defaults == {"/d": HDD, "/d/own": None, "/d/own/below": None}
 
 
-def test_what_cannot_be_reached_is_told(world: World) -> None:
+def test_unreadable_subdirectories_are_reported(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/a", "/d/b", "/d/b/c")
     world.port.closed = frozenset({"/d/b"})  # type: ignore[attr-defined]

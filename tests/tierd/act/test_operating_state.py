@@ -91,7 +91,7 @@ def test_whatever_has_the_name_counts_and_is_not_waited_for(tmp_path: Path) -> N
     assert "Not a directory" in str(MaintenanceGuard(str(tmp_path / "file" / "pause")).pause_file_refusal())
 
 
-def test_outside_of_a_window_things_may_still_be_taken_back() -> None:
+def test_acts_are_undone_outside_of_maintenance_windows_too() -> None:
     still = MaintenanceGuard("", ("20:00-21:00",))
     assert still.refusal(FRIDAY_NOON)
     assert still.pause_file_refusal() is None

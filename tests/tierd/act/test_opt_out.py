@@ -72,9 +72,9 @@ def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> N
         def xattr(self, path: str, name: str) -> bytes:
             raise OSError(errno.EIO, "Input/output error")
 
-    asked = consent(Hung(filesystem._cluster))
-    assert "the file: Input/output error" in str(asked.of_file("/proj/a/b/file"))
-    assert "cannot read the opt-out of /proj: Input/output error" in str(asked.of_directory("/proj"))
+    opt_out = consent(Hung(filesystem._cluster))
+    assert "the file: Input/output error" in str(opt_out.of_file("/proj/a/b/file"))
+    assert "cannot read the opt-out of /proj: Input/output error" in str(opt_out.of_directory("/proj"))
 
 
 def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_noisy_job_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Pat
     before = at.filesystem.layout(NOISE.directory)
     at.filesystem.set_xattr("/proj", "user.tierd", b"off")
     at.run(until=90)
-    told = "\n".join(at.said)
-    assert "FOUND noisy-neighbour" in told
-    assert told.count("not done: /proj/ingest: user.tierd is off at /proj") == 1
+    reported = "\n".join(at.said)
+    assert "FOUND noisy-neighbour" in reported
+    assert reported.count("not done: /proj/ingest: user.tierd is off at /proj") == 1
     assert at.filesystem.layout(NOISE.directory) == before
     assert list(at.journal.entries()) == []
     at.filesystem.set_xattr("/proj", "user.tierd", b"")
@@ -107,15 +107,15 @@ def test_a_noisy_job_whose_owner_opted_out_is_found_and_left_alone(tmp_path: Pat
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
-@pytest.mark.parametrize(("mode", "told", "set_"), [
+@pytest.mark.parametrize(("mode", "reported", "set_"), [
     ("observe", 0, False), ("recommend", 1, False), ("new-files-only", 0, True)])
-def test_a_scope_has_a_mode_of_its_own(tmp_path: Path, mode: str, told: int, set_: bool) -> None:
+def test_a_scope_has_a_mode_of_its_own(tmp_path: Path, mode: str, reported: int, set_: bool) -> None:
     settings = Settings()
     scope = Scope("/proj/ingest", mode)  # type: ignore[arg-type]
     at = world(tmp_path, settings=replace(settings, scopes=(Scope("/proj"), scope)))
     at.run(until=90)
     assert any(s.startswith("FOUND") for s in at.said)
-    assert sum(s.startswith(f"RECOMMENDED (mode {mode}): default layout of /proj/ingest") for s in at.said) == told
+    assert sum(s.startswith(f"RECOMMENDED (mode {mode}): default layout of /proj/ingest") for s in at.said) == reported
     assert any(s.startswith("SET") for s in at.said) is set_
 
 

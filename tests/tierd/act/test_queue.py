@@ -21,7 +21,7 @@ COUNT = 12
 @settings(max_examples=60)
 @given(owners=st.lists(st.booleans(), min_size=COUNT, max_size=COUNT), gone=st.sets(st.integers(0, COUNT - 1)),
        at_look=st.integers(0, 2 * COUNT), directory=st.booleans())
-def test_what_is_dropped_while_it_is_looked_at_is_neither_moved_nor_kept(
+def test_a_move_dropped_during_its_check_is_neither_done_nor_kept(
         owners: list[bool], gone: set[int], at_look: int, directory: bool) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder))

@@ -37,7 +37,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0)] == ["undone", "done"]
 
 
-def test_what_cannot_be_looked_at_is_closed_as_interrupted(world: World) -> None:
+def test_an_act_that_cannot_be_checked_is_closed_as_interrupted(world: World) -> None:
     world.submit(*world.files(1))
     world.pump()
     world.journal._db.execute("UPDATE actions SET outcome = NULL")

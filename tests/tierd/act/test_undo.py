@@ -1,4 +1,4 @@
-"""Acts taken back: only of the file that was moved, and only to where it lay."""
+"""Undo of acts: only for the file that was moved, and only to its former place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tierd.act.movers.minilustre import MiniLustre
 from tierd.act.undo import undo_layout
 
 
-def test_a_move_is_taken_back_and_only_of_the_file_that_was_moved(world: World) -> None:
+def test_a_move_is_undone_only_for_the_file_that_was_moved(world: World) -> None:
     world.submit(*world.files(2))
     world.pump()
     first, second = world.journal.entries("done")

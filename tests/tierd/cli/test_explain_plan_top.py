@@ -27,21 +27,21 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     assert "; active." in early
     assert "Verdict: none yet." in early
     site.run(until=130)
-    told = shown(capsys, "explain", "1", site=site)  # by the act
-    assert told.startswith("F1, noisy-neighbour, found 20")
+    reported = shown(capsys, "explain", "1", site=site)  # by the act
+    assert reported.startswith("F1, noisy-neighbour, found 20")
     for part in ("slowdown: 1.", "Directories of the aggressor, by the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
                  "UTC: helped; kept. The victim had"):
-        assert part in told
+        assert part in reported
     assert ": helped; kept" in shown(capsys, "status", site=site)
 
 
-@pytest.mark.parametrize(("name", "says"), [
+@pytest.mark.parametrize(("name", "error"), [
     ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
     ("x", "neither a finding (F3) nor an act"), ("F" + "9" * 30, "neither a finding"), ("", "neither")])
-def test_what_cannot_be_explained_is_said(site: Site, capsys: pytest.CaptureFixture[str], name: str, says: str) -> None:
-    assert says in failed(capsys, "explain", name, site=site)
+def test_unknown_names_are_refused(site: Site, capsys: pytest.CaptureFixture[str], name: str, error: str) -> None:
+    assert error in failed(capsys, "explain", name, site=site)
 
 
 def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,29 +71,29 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
     assert why.search(shown(capsys, "explain", "F1", site=site))
     page = fetched(site, "/")[1]
     assert why.search(page)
-    assert "to change that: lower benefit.min_gain" in page
+    assert "To change that: lower benefit.min_gain" in page
 
 
-@pytest.mark.parametrize(("act", "says"), [
+@pytest.mark.parametrize(("act", "error"), [
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
     ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
 def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
-                                                                act: dict[str, Any], says: str) -> None:
+                                                                act: dict[str, Any], error: str) -> None:
     site.settings = replace(site.settings, act=replace(site.settings.act, **act))
     site.begin_again(site.cluster)
     site.run(until=55)
-    assert f"not done: {says}" in shown(capsys, "status", site=site)
+    assert f"not done: {error}" in shown(capsys, "status", site=site)
 
 
 def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no reading yet" in shown(capsys, "top", "--once", site=site)
     site.run(until=55)
-    told = shown(capsys, "top", site=site)
-    assert "F1 noisy-neighbour: ior_stream.1002" in told
-    assert re.search(r"lustre-OST0002 .* 1\.\d\d x", told)
-    assert re.search(r"mdt_small\.1001 .* noise *\n", told)
-    assert re.search(r"ior_stream\.1002 .* slowed *\n", told)
+    reported = shown(capsys, "top", site=site)
+    assert "F1 noisy-neighbour: ior_stream.1002" in reported
+    assert re.search(r"lustre-OST0002 .* 1\.\d\d x", reported)
+    assert re.search(r"mdt_small\.1001 .* noise *\n", reported)
+    assert re.search(r"ior_stream\.1002 .* slowed *\n", reported)
     answer = json.loads(shown(capsys, "top", "--json", site=site))
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
     quiet = from_json(TopAnswer, answer | {"targets": [], "jobs": []})
@@ -124,7 +124,7 @@ def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
     assert before.keys() == ask(site.socket, {"request": "top"}).keys()
 
 
-def test_advice_is_told_with_its_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_advice_is_reported_with_its_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no advice yet" in shown(capsys, "advise", site=site)
     site.run(until=10)
     assert shown(capsys, "advise", site=site)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
 from tierd.act.journal.entry import Entry
+from tierd.cli import simulate
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
-from tierd.simulation.evaluate import Verdict, evaluate, summary, summary_json, summary_text
-from tierd.simulation.random_scenarios import KINDS, random_scenario
-from tierd.simulation.run import begun_at
+from tierd.simulation.evaluate import (
+    Evaluated,
+    Verdict,
+    evaluate,
+    summary,
+    summary_json,
+    summary_markdown,
+    summary_text,
+)
+from tierd.simulation.random_scenarios import HARD, USUAL, random_scenario
+from tierd.simulation.run import begun_at, run
 
 ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
 
@@ -68,20 +81,44 @@ start_seconds = 4
     assert "x 1." in shown
 
 
-def test_metadata_jobs_are_told_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("extends = 'noisy-neighbour'\nseconds = 12\n[variant.alone]\nwithout = ['mdt_small.1001']\n")
+    assert main(["simulate", str(file)]) == 0
+    assert "nothing: it needs 20 s at the least, four windows of 5 s" in capsys.readouterr().out
+
+
+def test_tierd_starts_at_the_given_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "noisy-neighbour", "--tierd-starts", "35"]) == 0
+    shown = capsys.readouterr().out
+    acts = shown.partition("What tierd did from 35 s on:\n")[2]
+    times = [float(line.split()[0]) for line in acts.splitlines() if line.startswith("   ") and " s  " in line]
+    assert times
+    assert min(times) > 35
+    assert "FOUND noisy-neighbour: mdt_small.1001 takes" in acts
+
+
+@pytest.mark.parametrize("time", ["soon", "-1", "inf", "nan"])
+def test_a_wrong_start_is_named(time: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "noisy-neighbour", f"--tierd-starts={time}"])
+    assert f"{time!r} is not a time in seconds" in capsys.readouterr().err
+
+
+def test_metadata_jobs_are_reported_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "data-on-mdt", "--no-policy"]) == 0
     shown = capsys.readouterr().out
     assert "create" in shown
     assert "What tierd did" not in shown
 
 
-def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
+def test_times_of_acts_survive_a_clock_that_jumps() -> None:
     clocks = [(0.0, 1000.0), (50.0, 4600.0)]
     entries = [replace(ENTRY, intended_at=1040.0), replace(ENTRY, intended_at=4660.0)]
     assert [begun_at(entry, clocks) for entry in entries] == [40.0, 60.0]
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
+@pytest.mark.parametrize(("arguments", "sentence"), [
     (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, bad-day"),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: --plot writes .png or .svg"),
@@ -89,36 +126,112 @@ def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
     (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
-def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
     assert main(arguments) == 1
     printed = capsys.readouterr()
-    assert says in printed.err
-    assert printed.out == "", "said before anything has run"
+    assert sentence in printed.err
+    assert printed.out == "", "reported before the run"
 
 
 def test_a_scenario_is_the_same_each_time() -> None:
     assert random_scenario(5).jobs == random_scenario(5).jobs
-    assert {random_scenario(seed).kind for seed in range(1, 60)} == {kind for kind, _ in KINDS}
+    assert {random_scenario(seed).kind for seed in range(1, 150)} == USUAL | HARD
 
 
-def test_one_scenario_is_judged_by_three_runs() -> None:
+def test_one_seed_in_ten_is_hard_and_the_others_are_as_without_hard_ones() -> None:
+    cases = [(random_scenario(seed), random_scenario(seed, USUAL)) for seed in range(1, 1001)]
+    assert sum(case.kind in HARD for case, _ in cases) == pytest.approx(100, abs=30)
+    assert all(case.jobs == usual.jobs for case, usual in cases if case.kind in USUAL)
+    assert {usual.kind for _, usual in cases} == USUAL
+
+
+@pytest.mark.parametrize("kind", sorted(USUAL | HARD))
+def test_a_workload_is_drawn_alone(kind: str) -> None:
+    cases = [random_scenario(seed, {kind}) for seed in range(1, 9)]
+    assert {case.kind for case in cases} == {kind}
+    assert len({case.jobs for case in cases}) >= len(cases) - 1
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_tasks_of_an_array_are_one_name_beside_their_own(seed: int) -> None:
+    case = random_scenario(seed, {"tasks of an array"})
+    assert len(case.suspects) == 50
+    assert len(case.names - set(case.suspects)) == 1
+
+
+def test_one_scenario_is_judged_by_its_runs() -> None:
     seed = next(s for s in range(1, 50) if random_scenario(s).kind == "small files on flash")
     verdict = evaluate(seed, Settings())
     assert (verdict.truth, verdict.acted, verdict.harm) == ("innocent", False, 0.0)
 
 
+@pytest.mark.parametrize("kind", ["another stream and few small files", "small files on flash", "random writes"])
+def test_jobs_run_the_same_beside_a_tierd_that_does_not_act(kind: str) -> None:
+    """So one run tells what happens with it and without it."""
+    seed = next(s for s in range(1, 50) if random_scenario(s, {kind}).suspects)
+    case = random_scenario(seed, {kind})
+    without, with_tierd = (run(Cluster(recorded_test_bed(seed), case.jobs), case.jobs, 120.0, case.changes, policy)
+                           for policy in (None, Settings()))
+    assert not with_tierd.entries
+    assert with_tierd.rates == without.rates
+
+
 def test_figures_are_counted_as_said() -> None:
     verdicts = [
-        Verdict(1, "a", "aggressor", 0.3, 20.0, True, 0.0, 0.98),
-        Verdict(2, "a", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
-        Verdict(3, "a", "aggressor", 0.3, None, False, 0.0, 0.7),
-        Verdict(4, "b", "innocent", 0.0, None, True, 0.03, None),
-        Verdict(5, "b", "slight", 0.1, None, False, 0.0, None),
+        Verdict(1, "small files", "aggressor", 0.3, 20.0, True, 0.0, 0.98),
+        Verdict(2, "small files", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
+        Verdict(3, "bursts of small files", "aggressor", 0.3, None, False, 0.0, 0.7),
+        Verdict(4, "nobody", "innocent", 0.0, None, True, 0.03, None),
+        Verdict(5, "nobody", "slight", 0.1, None, False, 0.0, None),
     ]
+    evaluated = Evaluated("1-5", True, verdicts)
     assert summary(verdicts) == {
         "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
-        "without_aggressor": 1,
+        "median_found_after_seconds": 30.0, "without_aggressor": 1,
         "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94}
-    assert "look at seed 3: a, aggressor, loss 30%, not found" in summary_text(verdicts)
-    assert json.loads(summary_json(verdicts)) == summary(verdicts) | {
-        "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4]}}
+    shown = json.loads(summary_json(evaluated))
+    assert shown.items() >= (summary(verdicts) | {
+        "evaluated_seeds": "1-5", "cold": True,
+        "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4]}}).items()
+    assert shown["groups"] == {"usual": summary([v for v in verdicts if v.seed != 3]), "hard": summary(verdicts[2:3])}
+    assert shown["workloads"]["nobody"] == summary(verdicts[3:])
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary_markdown(evaluated).splitlines()]
+    assert {len(row) for row in table} == {11}
+    assert table[2] == ["1-5 `--cold`", "usual", "4", "2", "1 (50.0%)", "2 (100.0%)", "2 (100.0%)", "1", "1 (100.0%)",
+                        "1 (25.0%)", "94.0%"]
+    assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
+    assert "look at seed 3: bursts of small files, aggressor, loss 30%, not found" in summary_text(evaluated)
+    assert "seeds 1-5; tierd starts 5 s after the neighbour" in summary_text(evaluated)
+
+
+def test_an_interrupted_evaluation_prints_what_is_complete(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def interrupted_at_the_second(_title: str, _total: float) -> Iterator[Callable[[float], None]]:
+        def progress(done: float) -> None:
+            if done == 2:
+                raise KeyboardInterrupt
+        yield progress
+
+    monkeypatch.setattr(simulate, "bar", interrupted_at_the_second)
+    arguments = ["evaluate", "--seeds", "1-40", "--processes", "1", "--workload", "nobody", "--json"]
+    assert main(arguments) == 130
+    printed = capsys.readouterr()
+    shown = json.loads(printed.out)
+    assert (shown["evaluated_seeds"], shown["scenarios"]) == ("1-2", 2)
+    assert printed.err == "2 of 40 seeds are complete\ninterrupted\n"
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--workload", "noise"], "no workload 'noise'; known: usual, hard, another stream"),
+    (["--processes", "0"], "'0' is not a number of processes"),
+    (["--json", "--markdown"], "not allowed with argument"),
+])
+def test_wrong_options_of_an_evaluation_are_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", *arguments])
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err

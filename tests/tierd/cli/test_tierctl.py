@@ -36,15 +36,15 @@ def test_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert [c["pool"] for c in printed["components"]] == ["flash", "hdd"]
 
 
-@pytest.mark.parametrize(("content", "says"), [
+@pytest.mark.parametrize(("content", "sentence"), [
     (b"", "not a layout"), (b"\xd0\x0b\xd1\x0b", "not a layout"), (b"0xzz", "not a layout")])
 def test_what_is_no_layout_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes,
-                                    says: str) -> None:
+                                    sentence: str) -> None:
     bad = tmp_path / "bad"
     bad.write_bytes(content)
     assert main(["layout", "--lov", str(bad)]) == 1
     complaint = capsys.readouterr().err
-    assert says in complaint
+    assert sentence in complaint
     assert str(bad) in complaint
 
 

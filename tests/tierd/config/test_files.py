@@ -1,4 +1,4 @@
-"""Drop-ins: merged in order, mistakes told with the file they stand in, and noticed when they change."""
+"""Drop-ins are merged in order, mistakes are reported with their file, and changes are noticed."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_the_last_word_counts_and_scopes_add_up(main: Path) -> None:
     assert [(scope.path, scope.mode) for scope in settings.scopes] == [("/a", "observe"), ("/b", "full")]
 
 
-def test_mistakes_are_told_with_the_file_they_stand_in(main: Path) -> None:
+def test_mistakes_are_reported_with_their_file(main: Path) -> None:
     first = drop_in(main, "10.toml", "# a comment\n[web]\nport = -1\n[[scopes]]\npath = 'no'\n")
     second = drop_in(main, "20.toml", "[limits]\n\nfiles_per_secnd = 1\n")
     with pytest.raises(ConfigurationError) as caught:
         load(main)
-    told = {line.split(": ")[0] for line in str(caught.value).splitlines()}
-    assert told == {f"{first}:3", f"{first}:5", f"{second}:3"}
+    reported = {line.split(": ")[0] for line in str(caught.value).splitlines()}
+    assert reported == {f"{first}:3", f"{first}:5", f"{second}:3"}
 
 
 def test_every_file_that_is_no_toml_is_named(main: Path) -> None:
@@ -63,9 +63,9 @@ def watch(main: Path) -> Iterator[ConfigurationWatch]:
     made.close()
 
 
-def noticed(watch: ConfigurationWatch, patience_seconds: float = 20.0) -> bool:
+def noticed(watch: ConfigurationWatch, timeout_seconds: float = 20.0) -> bool:
     clock = SystemClock()
-    until = clock.now() + patience_seconds
+    until = clock.now() + timeout_seconds
     while clock.now() < until:
         if watch.changed():
             return True

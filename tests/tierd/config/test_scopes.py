@@ -56,7 +56,7 @@ def test_each_item_has_one_scope(settings: Settings, paths: list[str]) -> None:
     assert len({scope.path for scope, _ in parts}) == len(parts)
 
 
-def test_a_flash_pool_of_two_scopes_is_looked_at_once() -> None:
+def test_a_flash_pool_of_two_scopes_is_checked_once() -> None:
     scopes = ResolvedScopes(Scope("/"), [Scope("/a", small_files_to_flash=FlashSettings("nvme", "sas")),
                                          Scope("/b", small_files_to_flash=FlashSettings("nvme", "hdd"))])
     assert [(pools.flash, pools.hdd) for pools in scopes.pool_pairs] == [("flash", "hdd"), ("nvme", "sas")]

@@ -1,4 +1,4 @@
-"""Casework over a simulated file system, told what is found; what is to be done about it, the test says."""
+"""Remediations over a simulated file system. The test gives the findings and what to do about them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tierd.simulation.world import VirtualClock
 
 @dataclass
 class Planned:
-    """Plans what it is told to, and counts how often it was asked."""
+    """A planner that returns given actions, and counts its plans."""
 
     actions: Callable[[Finding], tuple[Action, ...]]
-    asked: int = 0
+    plans: int = 0
 
     def for_finding(self, finding: Finding) -> Plan:
-        self.asked += 1
+        self.plans += 1
         return Plan(self.actions(finding), ())
 
     def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
@@ -33,25 +33,25 @@ class Planned:
 
 
 @dataclass
-class Desk:
-    """Casework, and what is around it."""
+class RemediationWorld:
+    """Remediations with their store, log and gate."""
 
     at: World
     planned: Planned
     settings: Settings = field(default_factory=Settings)
     store: RemediationStore = field(default_factory=RemediationStore)
-    telling: FindingLog = field(init=False)
-    casework: Remediations = field(init=False)
+    finding_log: FindingLog = field(init=False)
+    remediations: Remediations = field(init=False)
 
     def __post_init__(self) -> None:
         at, clock = self.at, VirtualClock(self.at.cluster)
-        self.telling = FindingLog(at.said.append, at.journal, clock, self.settings, LoopCounters())
+        self.finding_log = FindingLog(at.said.append, at.journal, clock, self.settings, LoopCounters())
         echo = OwnMoveFilter((), tuple, clock.now, at.journal.was_moved)
-        self.casework = Remediations(self.store, cast(Planner, self.planned), at.gate, at.journal, self.telling, echo,
-                                 at.filesystem, clock, self.settings)
+        self.remediations = Remediations(self.store, cast(Planner, self.planned), at.gate, at.journal,
+                                         self.finding_log, echo, at.filesystem, clock, self.settings)
 
     def act(self, findings: Sequence[Finding]) -> None:
-        """Plan for these, and set the default layouts that come of it."""
-        self.casework.act(findings)
-        while self.casework.set_defaults():
+        """Plan for these findings, and set the default layouts of the plans."""
+        self.remediations.act(findings)
+        while self.remediations.set_defaults():
             pass

@@ -87,7 +87,7 @@ class Slow(Clearing):
 
 @dataclass
 class Busy:
-    """A service whose activities go on beside each other in virtual time, and somebody who asks now and then."""
+    """A service with parallel activities in virtual time, and a client with occasional requests."""
 
     at_once: VirtualScheduler
     cluster: Cluster
@@ -269,4 +269,4 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     assert not closing.is_alive()
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(lambda: None)
-    assert ended.is_set(), "a move that was under way came to its end before the journal was closed"
+    assert ended.is_set(), "a move in progress ended before the journal was closed"

@@ -75,7 +75,7 @@ def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
         from_json(FindingsAnswer, data)
 
 
-def test_an_undo_of_an_act_and_of_a_finding_are_told_apart() -> None:
+def test_undo_distinguishes_acts_and_findings() -> None:
     assert isinstance(undo_from_json({"result": "undone", "finding": 1, "dropped_moves": 0, "acts": [],
                                       "moved_files": []}), UndoFindingAnswer)
 

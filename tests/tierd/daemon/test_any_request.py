@@ -1,4 +1,4 @@
-"""Whatever is asked at the control socket, by whoever may: an answer or a sentence, and never an act nobody named."""
+"""Any request at the control socket gets an answer or an error, and never causes an unrequested act."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_when_all_are_being_answered_the_next_may_try_again(path: str, held: Exi
 @pytest.mark.parametrize(("peer", "words"), [
     (STRANGER, "not allowed for uid 1700: root, and control.change_users, may change"),
     (LOOKER, "not allowed for uid 1600: root, and control.change_users, may change")])
-def test_who_may_not_is_told_so(path: str, peer: Peer, words: str) -> None:
+def test_a_forbidden_request_gets_a_reason(path: str, peer: Peer, words: str) -> None:
     server = ControlServer(path, lambda _: {}, ControlAccess(read_group=2000), CHANGING_REQUESTS, lambda _: peer)
     with pytest.raises(ControlError, match=words):
         ask(path, {"request": "pause"})

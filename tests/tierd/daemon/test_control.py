@@ -125,7 +125,7 @@ def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:
-    """Under the unit systemd has made /run/tierd; the README's way, by hand, nobody has."""
+    """systemd makes /run/tierd for the unit. If tierd is started by hand, the folder is missing."""
     server = ControlServer(str(tmp_path / "run/tierd/tierd.sock"), lambda _: {"ok": 1})
     try:
         assert ask(str(tmp_path / "run/tierd/tierd.sock"), {"request": "status"}) == {"ok": 1}

@@ -20,13 +20,13 @@ FLASH = Layout((Component(pool="flash"),), composite=False)
 
 def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
-    daemon, telling = at.daemon, at.daemon._log
+    daemon, finding_log = at.daemon, at.daemon._log
     with at.journal.transaction():
         for number in range(JOBS):
             finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
-            telling._numbers[finding.key] = number
-            daemon.tally.gained[finding.victim] = 1.0
-            daemon.tally.gains[finding.victim] = 1.0, 1.0
+            finding_log._numbers[finding.key] = number
+            daemon.counters.gained[finding.victim] = 1.0
+            daemon.counters.gains[finding.victim] = 1.0, 1.0
             case = Remediation(
                 finding, number, float(number), float(number), FLASH, state=State.CLOSED,
                 verdict=Verdict.HELPED, over=True,
@@ -36,10 +36,10 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
                 daemon.plan()
     daemon.plan()
     assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
-    assert len(telling._numbers) == len(daemon.tally.gained) == len(daemon.tally.gains) == MAX_CLOSED
+    assert len(finding_log._numbers) == len(daemon.counters.gained) == len(daemon.counters.gains) == MAX_CLOSED
 
 
-def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: Path) -> None:
+def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:
     daemon = world(tmp_path, jobs=()).daemon
     for number in range(3 * MAX_CLOSED):
         finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
@@ -49,7 +49,7 @@ def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: P
     assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
 
 
-def test_default_layouts_of_forgotten_cases_are_still_taken_back_when_flash_runs_full(tmp_path: Path) -> None:
+def test_default_layouts_of_forgotten_cases_are_still_undone_when_flash_runs_full(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", noise(), ("/proj/in",))
     number = at.journal.add_finding(finding)

@@ -62,7 +62,7 @@ def test_what_is_not_to_be_acted_on_is_not(tmp_path: Path, text: str) -> None:
     assert any("FOUND outgrown-component" in s for s in at.said) == ("enabled" not in text)
 
 
-def test_hot_small_files_are_told_and_moved_only_where_that_was_asked_for(tmp_path: Path) -> None:
+def test_hot_small_files_are_reported_and_moved_only_if_configured(tmp_path: Path) -> None:
     at = lived(tmp_path, READING, 150)
     assert any("FOUND hot-small-files: py.3 opens" in s for s in at.said)
     assert list(at.journal.entries()) == []
@@ -119,7 +119,7 @@ def broken(_: View, __: Common) -> Iterator[Finding]:
     raise ZeroDivisionError("of theirs")
 
 
-def test_a_detector_of_somebody_else_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_failing_plugin_is_reported_and_other_detectors_continue(tmp_path: Path) -> None:
     theirs = ConfiguredDetector(Detector("theirs", Common, broken), Common())
     at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), detect=(theirs, *Settings().detect)))
     at.run(until=150)

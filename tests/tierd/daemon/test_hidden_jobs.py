@@ -1,4 +1,4 @@
-"""Jobs without names, and metadata servers nobody shows: neither is an error, and both hide what should be found."""
+"""Jobs without names and metadata servers without exporters: neither is an error, and both hide findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clearing(SimulatedFilesystem):
 
 
 def disabled(folder: Path) -> Tree:
-    """A client as it is when nobody has set ``jobid_var``: the file as the kernel prints it."""
+    """A client on which ``jobid_var`` was never set: the file as the kernel prints it."""
     (folder / "sys/fs/lustre").mkdir(parents=True)
     (folder / "sys/fs/lustre/jobid_var").write_text("disable\n")
     return Tree(Roots.of(folder / "proc", folder / "sys"))
@@ -42,7 +42,7 @@ def test_a_client_that_names_jobs_is_no_reason(capture: Unpack, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_jobs_without_names_are_told_where_nothing_is_counted(tmp_path: Path, named: bool) -> None:
+def test_jobs_without_names_are_reported_where_nothing_is_counted(tmp_path: Path, named: bool) -> None:
     cluster = Cluster(recorded_test_bed(), (STREAM,))
     settings = Settings()
     act = replace(settings.act, journal=str(tmp_path / "journal.sqlite"), socket=str(tmp_path / "tierd.sock"))
@@ -65,7 +65,7 @@ def test_jobs_without_names_are_told_where_nothing_is_counted(tmp_path: Path, na
     assert sum("jobid_var is 'disable'" in words for words in said) == (not named), said
 
 
-def test_a_view_without_metadata_servers_is_told(tmp_path: Path) -> None:
+def test_a_view_without_metadata_servers_is_reported(tmp_path: Path) -> None:
     at, source = lied_to(tmp_path, STREAM)
     at.run(until=20)
     assert "metadata" not in at.daemon.faults

@@ -22,11 +22,11 @@ from tierd.sense.readings import window
 from tierd.simulation.world import World, parameter_files, wire
 
 JOBS = frozenset({STREAM.job_id, NOISE.job_id})
-Told = tuple[World, list[str]]
+Started = tuple[World, list[str]]
 
 
-def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None]) -> Told:
-    """tierd begins at 60 s, the noise at 30 s; what was before is remembered by somebody."""
+def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None]) -> Started:
+    """tierd begins at 60 s, the noise at 30 s. Another source has the history."""
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     read = parameter_files(cluster, folder / "before")
     readings = []
@@ -48,11 +48,11 @@ def test_without_a_history_the_device_time_names_the_neighbour(tmp_path: Path) -
 
 
 def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> None:
-    asked: list[float] = []
+    requested: list[float] = []
 
     def remembering(before: list[Window]) -> AskHistory:
         def ask(seen: Window, until: float) -> LearnedHistory:
-            asked.append(until)
+            requested.append(until)
             assert {job for _, job in seen.loads} == JOBS
             return LearnedHistory(tuple(before), JOBS)
         return ask
@@ -61,7 +61,7 @@ def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> No
     at.run(180)
     assert said == ["learned from Prometheus' history: 5 windows of 2 jobs"]
     at.run(330)
-    assert len(asked) == 1
+    assert len(requested) == 1
     assert any(words.startswith("FOUND noisy-neighbour: ior_stream.1002") for words in said)
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)
     (case,) = at.daemon.cases
@@ -88,7 +88,7 @@ def test_our_own_history_takes_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", [1, MAX_TRIES + 3])
-def test_a_memory_that_does_not_answer_is_asked_again_and_not_for_ever(tmp_path: Path, answers: int) -> None:
+def test_a_silent_history_is_queried_a_limited_number_of_times(tmp_path: Path, answers: int) -> None:
     tries: list[float] = []
 
     def failing(before: list[Window]) -> AskHistory:
@@ -102,7 +102,7 @@ def test_a_memory_that_does_not_answer_is_asked_again_and_not_for_ever(tmp_path:
     at, said = started_late(tmp_path, failing)
     at.run(60 + (MAX_TRIES + 2) * RETRY_SECONDS)
     assert len(tries) == min(answers + 1, MAX_TRIES)
-    assert len(set(tries)) == 1, "always of what was before the start"
+    assert len(set(tries)) == 1, "only history from before the start"
     assert said.count(
         "no history from Prometheus: http://p:9090: refused; tierd learns baselines from its own readings") == min(
         answers, MAX_TRIES)

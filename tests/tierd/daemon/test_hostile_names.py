@@ -56,21 +56,21 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
-def test_records_that_are_lost_while_there_is_a_neighbour_are_told_and_nothing_is_guessed(tmp_path: Path,
+def test_lost_records_are_reported_while_there_is_a_neighbour_and_nothing_is_guessed(tmp_path: Path,
                                                                                           name: str) -> None:
     event, words = LOSSES[name]
     at = world(tmp_path, jobs=(STREAM, replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)))
     Timeline([event]).apply(at.cluster)
-    deaf: list[tuple[float, int]] = []
+    stale: list[tuple[float, int]] = []
     while at.cluster.now < 150:
         begun = len(list(at.journal.entries()))
         at.run(at.cluster.now + 5)
         if "changelog" in at.daemon.faults:
-            deaf.append((at.cluster.now, len(list(at.journal.entries())) - begun))
+            stale.append((at.cluster.now, len(list(at.journal.entries())) - begun))
     assert any(words in sentence for sentence in at.said)
-    assert [acts for _, acts in deaf if acts] == [], "nothing is done by itself meanwhile"
+    assert [acts for _, acts in stale if acts] == [], "no act starts while the changelog is stale"
     assert {entry.outcome for entry in at.journal.entries()} <= {"done", "gone", "refused", "gave-way"}
     for entry in at.journal.entries("done"):
         assert entry.place == NOISE.directory or entry.place.startswith(NOISE.directory + "/")
     acted = bool(list(at.journal.entries("done")))
-    assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are looked at again"
+    assert acted == ("thrown out" not in name or "judged" in name), "after a gap the directories are checked again"

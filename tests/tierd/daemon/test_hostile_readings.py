@@ -1,4 +1,4 @@
-"""Readings that lie, in all ways at once: the loop goes on, nothing unsafe is done, and it says what it cannot use."""
+"""Readings with all kinds of wrong values: the loop continues, does nothing unsafe, and reports unusable values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RECORDS = st.builds(
 
 
 class Liar:
-    """A source that tells what it is told to, or cannot be asked."""
+    """A source that returns given readings, or fails."""
 
     def __init__(self, now: float, readings: Sequence[object], records: Sequence[Record]) -> None:
         self._time = now
@@ -52,11 +52,11 @@ class Liar:
         self._records = records
 
     def reading(self) -> Reading:
-        told = next(self._readings)
-        if told is None:
+        reported = next(self._readings)
+        if reported is None:
             raise ConnectionRefusedError("refused")
-        assert isinstance(told, tuple)
-        step, jobs, targets, conditions = told
+        assert isinstance(reported, tuple)
+        step, jobs, targets, conditions = reported
         self._time += step
         return Reading(self._time, jobs, frozenset(targets) | {target for target, _ in jobs}, conditions)
 
@@ -66,15 +66,15 @@ class Liar:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(READINGS, st.none()), min_size=2, max_size=12), st.lists(RECORDS, max_size=10))
-def test_whatever_is_read_the_loop_goes_on_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
+def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
     said: list[str] = []
     cluster = Cluster(recorded_test_bed(), ())
     with tempfile.TemporaryDirectory() as folder:
         at = wire(cluster, Settings(), said.append, Path(folder),
                    hook=lambda _, clock: Liar(clock.now(), readings, records))
-        for told in readings:
+        for reported in readings:
             at.daemon.cycle(0)
-            if told is None:
+            if reported is None:
                 assert any(words.startswith("blind: ") for words in at.daemon.faults.values())
         assert list(at.journal.entries()) == []
         assert all(line.isprintable() for text in said for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""A metadata server is away: calls into the file system wait until it is back. tierd says so, and is not ended."""
+"""A metadata server is away, and calls into the file system wait. tierd reports it, and systemd does not end it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
         site.cluster.advance(90)
         assert site.service.beat()
         assert site.service.beat()
-        (reported,) = [words for words in site.said if "so far" in words]
-        assert " has taken 90 s so far: the file system, or a server of it, does not answer (lfs check" in reported
-        assert reported in shown(capsys, "status", site=site)
+        (logged,) = [words for words in site.said if "so far" in words]
+        assert " has taken 90 s so far: the file system, or a server of it, does not answer (lfs check" in logged
+        assert logged in shown(capsys, "status", site=site)
         assert "OST0002" in shown(capsys, "top", "--once", site=site)
         assert fetched(site, "/-/healthy")[0] == 200
         assert 'tierd_last_cycle_timestamp_seconds{fs="' in fetched(site, "/metrics")[1]
@@ -79,17 +79,17 @@ def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypat
     with in_a_thread(lambda: site.run(until=55), door):
         site.cluster.advance(70)
         assert site.service.beat()
-        (reported,) = [words for words in site.said if "so far" in words]
-        assert reported == "setting default layouts has taken 70 s so far: set-default-layout of /proj/ingest"
+        (logged,) = [words for words in site.said if "so far" in words]
+        assert logged == "setting default layouts has taken 70 s so far: set-default-layout of /proj/ingest"
 
 
-def test_the_watchdog_hears_of_us_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
-    """The claim lies on the file system: renewing it in the thread that tells the watchdog got the process killed."""
+def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
+    """The claim is on the file system. Renewing it in the thread that notifies the watchdog got the process killed."""
     door = Door()
     site.service._claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
     assert site.service._claim.hold() is None
     door.open.clear()
-    with heard(tmp_path) as (systemd, notify):
+    with systemd_socket(tmp_path) as (systemd, notify):
         pulses = start_heartbeats(site.service, notify, 0.01)
         try:
             assert door.waiting.wait(10)
@@ -101,8 +101,8 @@ def test_the_watchdog_hears_of_us_while_the_claim_cannot_be_renewed(site: Site, 
 
 
 @contextmanager
-def heard(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
-    """What systemd hears, and who tells it."""
+def systemd_socket(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
+    """The socket of systemd, and a notifier."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(folder / "notify"))
         systemd.settimeout(10)
@@ -137,8 +137,8 @@ class Hanging(ClaimFolder):
 
 def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     say = logging.getLogger("tierd").warning
-    with heard(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", say, 0.001):
+    with systemd_socket(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", say, 0.001):
         words = {systemd.recv(1000) for _ in range(10)}
     assert words == {b"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=starting: waiting for the file system at /mnt/lustre"}
-    (told,) = caplog.messages
-    assert told.startswith("the file system at /mnt/lustre keeps the start waiting: a metadata server, or another, may")
+    (line,) = caplog.messages
+    assert line.startswith("the file system at /mnt/lustre keeps the start waiting: a metadata server, or another, may")

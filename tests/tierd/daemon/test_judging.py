@@ -35,7 +35,7 @@ def test_an_act_that_helps_is_kept_though_hundreds_of_its_files_still_wait(tmp_p
     assert at.gate.waiting > 100
     moved = len(list(at.journal.entries("done")))
     at.run(until=at.cluster.now + 20)
-    assert len(list(at.journal.entries("done"))) > moved + 4, "its files go on"
+    assert len(list(at.journal.entries("done"))) > moved + 4, "its moves continue"
 
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
@@ -69,3 +69,9 @@ def looks(*jobs: str, seconds: float = 5.0) -> list[Window]:
     (looks("b", "b", seconds=60.0), True), (looks("b", "b", seconds=2.0), False), ([], False)])
 def test_a_job_has_departed_after_two_looks_and_ten_seconds_without_it(windows: list[Window], gone: bool) -> None:
     assert has_departed("a", windows) is gone
+
+
+def test_an_array_has_departed_with_its_last_task() -> None:
+    assert not has_departed("77_[]", looks("b", "77_2", "b"), ("77_1", "77_2"))
+    assert not has_departed("77_[]", looks("b", "77_9", "b"), ("77_1", "77_2"))
+    assert has_departed("77_[]", looks("77_1", "b", "b"), ("77_1", "77_2"))

@@ -26,10 +26,10 @@ def test_the_neighbour_is_found_put_on_flash_and_the_stream_recovers(tmp_path: P
     alone, after = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, 100, 145)
     assert after >= 0.97 * alone
     assert layout_of(at).components[0].pool == "flash"
-    told = "\n".join(at.said)
-    assert "FOUND noisy-neighbour: ior_stream.1002 streams at" in told
-    assert "SET default layout of /proj/ingest: first 1M on flash" in told
-    assert "KEPT: it helped. ior_stream.1002:" in told
+    reported = "\n".join(at.said)
+    assert "FOUND noisy-neighbour: ior_stream.1002 streams at" in reported
+    assert "SET default layout of /proj/ingest: first 1M on flash" in reported
+    assert "KEPT: it helped. ior_stream.1002:" in reported
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
@@ -43,7 +43,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
-    """A gain nobody can reach: the act is judged useless, and the directory is as it was."""
+    """With an unreachable required gain the verdict is did-not-help, and the directory's layout is restored."""
     settings = Settings()
     settings = replace(settings, verify=replace(settings.verify, min_gain=0.999999, judge_seconds=20.0))
     at = world(tmp_path, settings=settings)
@@ -104,9 +104,9 @@ def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> No
     at = world(tmp_path, jobs=(STREAM, noise))
     before = at.filesystem.layout(noise.directory)
     at.run(until=240)
-    told = "\n".join(at.said)
-    assert "SET default layout" in told
-    assert "UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in told
+    reported = "\n".join(at.said)
+    assert "SET default layout" in reported
+    assert "UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in reported
     assert at.filesystem.layout(noise.directory) == before
     space = at.filesystem.space()
     assert all(space[t].avail_bytes > 0 for t in at.filesystem.pools()["flash"])
@@ -168,7 +168,7 @@ class TestGate:
         (entry,) = at.journal.entries("undone")
         assert at.undo(entry, "again")[0] == "refused"
 
-    def test_a_default_somebody_changed_since_is_not_taken_back(self, at: World) -> None:
+    def test_a_default_somebody_changed_since_is_not_undone(self, at: World) -> None:
         at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
         at.gate.set_defaults()
         (entry,) = at.journal.entries()

@@ -1,4 +1,4 @@
-"""Sources that lie, in virtual time: whatever they say, nothing unsafe is done, and what is wrong is told."""
+"""Sources with wrong values, in virtual time: tierd does nothing unsafe, and reports the error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Lie = Callable[[Reading, int], Reading]
 
 @dataclass
 class Lying:
-    """Tells the truth until told otherwise; behind the guard, as the service has it."""
+    """Gives true readings until a time, then wrong ones; behind the plausibility checks, as in the service."""
 
     near: LiveSource
     clock: VirtualClock
@@ -97,8 +97,8 @@ EXPLAINED = {
     "one target a million times as busy": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
     "huge names": RENAMED, "names that attack": RENAMED,
 }
-"""What is said of lies that do not make tierd blind as a whole."""
-TOLD = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
+"""Messages about wrong values that do not make tierd blind."""
+REPORTED = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
         "the same moment for ever": "older than the samples before|stale", "tomorrow": "ahead of this node's clock",
         "time to and fro": "older than the samples before"}
 
@@ -112,13 +112,13 @@ def test_no_lie_about_a_quiet_system_makes_tierd_act(tmp_path: Path, name: str) 
     source.lie = None
     at.run(until=160)
     assert list(at.journal.entries()) == []
-    if name in TOLD:
-        assert any(word in " ".join(at.said) for word in TOLD[name].split("|"))
+    if name in REPORTED:
+        assert any(word in " ".join(at.said) for word in REPORTED[name].split("|"))
     assert not any("\x1b" in sentence or "\n" in sentence for sentence in at.said)
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
-def test_nothing_is_done_while_it_lies_and_it_is_told_why(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(REPORTED))
+def test_no_act_starts_while_a_source_lies_and_the_reason_is_logged(tmp_path: Path, name: str) -> None:
     """The noise begins at 30 s, and would be acted on at 50 s."""
     at, source = lied_to(tmp_path, STREAM, NOISE)
     at.run(until=28)
@@ -129,7 +129,7 @@ def test_nothing_is_done_while_it_lies_and_it_is_told_why(tmp_path: Path, name: 
     assert any(sentence.startswith("blind: exporters: ") for sentence in at.said)
 
 
-def test_a_default_layout_is_taken_back_before_flash_is_full_though_nothing_can_be_seen(tmp_path: Path) -> None:
+def test_a_default_layout_is_undone_before_flash_is_full_even_without_counters(tmp_path: Path) -> None:
     """The noise keeps its files. What was set fills the pool whether tierd sees or not."""
     at, source = lied_to(tmp_path, STREAM, replace(NOISE, keep=100_000, files_per_second=20.0))
     at.run(until=60)
@@ -139,34 +139,34 @@ def test_a_default_layout_is_taken_back_before_flash_is_full_though_nothing_can_
     assert any("UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in s for s in at.said)
 
 
-def test_every_lie_is_either_told_as_blind_or_by_what_it_does() -> None:
-    assert EXPLAINED.keys() | TOLD.keys() == LIES.keys()
+def test_every_lie_is_reported_as_blind_or_by_its_effect() -> None:
+    assert EXPLAINED.keys() | REPORTED.keys() == LIES.keys()
 
 
 @pytest.mark.parametrize(("name", "since"), [
-    (name, since) for name in sorted(LIES) for since in (28, 47, 52) if since > 28 or name not in TOLD])
+    (name, since) for name in sorted(LIES) for since in (28, 47, 52) if since > 28 or name not in REPORTED])
 def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
                                                                                since: int) -> None:
     """It begins before the noise (30 s), just before what is done about it (50 s), and just after; the verdict would
     come at 80 s."""
-    quiet = since < 30  # a stream alone has too few counters, as flows, for their going to be told
+    quiet = since < 30  # a stream alone has too few counters, as flows, for their absence to be reported
     at, source = lied_to(tmp_path, STREAM, NOISE, model=Cluster if quiet else FluidCluster)
     at.run(until=since)
     source.lie = LIES[name]
     at.run(until=105)
-    told = " ".join(at.said)
+    reported = " ".join(at.said)
     for entry in at.journal.entries():
         assert (entry.kind, entry.place) == ("set-default-layout", NOISE.directory)
         assert entry.layout_after is not None
         assert entry.layout_after.components[0].pool == "flash"
         assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
-        assert "FOUND noisy-neighbour" in told
-        assert "because new files of mdt_small.1001 load the disks" in told
-        assert entry.outcome == "done", "no lie takes back what helps"
-    assert any(words in told for words in (EXPLAINED.get(name) or TOLD[name]).split("|"))
+        assert "FOUND noisy-neighbour" in reported
+        assert "because new files of mdt_small.1001 load the disks" in reported
+        assert entry.outcome == "done", "no wrong value undoes an act that helps"
+    assert any(words in reported for words in (EXPLAINED.get(name) or REPORTED[name]).split("|"))
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
     assert all(part <= 8.0 for part in parts), "nothing absurd"
-    assert len(told) < 100_000
+    assert len(reported) < 100_000
 
 
 def test_a_name_no_kernel_gives_is_nobodys(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: 
 
 
 class Napping(threading.Event):
-    """While somebody waits, the daemon goes on."""
+    """The daemon continues while a client waits."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[st
     assert "held: enough; 1 left in the queue" in capsys.readouterr().err
 
 
-def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_is_promoted_and_demoted(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     small = site.cluster.make_file("/proj/keep/a/small", 700_000)
     large = site.cluster.make_file("/proj/keep/large", 40 << 20)
     preview = shown(capsys, "promote", "/mnt/lustre/proj/keep/", "--preview", site=site)
@@ -86,11 +86,11 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     shown(capsys, "demote", "/proj/keep", site=site)
     site.run(until=40)
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
-    told = shown(capsys, "explain", "1", site=site)
-    assert "asked to promote /proj/keep" in told
-    assert told.startswith("F1, request, made 20")
-    assert "no longer active" not in told
-    assert "Found" not in told  # again, or before: another order is no trouble that came back
+    reported = shown(capsys, "explain", "1", site=site)
+    assert "asked to promote /proj/keep" in reported
+    assert reported.startswith("F1, request, made 20")
+    assert "no longer active" not in reported
+    assert "Found" not in reported  # again, or before: another order is no trouble that came back
 
 
 def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
@@ -177,9 +177,9 @@ def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: p
     pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
     assert pools == ["flash", "", "flash"]
     assert "\x1b" not in history
-    told = "\n".join(site.said)
-    assert "left out: 1 (No such file or directory)" in told
-    assert "left out: 1 (the path is a directory: submit files one by one)" in told
+    reported = "\n".join(site.said)
+    assert "left out: 1 (No such file or directory)" in reported
+    assert "left out: 1 (the path is a directory: submit files one by one)" in reported
 
 
 def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

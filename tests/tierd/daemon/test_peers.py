@@ -1,4 +1,4 @@
-"""Who asks at the control socket, by what the kernel says of the other side."""
+"""The client of the control socket, by the kernel's credentials."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_supplementary_groups_count_however_many(count: int) -> None:
     groups = list(range(5000, 5000 + count))
     done = subprocess.run([sys.executable, "-c", SCRIPT], extra_groups=groups, capture_output=True, text=True,
                           check=True)
-    uid, *told = map(int, done.stdout.split())
+    uid, *reported = map(int, done.stdout.split())
     assert uid == 0
-    assert set(groups) <= set(told)
-    assert ControlAccess(read_group=groups[-1]).may(77, told, change=False)
+    assert set(groups) <= set(reported)
+    assert ControlAccess(read_group=groups[-1]).may(77, reported, change=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")

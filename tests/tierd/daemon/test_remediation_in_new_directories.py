@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.daemon.remediation_world import Desk, Planned
+from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
 from tests.tierd.worlds import noise
 from tierd.acts import Verdict
@@ -34,7 +34,7 @@ def gone_through(at: World, steps: int, seconds: float) -> None:
     at.run(until=begin + seconds)
 
 
-def test_each_long_step_goes_to_flash_and_none_is_taken_back(tmp_path: Path) -> None:
+def test_each_long_step_goes_to_flash_and_none_is_undone(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM,))
     gone_through(at, 4, LONG_SECONDS)
     assert [entry.place for entry in at.journal.entries()] == [f"/proj/run/step{number}" for number in range(4)]
@@ -53,7 +53,7 @@ def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> N
 
 
 @dataclass
-class Following(Desk):
+class Following(RemediationWorld):
     """One that gives each place a default layout."""
 
     def found_in(self, *places: str) -> list[str]:
@@ -76,52 +76,52 @@ def defaults(finding: Finding) -> tuple[Action, ...]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Following:
+def setup(tmp_path: Path) -> Following:
     at = world(tmp_path, jobs=())
     for place in "abc":
         at.cluster.make_directory(f"/{place}")
-    desk = Following(at, Planned(defaults))
-    desk.telling.begun(FOUND)
-    return desk
+    setup = Following(at, Planned(defaults))
+    setup.finding_log.begun(FOUND)
+    return setup
 
 
-def test_only_where_it_has_gone_on_to_is_acted_on(desk: Following) -> None:
-    assert desk.found_in("/a") == ["/a"]
-    begun_at = desk.case.begun_at
-    assert desk.found_in("/a") == []
-    assert desk.planned.asked == 1, "nothing is new"
-    assert desk.found_in("/a", "/b") == ["/b"]
-    assert desk.case.begun_at == begun_at
-    assert desk.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by what comes after"
-    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/a", "/b"]
-    assert desk.found_in("/b") == []
-    assert desk.planned.asked == 2
+def test_only_new_directories_are_acted_on(setup: Following) -> None:
+    assert setup.found_in("/a") == ["/a"]
+    begun_at = setup.case.begun_at
+    assert setup.found_in("/a") == []
+    assert setup.planned.plans == 1, "nothing is new"
+    assert setup.found_in("/a", "/b") == ["/b"]
+    assert setup.case.begun_at == begun_at
+    assert setup.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by the time after the last act"
+    assert [outcome.action.directory for outcome in setup.case.defaults] == ["/a", "/b"]
+    assert setup.found_in("/b") == []
+    assert setup.planned.plans == 2
 
 
-def test_one_that_always_goes_on_is_judged_some_time(desk: Following) -> None:
-    desk.found_in("/a")
-    desk.at.cluster.advance(Settings().verify.moving_seconds)
-    begun_at = desk.case.acted_at
-    assert desk.found_in("/b") == ["/b"]
-    assert desk.case.acted_at == begun_at
+def test_a_job_that_keeps_making_directories_is_judged_in_the_end(setup: Following) -> None:
+    setup.found_in("/a")
+    setup.at.cluster.advance(Settings().verify.moving_seconds)
+    begun_at = setup.case.acted_at
+    assert setup.found_in("/b") == ["/b"]
+    assert setup.case.acted_at == begun_at
 
 
 @pytest.mark.parametrize("verdict", [Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND])
-def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Following, verdict: Verdict) -> None:
-    desk.found_in("/a")
-    desk.case.verdict = verdict
-    desk.case.settle(State.UNDONE)
-    assert desk.found_in("/a", "/b") == []
-    desk.case.finding_ended()
-    assert desk.found_in("/b") == ["/b"]
+def test_an_undone_act_is_not_tried_elsewhere_while_the_finding_holds(setup: Following, verdict: Verdict) -> None:
+    setup.found_in("/a")
+    setup.case.verdict = verdict
+    setup.case.settle(State.UNDONE)
+    assert setup.found_in("/a", "/b") == []
+    setup.case.finding_ended()
+    assert setup.found_in("/b") == ["/b"]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
-def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Following, verdict: Verdict) -> None:
-    desk.found_in("/a")
-    desk.case.verdict = verdict
-    desk.case.settle(State.KEPT)
-    assert desk.found_in("/a", "/b") == ["/b"]
-    assert not desk.case.judged
-    assert [outcome.action.directory for outcome in desk.case.earlier] == ["/a"]
-    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/b"]
+def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(setup: Following, verdict: Verdict) -> None:
+    setup.found_in("/a")
+    setup.case.verdict = verdict
+    setup.case.settle(State.KEPT)
+    assert setup.found_in("/a", "/b") == ["/b"]
+    assert not setup.case.judged
+    assert [outcome.action.directory for outcome in setup.case.earlier] == ["/a"]
+    assert [outcome.action.directory for outcome in setup.case.defaults] == ["/b"]

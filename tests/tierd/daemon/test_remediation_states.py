@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.tierd.daemon.remediation_world import Desk, Planned
+from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, world
 from tests.tierd.worlds import noise
 from tierd.acts import JUDGED_VERDICTS, ActKind, Verdict
@@ -78,11 +78,11 @@ class Steps(RuleBasedStateMachine):
         at = world(Path(self.folder.name), jobs=())
         for place in PLACES:
             at.cluster.make_directory(place)
-        self.desk = Desk(at, Planned(lambda found: tuple(
+        self.setup = RemediationWorld(at, Planned(lambda found: tuple(
             Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
-        self.desk.telling.begun(FOUND)
-        self.judge = Judge(self.desk.store, list, at.gate, at.undo, at.journal, self.desk.telling, at.filesystem,
-                           VirtualClock(at.cluster), self.desk.settings, LoopCounters())
+        self.setup.finding_log.begun(FOUND)
+        self.judge = Judge(self.setup.store, list, at.gate, at.undo, at.journal, self.setup.finding_log, at.filesystem,
+                           VirtualClock(at.cluster), self.setup.settings, LoopCounters())
         self.space = at.filesystem.space
 
     def teardown(self) -> None:
@@ -90,16 +90,16 @@ class Steps(RuleBasedStateMachine):
 
     @property
     def case(self) -> Remediation | None:
-        return self.desk.store.get(FOUND.key)
+        return self.setup.store.get(FOUND.key)
 
     @rule(places=st.sets(st.sampled_from(PLACES), min_size=1))
     def plan(self, places: set[str]) -> None:
-        self.desk.at.cluster.advance(11)
-        self.desk.casework.act([replace(FOUND, directories=tuple(sorted(places)))])
+        self.setup.at.cluster.advance(11)
+        self.setup.remediations.act([replace(FOUND, directories=tuple(sorted(places)))])
 
     @rule()
     def set_defaults(self) -> None:
-        self.desk.casework.set_defaults()
+        self.setup.remediations.set_defaults()
 
     @rule()
     def ended(self) -> None:
@@ -119,7 +119,7 @@ class Steps(RuleBasedStateMachine):
 
     @rule()
     def judge_again(self) -> None:
-        self.judge.judge(self.desk.at.cluster.now)
+        self.judge.judge(self.setup.at.cluster.now)
 
     @rule()
     def undone_by_hand(self) -> None:
@@ -128,9 +128,9 @@ class Steps(RuleBasedStateMachine):
     @rule()
     def flash_runs_full(self) -> None:
         full = {target: replace(room, avail_bytes=0) for target, room in self.space().items()}
-        self.desk.at.filesystem.space = lambda: full  # type: ignore[method-assign]
+        self.setup.at.filesystem.space = lambda: full  # type: ignore[method-assign]
         self.judge.watch_free_space()
-        self.desk.at.filesystem.space = self.space  # type: ignore[method-assign]
+        self.setup.at.filesystem.space = self.space  # type: ignore[method-assign]
 
     @invariant()
     def state_and_fields_agree(self) -> None:
@@ -146,7 +146,7 @@ class Steps(RuleBasedStateMachine):
         """A default layout in force belongs to a remediation, or to the ones of forgotten remediations."""
         case = self.case
         known = {outcome.entry for outcome in (*case.defaults, *case.earlier)} if case is not None else set()
-        standing = {entry.id for entry in self.desk.at.journal.judgements.default_layouts_in_force()}
+        standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
         assert standing <= known | {entry.id for entry in self.judge._standing}
 
 

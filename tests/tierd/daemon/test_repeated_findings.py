@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.daemon.remediation_world import Desk, Planned
+from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
@@ -18,7 +18,7 @@ from tierd.config.settings import Settings
 from tierd.model import Action, Evidence, Finding
 
 
-def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     shown(capsys, "pause", "only looking", site=site)
     site.run(until=55)
     site.cluster.stop(NOISE.job_id)
@@ -66,18 +66,18 @@ def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
     settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
     default = Action("set-default-layout", COVERING, "because", FOUND.key, "/sw")
     move = Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
-    desk = Desk(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
-    desk.telling.begun(FOUND)
-    desk.act([FOUND])
-    desk.telling.ended(FOUND, acted_on=True)
+    setup = RemediationWorld(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
+    setup.finding_log.begun(FOUND)
+    setup.act([FOUND])
+    setup.finding_log.ended(FOUND, acted_on=True)
     again = replace(FOUND, time=500.0)
-    desk.telling.begun(again)
-    desk.act([again])
+    setup.finding_log.begun(again)
+    setup.act([again])
     assert [move.finding for move in at.journal.queue.all()] == [2]
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
-        told = db.execute("SELECT finding, sentence FROM told").fetchall()
-    assert {number for number, sentence in told if sentence.startswith("SET")} == {1}
-    assert {number for number, sentence in told if sentence.startswith("QUEUED")} == {2}
+        reported = db.execute("SELECT finding, sentence FROM told").fetchall()
+    assert {number for number, sentence in reported if sentence.startswith("SET")} == {1}
+    assert {number for number, sentence in reported if sentence.startswith("QUEUED")} == {2}
 
 
 def test_a_journal_of_before_learns_what_findings_are_about(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What waits when tierd ends or is killed: it goes on afterwards, after another look, or is told of."""
+"""Queued work after tierd ends or is killed: it continues after another check, or is reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def waiting(site: Site, capsys: pytest.CaptureFixture[str], *paths: str) -> None
     assert ask(site.socket, {"request": "status"})["waiting_moves"] == len(paths)
 
 
-def told_of(site: Site) -> str:
+def log_text(site: Site) -> str:
     return "\n".join(site.said)
 
 
@@ -66,13 +66,13 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
     waiting(site, capsys, *paths)
     end(site)
-    assert "found 3 moves and 0 orders queued before the start: tierd checks each again" in told_of(site)
+    assert "found 3 moves and 0 orders queued before the start: tierd checks each again" in log_text(site)
     site.run(until=site.cluster.now + 5)
     status = shown(capsys, "status", site=site)
     assert "3 moves queued, 2.1 MB" in status
     assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 10)
-    assert "requeued after a restart: 3 moves of F1" in told_of(site)
+    assert "requeued after a restart: 3 moves of F1" in log_text(site)
     assert {pool(site, path) for path in paths} == {"flash"}
     assert "requeued after a restart" in shown(capsys, "explain", "F1", site=site)
     restarted(site)
@@ -89,7 +89,7 @@ def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: py
     shown(capsys, "promote", "/proj/keep", site=site)
     shown(capsys, "submit", "--reason", "hot \udcff", "/proj/old/b", site=site)
     end(site)
-    assert "found 0 moves and 2 orders queued before the start" in told_of(site)
+    assert "found 0 moves and 2 orders queued before the start" in log_text(site)
     site.run(until=site.cluster.now + 10)
     assert "2 orders queued for the next cycle" in shown(capsys, "status", site=site)
     shown(capsys, "resume", site=site)
@@ -138,14 +138,14 @@ def late(site: Site) -> None:
     (full, "pool 'flash' has no room for the file above its reserve"),
     (of_another_file_system, "queued for another file system: other"), (dry, "tierd is in a dry run now"),
     (other_pools, "pool 'flash' is no longer the configured one"), (late, "queued more than 7 days ago")])
-def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
+def test_a_changed_file_is_reported_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
                                                       change: Callable[[Site], None], why: str) -> None:
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     change(site)
     site.start()
     site.run(until=site.cluster.now + 20)
-    assert f"not requeued after a restart: 1 move of F1: {why}" in told_of(site)
+    assert f"not requeued after a restart: 1 move of F1: {why}" in log_text(site)
     status = shown(capsys, "status", site=site)
     assert f"not requeued after the restart: 1: {why}" in status
     assert "no moves queued" in status
@@ -164,8 +164,8 @@ def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
     site.settings = replace(site.settings, act=act)
     restarted(site)
     site.run(until=site.cluster.now + 20)
-    assert "not requeued after a restart: 1 move of F1: queued in a dry run" in told_of(site)
-    assert "(submit) asked to promote /proj/keep/a: queued in a dry run" in told_of(site)
+    assert "not requeued after a restart: 1 move of F1: queued in a dry run" in log_text(site)
+    assert "(submit) asked to promote /proj/keep/a: queued in a dry run" in log_text(site)
     assert pool(site, "/proj/keep/a") != "flash"
 
 
@@ -176,7 +176,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
     other_file(site)
     site.start()
     site.run(until=site.cluster.now + 20)
-    assert "left out: 1 (another file has this name now)" in told_of(site)
+    assert "left out: 1 (another file has this name now)" in log_text(site)
     assert pool(site, "/proj/keep/a") != "flash"
 
 
@@ -191,7 +191,7 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     (case,) = site.service._daemon.cases
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
-    assert "its case is over" not in told_of(site)
+    assert "its case is over" not in log_text(site)
     assert len(list(site.service._journal.entries("done"))) > moved + 3
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
@@ -212,7 +212,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     restarted(reading)
     assert reading.service._gate.waiting == before
     reading.run(until=reading.cluster.now + 20)
-    assert "moves of F1" in told_of(reading)
+    assert "moves of F1" in log_text(reading)
     assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
@@ -223,7 +223,7 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
     assert ("the remediation is over, or too old to be judged; tierd detects a finding that still holds again"
-            in told_of(reading))
+            in log_text(reading))
     assert reading.service._gate.waiting == 0
 
 
@@ -236,21 +236,21 @@ def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading
     assert reading.service._gate.waiting == 0
 
 
-def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_above_the_journals_limit_are_reported(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     kept = QueueStore(site.service._journal._db, maximum=2)
     site.service._journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
     status = shown(capsys, "status", site=site)
     assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
     restarted(site)
-    assert "found 2 moves and 0 orders queued before the start" in told_of(site)
+    assert "found 2 moves and 0 orders queued before the start" in log_text(site)
 
 
-def test_what_waits_is_told_at_the_end_and_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_queued_work_is_reported_once_at_the_end(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     site.service.close()  # as when a reload has failed, and the old configuration too
-    assert told_of(site).count("1 moves and 0 orders are queued; the journal keeps them for the next start") == 1
+    assert log_text(site).count("1 moves and 0 orders are queued; the journal keeps them for the next start") == 1
 
 
 def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
@@ -272,4 +272,4 @@ def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(readi
     reading.said.clear()
     reading.start()
     assert reading.service._daemon.cases == ()
-    assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in told_of(reading)
+    assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in log_text(reading)

@@ -61,7 +61,7 @@ def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[
     assert shown(capsys, "pause", "maintenance", site=site).startswith("paused: maintenance\n")
     site.run(until=60)
     assert "PAUSED: maintenance" in shown(capsys, "status", site=site)
-    assert "<p>Paused: maintenance. Mode full.</p>" in fetched(site, "/")[1]
+    assert "<b>PAUSED</b> <span>maintenance. tierd starts no new acts.</span>" in fetched(site, "/")[1]
     assert shown(capsys, "history", site=site) == "no acts yet\n"
     shown(capsys, "resume", site=site)
     site.run(until=70)
@@ -84,7 +84,7 @@ def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None
     assert kept["MDT0000"] > 100
 
 
-def test_a_restart_goes_on_where_it_was_and_closes_what_was_under_way(site: Site) -> None:
+def test_a_restart_continues_and_closes_unfinished_acts(site: Site) -> None:
     site.run(until=55)
     journal = Journal(Path(site.settings.act.journal))
     (entry,) = journal.entries()
@@ -106,7 +106,7 @@ def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys:
     site.run(until=60)
     assert "no acts yet" in shown(capsys, "history", site=site)
     assert "power work until noon" in shown(capsys, "status", site=site)
-    assert "<p>Held: " in fetched(site, "/")[1]
+    assert "<b>HELD</b> <span>" in fetched(site, "/")[1]
     assert sum("no new acts: " in s for s in site.said) == 1
     pause.unlink()
     site.run(until=70)
@@ -158,16 +158,16 @@ def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> No
     assert ask(site.socket, {"request": "status"})["paused"] == ""
 
 
-def test_each_cycle_is_told_in_a_sentence(site: Site) -> None:
+def test_each_cycle_is_reported_in_a_sentence(site: Site) -> None:
     site.cluster.advance(5)
     assert site.service.cycle() == "first reading; findings need a second one"
     site.run(until=55)
     site.cluster.advance(5)
-    told = site.service.cycle()
-    assert re.fullmatch(r"2 jobs on 6 targets, \d findings?; 0\.\d s; 1 remediation without a verdict", told)
+    reported = site.service.cycle()
+    assert re.fullmatch(r"2 jobs on 6 targets, \d findings?; 0\.\d s; 1 remediation without a verdict", reported)
 
 
-def test_systemd_is_told(tmp_path: Path) -> None:
+def test_systemd_is_notified(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})(READY="1", STATUS="at work")

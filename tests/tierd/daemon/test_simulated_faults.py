@@ -1,4 +1,4 @@
-"""What goes wrong on a simulated cluster, as tierd is told of it: by parameter files, changelogs and the port."""
+"""Faults of a simulated cluster, as tierd sees them in parameter files, changelogs and the port."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_targets_that_are_not_well_are_known(
     assert at.source.reading().conditions == {target: condition}
 
 
-def test_whoever_cannot_reach_the_exporter_is_told_and_acts_on_nothing(world: tuple[World, list[str]]) -> None:
+def test_an_unreachable_exporter_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
     at, said = world
     Timeline([Event(50, "exporter_unreachable", {"seconds": 30})]).apply(at.cluster)
     at.run(45)
@@ -56,7 +56,7 @@ def test_whoever_cannot_reach_the_exporter_is_told_and_acts_on_nothing(world: tu
     assert any(entry.outcome == "done" for entry in at.journal.entries())
 
 
-def test_a_consumer_that_was_deregistered_is_told_of_and_nothing_new_is_done(world: tuple[World, list[str]]) -> None:
+def test_a_deregistered_changelog_user_is_reported_and_no_act_starts(world: tuple[World, list[str]]) -> None:
     at, said = world
     Timeline([Event(40, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
     at.run(120)
@@ -85,8 +85,8 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_the_past_or_its_signature
         at = wire(FluidCluster(recorded_test_bed(), jobs), Settings(), said.append, folder)
         Timeline([Event(20, "clock_jump", {"seconds": seconds})]).apply(at.cluster)
         at.run(begins + 150)
-        (told,) = [words for words in said if "tierd may have to learn baselines again" in words]
-        assert told.startswith("7205 s passed between two readings" if seconds > 0 else "the clock went back by ")
+        (reported,) = [words for words in said if "tierd may have to learn baselines again" in words]
+        assert reported.startswith("7205 s passed between two readings" if seconds > 0 else "the clock went back by ")
         first = next(words for words in said if words.startswith("FOUND"))
         assert evidence in first
         at.journal.close()

@@ -34,7 +34,7 @@ def judge(site: Site) -> None:
 
 
 @pytest.mark.parametrize("end", [restarted, killed])
-def test_a_default_of_before_a_restart_is_taken_back_when_flash_runs_short(filling: Site, end: End) -> None:
+def test_a_default_of_before_a_restart_is_undone_when_flash_runs_short(filling: Site, end: End) -> None:
     judge(filling)
     end(filling)
     filling.run(until=filling.cluster.now + 240)
@@ -46,7 +46,7 @@ def test_a_default_of_before_a_restart_is_taken_back_when_flash_runs_short(filli
     assert all(space[target].avail_bytes > 0 for target in filling.filesystem.pools()["flash"])
 
 
-def test_an_undo_that_fails_is_tried_again_and_told_once(filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_undo_is_retried_and_reported_once(filling: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     change = filling.filesystem.set_default_layout
     tries: list[str] = []
 

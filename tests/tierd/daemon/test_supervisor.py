@@ -20,7 +20,7 @@ from tierd.daemon.supervisor import SupervisedService, Supervisor
 
 
 def starting(site: Site) -> Callable[[Settings], Service]:
-    """How a keeper starts the service of a site, as it would that of this node."""
+    """How a supervisor starts the service of a site."""
 
     def start(settings: Settings) -> Service:
         site.settings = replace(settings, act=replace(site.settings.act, mode=settings.act.mode,
@@ -38,12 +38,12 @@ def kept(site: Site, tmp_path: Path) -> Supervisor:
     return Supervisor(tmp_path / "tierd.toml", site.settings, starting(site))
 
 
-def cycles(site: Site, keeper: Supervisor, until: float) -> list[str]:
-    told = []
+def cycles(site: Site, supervisor: Supervisor, until: float) -> list[str]:
+    states = []
     while site.cluster.now < until:
         site.cluster.advance(5)
-        told.append(keeper.cycle())
-    return told
+        states.append(supervisor.cycle())
+    return states
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -64,16 +64,16 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
         return start(settings)
 
     path = tmp_path / "tierd.toml"
-    keeper = Supervisor(path, site.settings, start_on_the_mount)
+    supervisor = Supervisor(path, site.settings, start_on_the_mount)
     before = site.settings
     path.write_bytes(text.encode("latin-1"))
     for _ in range(3):  # as often as somebody touches it
-        keeper.reload()
+        supervisor.reload()
     assert words in caplog.text
-    assert keeper.settings == before
-    assert "first reading" in cycles(site, keeper, 5)[0]
+    assert supervisor.settings == before
+    assert "first reading" in cycles(site, supervisor, 5)[0]
     assert ask(site.socket, {"request": "status"})["paused"] == ""
-    keeper.close()
+    supervisor.close()
 
 
 @pytest.mark.parametrize(("text", "known"), [
@@ -85,21 +85,22 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     site.service.close()
     path = tmp_path / "tierd.toml"
     path.write_text("[act]\nmode = 'observe'\n")
-    keeper = Supervisor(path, replace(site.settings, act=replace(site.settings.act, mode="observe")), starting(site))
-    # what a file of this test does not say is as at the site
-    keeper.settings = replace(keeper.settings, filesystem=Settings().filesystem, sense=Settings().sense)
-    cycles(site, keeper, 45)  # the stream alone for 30 s, then its neighbour
+    observing = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    supervisor = Supervisor(path, observing, starting(site))
+    # settings that are not in the file of this test are the settings of the site
+    supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
+    cycles(site, supervisor, 45)  # the stream alone for 30 s, then its neighbour
     path.write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
-    keeper.reload()
-    cycles(site, keeper, 100)
+    supervisor.reload()
+    cycles(site, supervisor, 100)
     assert ("baselines are kept" in caplog.text) == known
     assert any(words.startswith("SET default layout") for words in site.said)
     found = [words for words in site.said if words.startswith("FOUND")]
     assert ("instead of" in found[-1]) == known, "else by its signature"
-    keeper.close()
+    supervisor.close()
 
 
-def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_with(
+def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
         site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
@@ -108,7 +109,7 @@ def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_
     journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
     assert kept.cycle() == f"tierd does nothing: {journal}"
     assert caplog.text.count(f"{journal}; until this is repaired, tierd does nothing and tierctl gets no answer") == 1
-    assert "jobs on" in cycles(site, kept, 60)[-1], "it is at work again"
+    assert "jobs on" in cycles(site, kept, 60)[-1], "it works again"
     assert "at work again" in caplog.text
     kept.close()
 
@@ -140,50 +141,50 @@ class Failing:
 def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
     (tmp_path / "tierd.toml").touch()
     left: list[None] = [None] * 3
-    keeper = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
     for _ in range(5):
-        keeper.cycle()
+        supervisor.cycle()
     assert not left
-    assert keeper.cycle() != "looked"
-    keeper.reload()
-    assert keeper.cycle() == "looked"
+    assert supervisor.cycle() != "looked"
+    supervisor.reload()
+    assert supervisor.cycle() == "looked"
 
 
-def test_on_a_full_disk_on_which_it_can_still_start_it_is_told_once(tmp_path: Path,
+def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
                                                                     caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left: list[None] = [None] * 5
-    keeper = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
-    told = [(keeper.cycle(), len(left)) for _ in range(28)]
+    supervisor = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    states = [(supervisor.cycle(), len(left)) for _ in range(28)]
     full = "tierd does nothing: /j: the journal: database or disk is full"
-    assert {words for words, _ in told[:-1]} == {full}
-    assert [left for _, left in told] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
-    assert told[-1][0] == "looked"
+    assert {words for words, _ in states[:-1]} == {full}
+    assert [left for _, left in states] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
+    assert states[-1][0] == "looked"
     assert [record.message.partition(";")[0] for record in caplog.records] == [
         "/j: the journal: database or disk is full", "at work again"]
 
 
-@pytest.mark.parametrize(("spoil", "words"), [
+@pytest.mark.parametrize(("damage_file", "words"), [
     (lambda whole: b"no database " * 1000, "file is not a database"),
     (lambda whole: whole[: len(whole) // 2], "database disk image is malformed"),
     (lambda whole: b"\0" * len(whole), "file is not a database")], ids=["words", "half", "zeros"])
 def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
-        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture, spoil: Callable[[bytes], bytes],
+        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture, damage_file: Callable[[bytes], bytes],
         words: str) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
     site.service.close()
     path = Path(site.settings.act.journal)
     whole = path.read_bytes()
-    spoilt = spoil(whole)
-    path.write_bytes(spoilt)
+    damaged = damage_file(whole)
+    path.write_bytes(damaged)
     kept._service = None
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()
     with pytest.raises(ControlError, match="no such socket"):
         ask(site.socket, {"request": "status"})
-    assert path.read_bytes() == spoilt, "what may be mended by hand is left as it is"
+    assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)
     assert "first reading" in cycles(site, kept, 55)[0]
     assert "at work again" in caplog.text
@@ -207,7 +208,7 @@ def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: S
     assert "all_outcomes" in ask(site.socket, {"request": "history"})
 
 
-def test_who_asks_while_the_journal_fails_is_told(site: Site) -> None:
+def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
     site.run(until=10)
     site.service._journal._db.execute("PRAGMA query_only = ON")
     with pytest.raises(ControlError, match="pause: the journal: attempt to write a readonly database"):
@@ -215,7 +216,7 @@ def test_who_asks_while_the_journal_fails_is_told(site: Site) -> None:
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
         ask(site.socket, {"request": "history"})
-    assert site.service._gate.operating_state.paused, "it holds all the same"
+    assert site.service._gate.operating_state.paused, "the pause is in force all the same"
     site.service._journal._db.execute("PRAGMA query_only = OFF")
 
 
@@ -235,7 +236,7 @@ def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, stateme
     assert [p.name for p in tmp_path.iterdir()] == ["other.sqlite"]
 
 
-def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: Site) -> None:
+def test_a_new_journal_is_reported_and_a_half_made_one_is_completed(site: Site) -> None:
     assert sum("created a new journal" in sentence for sentence in site.said) == 1
     path = Path(site.settings.act.journal)
     site.service.close()

@@ -1,4 +1,4 @@
-"""A changelog that has been cut off under a running tierd: said within two cycles, and nothing new is done."""
+"""A changelog that is cut off while tierd runs: reported within two cycles, and no act starts."""
 
 from __future__ import annotations
 

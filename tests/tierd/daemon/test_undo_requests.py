@@ -1,4 +1,4 @@
-"""What a person takes back: told, kept with the finding, and not judged by what is measured afterwards."""
+"""Undo by an administrator: logged, stored with the finding, and not judged by later measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def judged(journal: Journal) -> int:
     return int(number)
 
 
-def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
     waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
     assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
     assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
@@ -36,7 +36,7 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     assert not any(sentence.startswith("KEPT") for sentence in reading.said)
 
 
-def test_one_of_two_layouts_taken_back_leaves_the_case_open_and_drops_the_moves_that_rest_on_it(reading: Site) -> None:
+def test_undoing_one_of_two_layouts_leaves_the_case_open_and_drops_its_moves(reading: Site) -> None:
     daemon, gate = reading.service._daemon, reading.service._gate
     (case,) = daemon.cases
     (outcome,) = case.defaults
@@ -47,10 +47,10 @@ def test_one_of_two_layouts_taken_back_leaves_the_case_open_and_drops_the_moves_
     ask(reading.socket, {"request": "undo", "id": 1})
     assert [kept.entry for kept in case.defaults] == [4711]
     assert not case.judged
-    assert gate.waiting == 1, "what rests on the other one"
+    assert gate.waiting == 1, "moves that depend on the other layout"
 
 
-def test_all_that_was_done_for_a_finding_is_taken_back_with_one_command(reading: Site,
+def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
                                                                         capsys: pytest.CaptureFixture[str]) -> None:
     reading.run(until=reading.cluster.now + 10)
     moved = [entry.id for entry in reading.service._journal.entries("done") if entry.kind == "migrate"]
@@ -103,7 +103,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
     assert waiting[0] == 0
 
 
-def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:
+def test_a_layout_from_before_a_restart_is_undone_once(site: Site) -> None:
     site.run(until=55)
     site.service._journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
     site.service.close()
@@ -122,10 +122,10 @@ def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(readin
     assert (case.state, case.undo_reason) == (State.UNDONE, "")
 
 
-def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_undo_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=55)
     shown(capsys, "undo", "1", site=site)
-    told = len(site.said)
+    reported = len(site.said)
     for form in ([], ["--json"]):
         assert main(["undo", "1", *form, "--socket", site.socket]) == 1
     printed = capsys.readouterr()
@@ -133,7 +133,7 @@ def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.Capture
         printed.err == "refused: set-default-layout of /proj/ingest: the act is undone, so there is nothing to undo\n"
     )
     assert '"result": "refused"' in printed.out
-    assert site.said[told:] == []
+    assert site.said[reported:] == []
 
 
 def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

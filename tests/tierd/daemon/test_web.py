@@ -72,7 +72,8 @@ def test_metrics_health_and_a_page(site: Site) -> None:
     assert fetched(site, "/-/evaluate", "POST")[0] == 202
     assert fetched(site, "/", "POST")[0] == 405
     assert fetched(site, "/-/evaluate") == (405, "GET, or POST to /-/evaluate\n")
-    assert "<p>F1: ior_stream.1002 streams at" in page
+    assert "F1</a> ior_stream.1002 has" in page
+    assert "<p class=\"sentence\">ior_stream.1002 streams at" in page
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the PATH")

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer
-from tests.operation.test_page import ANSWERS
+from tests.operation.page_answers import ANSWERS
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.site import Site
 from tests.tierd.site import site as site
@@ -34,11 +34,11 @@ RIGHT, WRONG = ("prometheus", "secret"), ("prometheus", "guess")
 
 
 class Port:
-    """tierd's port over a web configuration, and what it was asked to do."""
+    """tierd's port over a web configuration, and the requests it received."""
 
     def __init__(self, web_config: WebConfigFile | None) -> None:
         self.evaluated = 0
-        app = App(CollectorRegistry(), lambda asked: READY[asked["request"]], lambda: True, self.evaluate)
+        app = App(CollectorRegistry(), lambda request: READY[request["request"]], lambda: True, self.evaluate)
         self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
 
     def evaluate(self) -> None:
@@ -75,7 +75,7 @@ def serving(web_file: Callable[[str], Path]) -> Iterator[Callable[[str | None], 
         port.server.close()
 
 
-def test_without_a_web_configuration_nothing_is_asked_for(serving: Callable[[str | None], Port]) -> None:
+def test_without_a_web_configuration_no_password_is_needed(serving: Callable[[str | None], Port]) -> None:
     port = serving(None)
     assert [port.status(path) for path in PAGES] == [200, 200, 200, 200, 404]
     assert port.status("/-/evaluate", "POST") == 202

@@ -139,7 +139,7 @@ def test_a_directory_that_still_grows_gets_a_default_first() -> None:
 def test_tiny_files_that_are_only_read_may_lie_on_the_mdt() -> None:
     (action,) = made_there().actions
     assert explain(action.layout) == "first 64K on the MDT, rest on hdd (1 stripe)"
-    assert covers(action.layout, 64 * KIB, "flash"), "or it would be set again and again"
+    assert covers(action.layout, 64 * KIB, "flash"), "otherwise it would be set repeatedly"
 
 
 @pytest.mark.parametrize("case", [{"read_share": 0.7}, {"free": 0.2}, {"free": None}, {"size": 100 * KIB}])

@@ -62,7 +62,7 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     assert all(a.path != "/proj/in/f0" for a in moves)
 
 
-@pytest.mark.parametrize(("room", "activity", "reason", "says"), [
+@pytest.mark.parametrize(("room", "activity", "reason", "sentence"), [
     (replace(ROOM, pools={"hdd": TARGETS}), ACTIVITY, Reason.NO_POOL, "pool 'flash' does not exist"),
     (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, Reason.NO_POOL,
      "pool 'flash' does not exist or has no targets"),
@@ -71,10 +71,10 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), Reason.SIZES_MIXED, "would split"),
     (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), Reason.NOT_SMALL, "not small files"),
 ])
-def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reason: Reason, says: str) -> None:
+def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reason: Reason, sentence: str) -> None:
     plan = decide(FINDING, NOISE, [activity], room, FlashSettings())
     assert plan.actions == ()
-    assert says in plan.refusals[0].sentence
+    assert sentence in plan.refusals[0].sentence
     assert plan.refusals[0].reason is reason
 
 

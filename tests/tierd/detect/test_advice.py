@@ -66,19 +66,19 @@ SMALL_READS = rpcs({1: 5000}, {256: 5000}, max_pages=4096, direction="read")
 SMALL_READS = replace(SMALL_READS, read_ahead_file_bytes=MIB)
 
 
-@pytest.mark.parametrize(("size", "told"), [(MIB, False), (200_000, False), (64 * MIB, True)])
-def test_files_that_are_read_whole_are_read_in_no_larger_rpcs_than_themselves(size: int, told: bool) -> None:
+@pytest.mark.parametrize(("size", "reported"), [(MIB, False), (200_000, False), (64 * MIB, True)])
+def test_files_that_are_read_whole_are_read_in_no_larger_rpcs_than_themselves(size: int, reported: bool) -> None:
     windows = halves(reads_whole("dl.7", 64 * MIB / size, size, rpc_bytes=MIB))
-    assert bool(look(rpc_size.DETECTOR, windows, facts(SMALL_READS))) == told
+    assert bool(look(rpc_size.DETECTOR, windows, facts(SMALL_READS))) == reported
 
 
-@pytest.mark.parametrize(("size", "told"), [(MIB, False), (64 * MIB, True)])
-def test_a_low_limit_does_not_matter_to_files_of_its_size(size: int, told: bool) -> None:
+@pytest.mark.parametrize(("size", "reported"), [(MIB, False), (64 * MIB, True)])
+def test_a_low_limit_does_not_matter_to_files_of_its_size(size: int, reported: bool) -> None:
     full = rpcs({1: 5000}, {256: 5000}, max_pages=256)
     windows = halves(small_files("m.2", 64 * MIB / size, size, seconds=30.0))
     if size > MIB:
         windows = halves(stream("s.1", 64, seconds=30.0))
-    assert bool(look(rpc_size.DETECTOR, windows, facts(full))) == told
+    assert bool(look(rpc_size.DETECTOR, windows, facts(full))) == reported
 
 
 def test_a_stream_in_full_rpcs_beside_small_files_makes_these_no_larger() -> None:
@@ -120,14 +120,14 @@ def test_no_more_rpcs_are_saved_than_sent_and_none_of_small_files(jobs: list[tup
     assert not small or rpcs_saved(small, float(1 << 30)) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize(("events", "told"), [
+@pytest.mark.parametrize(("events", "reported"), [
     ({"started": 12, "wrong": 6, "hits": 40, "misses": 27}, False),
     ({"started": 500, "wrong": 400, "hits": 5000, "misses": 999}, False),
     ({"started": 500, "wrong": 400, "hits": 50_000, "misses": 2000}, False),
     ({"started": 2, "wrong": 1, "hits": 1000, "misses": 1000}, True),
     ({"started": 12, "wrong": 6}, True)])
-def test_few_missed_entries_are_no_waste_however_many_threads_gave_up(events: dict[str, float], told: bool) -> None:
-    assert bool(look(statahead.DETECTOR, facts=facts(replace(WELL, statahead=events)))) == told
+def test_few_missed_entries_are_no_waste_however_many_threads_gave_up(events: dict[str, float], reported: bool) -> None:
+    assert bool(look(statahead.DETECTOR, facts=facts(replace(WELL, statahead=events)))) == reported
 
 
 def test_statahead_that_is_small_already_is_not_made_smaller() -> None:
@@ -152,16 +152,16 @@ def test_more_requests_do_not_help_disks_that_are_busy() -> None:
     assert at_limit(0.0, TARGETS), "times are not known before 2.14"
 
 
-def test_a_limit_that_cannot_be_higher_is_not_told() -> None:
+def test_a_limit_that_cannot_be_higher_is_not_reported() -> None:
     most = replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),))
     assert look(rpcs_in_flight.DETECTOR, facts=facts(most)) == []
 
 
-@pytest.mark.parametrize(("size", "told"), [(64 << 10, False), (64 * MIB, True)])
-def test_read_ahead_cannot_foresee_the_first_page_of_a_file(size: int, told: bool) -> None:
+@pytest.mark.parametrize(("size", "reported"), [(64 << 10, False), (64 * MIB, True)])
+def test_read_ahead_cannot_foresee_the_first_page_of_a_file(size: int, reported: bool) -> None:
     jumping = ahead(hits=3340, misses=32_901, readpage_not_consecutive=30_000)
     windows = halves(reads_whole("dl.7", 64 * MIB / size, size, rpc_bytes=64 << 10))
-    assert bool(look(read_ahead.DETECTOR, windows, facts(jumping))) == told
+    assert bool(look(read_ahead.DETECTOR, windows, facts(jumping))) == reported
 
 
 def test_random_reads_do_not_need_a_larger_budget() -> None:
@@ -202,7 +202,7 @@ def test_more_stripes_are_no_advice_for_small_files_and_what_lies_everywhere() -
     assert "lfs setstripe -c 4" in found.advice[0].command
 
 
-def test_who_reads_a_file_that_exists_is_told_to_move_it() -> None:
+def test_readers_of_existing_files_are_advised_to_move_them() -> None:
     reads = [JobLoad(TARGETS[0], "big.1", read_bytes=3e9, reads=3000.0)]
     (found,) = look(striping.DETECTOR, halves(reads))
     assert found.advice[0].command == "lfs migrate --non-block -c 4 -p hdd FILE"
@@ -224,11 +224,11 @@ def test_without_flash_or_room_there_nothing_is_sent_to_it() -> None:
 
 def test_without_room_on_disks_nothing_is_sent_there() -> None:
     old = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), -86_400.0 * 30)
-    for hdd, told in ((0.3, True), (0.97, False)):
+    for hdd, reported in ((0.3, True), (0.97, False)):
         known = Facts(pools=POOLS, fill=filled(flash=0.9, hdd=hdd), stored=(old,))
         (cold,) = look(cold_on_flash.DETECTOR, facts=known)
         (full,) = look(flash_pressure.DETECTOR, facts=known)
-        assert (bool(cold.advice), bool(full.advice)) == (told, told)
+        assert (bool(cold.advice), bool(full.advice)) == (reported, reported)
 
 
 def test_files_that_are_all_in_use_are_not_looked_for_as_cold() -> None:
@@ -245,8 +245,8 @@ def storm(creates: int, opens: int, windows: list[Window] | None = None) -> str:
 
 
 def test_a_storm_of_opens_does_not_wait_for_the_lock_on_the_directory() -> None:
-    assert "one directory for each process" in storm(80_000, 0)
-    assert "one directory for each process" not in storm(1000, 80_000)
+    assert "one directory per process" in storm(80_000, 0)
+    assert "one directory per process" not in storm(1000, 80_000)
 
 
 def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
@@ -261,7 +261,7 @@ def test_what_a_striped_directory_brings_is_what_was_measured() -> None:
 
 
 def test_two_streams_on_all_targets_are_not_sent_to_others() -> None:
-    def told(other: Sequence[str]) -> str:
+    def reported(other: Sequence[str]) -> str:
         windows = [halves(stream("a.1", 80, seconds=30.0, targets=TARGETS), count=30)[n] if n < 20 else
                    halves(stream("a.1", 40, seconds=30.0), stream("b.2", 60, seconds=30.0),
                           *([stream("c.3", 1, seconds=30.0, targets=other)] if other else []), count=30)[n]
@@ -270,6 +270,6 @@ def test_two_streams_on_all_targets_are_not_sent_to_others() -> None:
         return " ".join(found.sentence
                         for found in shared_bandwidth.DETECTOR.detect(slowdown_view(windows, settings), settings))
 
-    assert "flash for small files would not" in told(())
-    assert "other targets" not in told(())
-    assert "other targets for one of the two jobs would help" in told(FLASH)
+    assert "flash for small files would not" in reported(())
+    assert "other targets" not in reported(())
+    assert "other targets for one of the two jobs would help" in reported(FLASH)

@@ -3,7 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.tierd.worlds import noise
-from tierd.detect.attribution import MAX_DIRECTORIES, active_directories, activities_of_finding, directories
+from tierd.detect.attribution import (
+    MAX_DIRECTORIES,
+    active_directories,
+    activities_of_finding,
+    activities_of_jobs,
+    directories,
+)
 from tierd.model import DirectoryActivity, Finding
 
 
@@ -46,17 +52,29 @@ def test_nothing_seen_names_nothing() -> None:
     assert directories([]) == ()
 
 
-def test_a_job_that_stays_in_some_dozens_of_directories_is_told_by_each() -> None:
+def test_each_directory_is_named_if_a_job_stays_in_dozens() -> None:
     places = [replace(busy(f"/proj/run/d{n:02d}", 30), lately=30, last_time=100.0 + n) for n in range(20)]
     assert directories(places) == tuple(f"/proj/run/d{n:02d}" for n in range(20))
     assert directories([*places, replace(busy("/home/x", 2), lately=2, last_time=100.0)])[-1] == "/proj/run/d19"
 
 
-def test_a_job_that_makes_a_directory_for_each_step_is_told_by_what_they_lie_in() -> None:
+def test_the_parent_is_named_if_a_job_makes_a_directory_for_each_step() -> None:
     assert directories([replace(busy(f"/proj/run/d{n:02d}", 30), lately=30, last_time=10.0 * n)
                         for n in range(20)]) == ("/proj/run",)
 
 
-def test_a_place_that_no_record_named_is_not_told() -> None:
+def test_a_directory_without_a_path_is_not_named() -> None:
     assert directories([busy("", 30), busy("/a", 10)]) == ("/a",)
     assert directories([busy("", 30)]) == ()
+
+
+def test_tasks_of_an_array_are_counted_together_directory_by_directory() -> None:
+    known = {
+        "77_1": [DirectoryActivity("77_1", "/a", 3, lately=2, last_time=7.0), DirectoryActivity("77_1", "/b", 1)],
+        "77_2": [DirectoryActivity("77_2", "/a", 4, lately=1, last_time=9.0)],
+    }
+    together, other = activities_of_jobs(lambda job, _since: known[job], ("77_1", "77_2"), "77_[]", 0.0)
+    assert (together.job, together.directory, together.creates) == ("77_[]", "/a", 7)
+    assert (together.lately, together.last_time) == (3, 9.0)
+    assert other.directory == "/b"
+    assert activities_of_jobs(lambda job, _since: known[job], ("77_2",), "77_2", 0.0) == known["77_2"]

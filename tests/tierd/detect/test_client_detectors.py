@@ -26,7 +26,7 @@ def ahead(**events: float) -> ClientLoad:
     return replace(WELL, read_ahead=events)
 
 
-def test_well_served_clients_are_not_told() -> None:
+def test_well_served_clients_are_not_reported() -> None:
     for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
         assert look(detector.DETECTOR, facts=facts(WELL)) == []
         assert look(detector.DETECTOR, facts=facts()) == []
@@ -39,7 +39,7 @@ def test_well_served_clients_are_not_told() -> None:
      "lctl set_param llite.lustre-*.max_read_ahead_per_file_mb=32"),
     ({"hits": 3340, "misses": 32_901, "readpage_not_consecutive": 30_000}, "jumping", "lctl get_param version"),
 ])
-def test_each_cause_has_its_mend(events: dict[str, float], cause: str, command: str) -> None:
+def test_each_cause_has_its_remedy(events: dict[str, float], cause: str, command: str) -> None:
     (found,) = look(read_ahead.DETECTOR, facts=facts(ahead(**events)))
     assert found.subject == f"lustre: {cause}"
     assert found.advice[0].command == command
@@ -47,7 +47,7 @@ def test_each_cause_has_its_mend(events: dict[str, float], cause: str, command: 
     assert found.advice_only
 
 
-def test_clients_with_the_same_trouble_are_told_together() -> None:
+def test_clients_with_the_same_cause_share_one_finding() -> None:
     bad = ahead(hits=3000, misses=30_000, readpage_not_consecutive=30_000)
     (found,) = look(read_ahead.DETECTOR, facts=facts(*(replace(bad, client=f"n{n}") for n in range(40)), WELL))
     assert "on 40 clients: n0, n1, n2 and 37 more" in found.sentence
@@ -61,14 +61,14 @@ def test_a_stride_that_is_foreseen_again_ends_it_only_when_most_hit() -> None:
     assert look(read_ahead.DETECTOR, facts=facts(middling), active=held)
 
 
-def test_a_client_that_hardly_reads_or_was_looked_at_long_ago_says_nothing() -> None:
+def test_clients_with_few_reads_or_old_readings_are_ignored() -> None:
     few = ahead(hits=3, misses=300, readpage_not_consecutive=300)
     assert look(read_ahead.DETECTOR, facts=facts(few)) == []
     old = replace(ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000), time=NOW - 1000)
     assert look(read_ahead.DETECTOR, facts=facts(old)) == []
 
 
-def test_statahead_that_gives_up_is_told() -> None:
+def test_statahead_that_gives_up_is_reported() -> None:
     (found,) = look(statahead.DETECTOR, facts=facts(replace(WELL, statahead={"started": 50, "wrong": 25})))
     assert found.sentence == "25 of 50 statahead threads stopped because of a low hit rate (50%), on client n1"
     assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_max=32"
@@ -86,7 +86,7 @@ def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, max
     return replace(WELL, rpcs=(RpcLoad(kind, pool, direction, in_flight, pages or {}, 8.0, max_pages),))
 
 
-def test_a_limit_that_is_always_reached_is_told_with_twice_of_it() -> None:
+def test_a_limit_that_is_always_reached_is_reported_with_its_double() -> None:
     (found,) = look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({1: 100, 5: 900, 8: 4000, 9: 100})))
     assert found.sentence == ("80% of 5100 write RPCs to pool hdd were sent at the limit of 8 RPCs in flight, on "
                               "client n1")

@@ -24,7 +24,7 @@ def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Fin
                 {("flash-pressure", "", "flash")} if active else ())
 
 
-def test_a_full_pool_is_told_with_who_writes_there() -> None:
+def test_a_full_pool_is_reported_with_who_writes_there() -> None:
     (found,) = pressure(0.85)
     assert "pool flash is 85% full (30.0 GB free" in found.sentence
     assert "writes: 40.0 MB/s by s.1" in found.sentence
@@ -32,21 +32,21 @@ def test_a_full_pool_is_told_with_who_writes_there() -> None:
     assert "spill_target=hdd" in found.advice[1].command
 
 
-@pytest.mark.parametrize(("used", "active", "told"), [
+@pytest.mark.parametrize(("used", "active", "reported"), [
     (0.75, False, False), (0.75, True, True), (0.65, True, False), (0.8, False, True)])
-def test_it_begins_higher_than_it_ends(used: float, active: bool, told: bool) -> None:
-    assert bool(pressure(used, active=active)) == told
+def test_it_begins_higher_than_it_ends(used: float, active: bool, reported: bool) -> None:
+    assert bool(pressure(used, active=active)) == reported
 
 
-def test_a_pool_that_will_be_full_within_the_hour_is_told_before() -> None:
+def test_a_pool_that_will_be_full_within_the_hour_is_reported() -> None:
     (found,) = pressure(0.6, growth=20e6)
-    assert "at 40.0 MB/s of growth it is full in 33 minutes" in found.sentence
+    assert "the pool grows by 40.0 MB/s and will be full in 33 minutes" in found.sentence
     assert pressure(0.6, growth=1e6) == []
     assert pressure(0.2, growth=40e6) == [], "files that come and go on an empty pool"
     assert pressure(0.6, growth=-20e6) == []
 
 
-def test_without_room_nothing_is_told() -> None:
+def test_without_free_space_nothing_is_reported() -> None:
     assert look(flash_pressure.DETECTOR, facts=Facts(pools=POOLS)) == []
     assert look(flash_pressure.DETECTOR, facts=Facts(fill=filled(0.99))) == []
 
@@ -62,9 +62,9 @@ def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, 
                 active={("cold-on-flash", "", "flash")} if active else ())
 
 
-def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
+def test_cold_files_on_full_flash_are_reported_with_the_bytes_to_free() -> None:
     (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
-    assert "90% full; 2 of 3 files examined there (2.0 GB) were not used for at least 7 days" in found.sentence
+    assert "90% full; 2 of 3 files examined there (2.0 GB) have not been used for at least 7 days" in found.sentence
     assert found.evidence.numbers()["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
@@ -74,7 +74,7 @@ def test_coldness_alone_is_no_trouble() -> None:
     assert cold(0.79, stored(1, 300)) == []
 
 
-def test_it_goes_on_to_the_lower_mark() -> None:
+def test_it_continues_to_the_lower_mark() -> None:
     assert cold(0.75, stored(1, 30), active=True)
     assert cold(0.69, stored(1, 30), active=True) == []
 

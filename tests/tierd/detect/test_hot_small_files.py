@@ -30,7 +30,7 @@ def found(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, create
     return look(DETECTOR, halves(part), facts, {("hot-small-files", "py.3", "")} if active else ())
 
 
-def test_small_files_read_again_and_again_from_disk_are_told() -> None:
+def test_small_files_read_again_and_again_from_disk_are_reported() -> None:
     (finding,) = found(reader(20))
     assert (finding.aggressor, finding.directories, finding.targets) == ("py.3", ("/sw/site-packages",), TARGETS)
     assert "opens 20 existing files/s in /sw/site-packages and reads 64 KiB of each" in finding.sentence
@@ -70,7 +70,7 @@ def test_hysteresis() -> None:
 
 
 @given(st.floats(0.01, 1e4), st.floats(1, 1e9), st.floats(0, 1e4))
-def test_what_is_told_is_read_and_small(reads: float, size: float, opens: float) -> None:
+def test_hot_files_are_small_and_often_read(reads: float, size: float, opens: float) -> None:
     for finding in found(reader(reads, size, opens_s=opens)):
         assert finding.evidence.numbers()["read_bytes_per_open"] <= 8 << 20
         assert finding.evidence.numbers()["disk_reads_per_second"] >= 10

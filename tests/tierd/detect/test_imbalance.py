@@ -16,19 +16,19 @@ def filling(*used: float, active: bool = False) -> list[Finding]:
                 active={("imbalance", "", f"fill of {TARGETS[3]}")} if active else ())
 
 
-def test_a_target_much_fuller_than_the_others_is_told() -> None:
+def test_a_target_much_fuller_than_the_others_is_reported() -> None:
     (found,) = filling(0.4, 0.42, 0.41, 0.7)
     assert found.sentence == "lustre-OST0005 is 70% full; the median of the other targets of pool hdd is 41%"
     assert found.targets == (TARGETS[3],)
     assert "lctl set_param osp.lustre-OST0005-osc-MDT*.max_create_count=0" in {a.command for a in found.advice}
 
 
-@pytest.mark.parametrize(("fullest", "active", "told"), [(0.57, False, False), (0.57, True, True), (0.5, True, False)])
-def test_fill_begins_higher_than_it_ends(fullest: float, active: bool, told: bool) -> None:
-    assert bool(filling(0.4, 0.4, 0.4, fullest, active=active)) == told
+@pytest.mark.parametrize(("fullest", "active", "found"), [(0.57, False, False), (0.57, True, True), (0.5, True, False)])
+def test_fill_begins_higher_than_it_ends(fullest: float, active: bool, found: bool) -> None:
+    assert bool(filling(0.4, 0.4, 0.4, fullest, active=active)) == found
 
 
-def test_a_target_that_does_most_is_told_with_its_job() -> None:
+def test_a_target_that_does_most_is_reported_with_its_job() -> None:
     parts = (stream("even.1", 20, seconds=30.0), stream("one.2", 60, seconds=30.0, targets=TARGETS[1:2]))
     (found,) = look(DETECTOR, halves(*parts))
     assert found.targets == (TARGETS[1],)
@@ -53,6 +53,6 @@ def test_pools_are_not_compared_with_each_other() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
-def test_a_fill_that_is_told_stands_out(used: list[float]) -> None:
+def test_a_target_reported_as_full_is_an_outlier(used: list[float]) -> None:
     for found in filling(*used):
         assert found.evidence.numbers()["used_share"] - found.evidence.numbers()["others_used_share"] >= 0.2

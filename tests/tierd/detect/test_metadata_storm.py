@@ -15,7 +15,7 @@ def storm(rate: float, opens: float = 0.0, job: str = "m.1", place: str = "/proj
     return DirectoryActivity(job, place, creates=round(100 * rate), opens=round(100 * opens))
 
 
-def test_a_storm_in_one_directory_is_told_with_its_jobs() -> None:
+def test_a_storm_in_one_directory_is_reported_with_its_jobs() -> None:
     (finding,) = found(storm(400), storm(300, job="n.2"), storm(50, place="/proj/else"))
     assert finding.sentence == ("/proj/out has 700 creates, 0 opens and 0 unlinks/s, 93% of all metadata "
                                 "operations, by m.1, n.2")
@@ -36,7 +36,7 @@ def test_many_directories_with_a_little_each_are_well() -> None:
     assert found(*(storm(100, place=f"/d{n}") for n in range(20))) == []
 
 
-def test_what_was_watched_briefly_is_not_told() -> None:
+def test_a_storm_is_not_reported_after_a_short_observation() -> None:
     assert found(storm(800), seconds=30.0) == []
 
 

@@ -20,7 +20,7 @@ def found(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active
     return look(DETECTOR, facts=facts, active={("outgrown-component", "m.2", place)} if active else ())
 
 
-def test_files_that_outgrow_the_component_are_told_with_its_size() -> None:
+def test_files_that_outgrow_the_component_are_reported_with_its_size() -> None:
     (finding,) = found(500, 1000)
     assert (finding.aggressor, finding.directories, finding.advice_only) == ("m.2", ("/proj/in",), False)
     assert "500 of 1000 files created recently in /proj/in outgrew their first component (50%; " in finding.sentence

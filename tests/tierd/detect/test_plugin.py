@@ -27,13 +27,13 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
         yield Finding("wet", view.now, "", "", (), "it rains", {"rain_share": 0.5}, subject="garden")  # type: ignore[arg-type]
 
     runner = DetectorRunner([ConfiguredDetector(Detector("wet", Common, detect), Common(begin_looks=1))])
-    (found,) = runner.look(View([window(0)]))
+    (found,) = runner.run(View([window(0)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
 def looks(watch: DetectorRunner, count: int) -> list[bool]:
-    return [bool(watch.look(View([window(n)]))) for n in range(count)]
+    return [bool(watch.run(View([window(n)]))) for n in range(count)]
 
 
 def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
@@ -47,7 +47,7 @@ def test_one_odd_cycle_begins_nothing() -> None:
     assert not any(looks(watch, 8))
 
 
-def test_a_disabled_detector_is_not_asked() -> None:
+def test_a_disabled_detector_does_not_run() -> None:
     watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, broken), Common(enabled=False))])
     assert looks(watch, 3) == [False] * 3
     assert watch.faults == {}
@@ -56,18 +56,18 @@ def test_a_disabled_detector_is_not_asked() -> None:
 def test_a_detector_that_fails_blinds_itself_only() -> None:
     watch = DetectorRunner([ConfiguredDetector(Detector("broken", Common, broken), Common()),
                    ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=1))])
-    (found,) = watch.look(View([window(0)]))
+    (found,) = watch.run(View([window(0)]))
     assert found.kind == "wet"
     assert watch.faults == {"broken": "KeyError: 'no such column'"}
 
 
-def test_a_detector_is_told_what_holds() -> None:
-    told: list[bool] = []
+def test_a_detector_sees_the_active_findings() -> None:
+    reported: list[bool] = []
 
     def curious(view: View, _: Common) -> Iterator[Finding]:
-        told.append(SEEN.key in view.active)
+        reported.append(SEEN.key in view.active)
         yield SEEN
 
     watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, curious), Common(begin_looks=2))])
     looks(watch, 3)
-    assert told == [False, False, True]
+    assert reported == [False, False, True]

@@ -29,7 +29,7 @@ def test_on_all_targets_already_it_should_be_overstriped() -> None:
     assert found.advice[0].command == "lfs setstripe -C 32 -p hdd /proj/run"
 
 
-def test_where_nobody_could_read_the_layout_the_targets_tell() -> None:
+def test_targets_replace_an_unreadable_layout() -> None:
     (found,) = shared(64, None, TARGETS[:2])
     assert found.evidence.numbers()["objects"] == 2
 

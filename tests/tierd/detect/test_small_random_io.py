@@ -28,11 +28,11 @@ def test_on_flash_it_does_no_harm() -> None:
     assert look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0, targets=FLASH))) == []
 
 
-def test_a_trickle_is_not_told() -> None:
+def test_a_trickle_is_not_reported() -> None:
     assert look(DETECTOR, halves(small_io("fio.7", 8, seconds=30.0))) == []
 
 
-def test_a_small_part_of_a_busy_target_is_not_told() -> None:
+def test_a_small_part_of_a_busy_target_is_not_reported() -> None:
     assert look(DETECTOR, halves(small_io("fio.7", 30, seconds=30.0), stream("s.1", 300, seconds=30.0))) == []
 
 
@@ -50,7 +50,7 @@ def test_a_hostile_job_id_cannot_disturb_a_terminal() -> None:
 
 
 @given(st.floats(0.1, 1000), st.integers(9, 24))
-def test_what_is_told_is_small_and_much(rpcs: float, size_bits: int) -> None:
+def test_reported_small_io_is_small_and_frequent(rpcs: float, size_bits: int) -> None:
     for found in look(DETECTOR, halves(small_io("fio.7", rpcs, 1 << size_bits, seconds=30.0))):
         assert found.evidence.numbers()["mean_rpc_bytes"] <= 64 << 10
         assert found.evidence.numbers()["busiest_target_rpcs_per_second"] >= 5

@@ -17,7 +17,7 @@ def small(stripes: int, creates: int = 1000) -> list[Finding]:
 
 
 @pytest.mark.parametrize("stripes", [4, -1])
-def test_small_files_with_several_objects_each_are_told(stripes: int) -> None:
+def test_small_files_with_several_objects_each_are_reported(stripes: int) -> None:
     (found,) = small(stripes)
     assert "m.2 creates small files in /proj/many, 1000 recently" in found.sentence
     assert found.advice[0].command.startswith("lfs setstripe -c 1 /proj/many")
@@ -28,9 +28,9 @@ def test_one_stripe_and_few_files_are_well() -> None:
     assert small(4, creates=10) == []
 
 
-def test_a_stream_to_one_of_several_targets_is_told() -> None:
+def test_a_stream_to_one_of_several_targets_is_reported() -> None:
     (found,) = look(DETECTOR, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
-    assert found.sentence == "big.1 streams 90.0 MB/s to lustre-OST0002, 100% of its throughput; the pool has 4 targets"
+    assert found.sentence == "big.1 moves 100% of its bytes, 90.0 MB/s, on lustre-OST0002; the pool has 4 targets"
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
 
 

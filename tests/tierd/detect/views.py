@@ -34,5 +34,5 @@ def look(detector: Detector[Any], windows: Sequence[Window] | None = None, facts
         assert finding.kind == detector.name
         assert "\n" not in finding.sentence
         assert finding.sentence.isprintable()
-        assert len({f.key for f in found}) == len(found), "each trouble once"
+        assert len({f.key for f in found}) == len(found), "each problem once"
     return found

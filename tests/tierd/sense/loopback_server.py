@@ -1,4 +1,4 @@
-"""A server on loopback that answers as it is told to, well or badly."""
+"""A server on loopback with given good or bad answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Behave = Callable[[socket.socket, str], None]
 
 @dataclass
 class Liar:
-    """The server, and what it was asked."""
+    """The server, and the requests it received."""
 
     url: str
     requests: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ def head(kind: str = "text/plain; version=0.0.4", status: str = "200 OK", *more:
     return "\r\n".join((f"HTTP/1.1 {status}", f"Content-Type: {kind}", "Connection: close", *more, "", "")).encode()
 
 
-def says(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str, status: str = "200 OK") -> Behave:
+def answers(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str, status: str = "200 OK") -> Behave:
     """A whole answer."""
     data = body.encode() if isinstance(body, str) else body
 
@@ -38,8 +38,8 @@ def says(body: str | bytes, kind: str = "text/plain; version=0.0.4", *more: str,
     return behave
 
 
-def says_json(body: str) -> Behave:
-    return says(body, "application/json")
+def answers_json(body: str) -> Behave:
+    return answers(body, "application/json")
 
 
 def endless(to: socket.socket, _: str) -> None:
@@ -67,7 +67,7 @@ def silent(to: socket.socket, _: str) -> None:
 
 
 def bomb(to: socket.socket, _: str) -> None:
-    """64 MB of zeros, packed, to somebody who did not ask for it."""
+    """64 MB of zeros, compressed, for a client that did not accept compression."""
     data = gzip.compress(bytes(64 << 20))
     to.sendall(head("text/plain", "200 OK", "Content-Encoding: gzip", f"Content-Length: {len(data)}") + data)
 

@@ -87,7 +87,7 @@ def test_files_by_what_was_read_of_them_lately(node: Node) -> None:
     assert log.closed
 
 
-def test_what_was_lost_is_told_once(node: Node) -> None:
+def test_lost_records_are_reported_once(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.lost = 7
@@ -112,7 +112,7 @@ def test_an_ost_that_was_unmounted_and_came_back(node: Node) -> None:
     assert "no such log: is this an OSS" in logs.age.problem
 
 
-def test_a_log_of_nonsense_is_told_and_let_go(node: Node) -> None:
+def test_an_access_log_of_nonsense_is_reported_and_dropped(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.data = b"x" * 65
@@ -176,7 +176,7 @@ def test_logs_that_are_old_say_nothing(world: World) -> None:
     assert world.seen() == [("cold", 0.0), ("warm", 0.0)]
 
 
-def test_names_are_asked_for_now_and_then_and_anew(world: World) -> None:
+def test_names_are_resolved_again_after_a_while(world: World) -> None:
     world.seen()
     namespace = world.cluster.namespace
     namespace.remove(namespace.lookup("/proj/a/hot"), world.cluster.epoch)
@@ -184,6 +184,6 @@ def test_names_are_asked_for_now_and_then_and_anew(world: World) -> None:
     assert [name for name, _ in world.seen()] == ["cold", "warm", "hot"]
     (measured,) = space.with_sizes(world.filesystem, world.hot.with_recent_reads(
         [DirectoryActivity("j", "/proj/a")], world.filesystem))
-    assert "/proj/a/hot" not in {c.path for c in measured.candidates}, "another file of that name is none"
+    assert "/proj/a/hot" not in {c.path for c in measured.candidates}, "a new file of that name is not the deleted file"
     world.clock.at += NAME_LOOKUP_SECONDS + 1
     assert [name for name, _ in world.seen()] == ["cold", "warm"]

@@ -41,7 +41,7 @@ def test_a_real_client(real: ClientCounters) -> None:
 
 
 @pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
-def test_an_exporter_tells_the_same(name: str, capture: Callable[[str], Path]) -> None:
+def test_an_exporter_gives_the_same_values(name: str, capture: Callable[[str], Path]) -> None:
     root = capture(f"2.17.57/{name.removeprefix('2.17.57-').removesuffix('-per-target')}")
     (near,) = clients.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
     (far,) = clients.parse_mounts((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
@@ -107,11 +107,11 @@ class Clock:
 
 
 def test_clients_take_turns_and_what_is_known_stays() -> None:
-    clock, asked = Clock(), []
+    clock, requested = Clock(), []
 
     def look_at(name: str) -> Callable[[object], list[ClientCounters]]:
         def look(_: object) -> list[ClientCounters]:
-            asked.append(name)
+            requested.append(name)
             return [replace(made(clock.time), client=name)]
         return look
 
@@ -120,11 +120,11 @@ def test_clients_take_turns_and_what_is_known_stays() -> None:
     for _ in range(4):
         known.append(sorted(load.client for load in turns({})))
         clock.wait(30)
-    assert asked == ["a", "b", "c", "a", "b", "c", "a", "b"]
+    assert requested == ["a", "b", "c", "a", "b", "c", "a", "b"]
     assert known == [[], ["a"], ["a", "b", "c"], ["a", "b", "c"]]
 
 
-def test_a_client_that_does_not_answer_is_not_known_and_told() -> None:
+def test_an_unreachable_client_is_reported_and_its_values_unknown() -> None:
     clock, silent = Clock(), [False]
 
     def look(_: object) -> list[ClientCounters]:

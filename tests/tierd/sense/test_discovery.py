@@ -1,4 +1,4 @@
-"""Exporters by file and by name: what is bad keeps what was good, and says so."""
+"""Exporters by file and by name: a bad list is reported, and the last good list stays."""
 
 from __future__ import annotations
 
@@ -78,27 +78,27 @@ def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @dataclass
 class NameServer:
     records: dict[tuple[str, str], Sequence[str]]
-    asked: int = 0
+    requested: int = 0
     fault: str = ""
 
     def __call__(self, name: str, kind: str) -> Sequence[str]:
-        self.asked += 1
+        self.requested += 1
         if self.fault:
             raise OSError(f"{name}: {self.fault}")
         return self.records.get((name, kind), ())
 
 
-def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> None:
+def test_names_are_resolved_again_after_a_while_and_kept_if_nobody_answers() -> None:
     server = NameServer({("_x._tcp.a.org", "SRV"): ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."],
                          ("mds.a.org", "A"): ["10.0.0.9"]})
     clock = SettableClock()
     targets = DnsTargets(["_x._tcp.a.org", "mds.a.org:9170"], server, clock, 30.0)
     known = ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics", "http://10.0.0.9:9170/metrics")
     assert targets() == known
-    asked = server.asked
+    requested = server.requested
     clock.at += 29
     assert targets() == known
-    assert server.asked == asked
+    assert server.requested == requested
     clock.at += 2
     server.fault = "SERVFAIL"
     assert targets() == known
@@ -113,7 +113,7 @@ def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> Non
     ({}, "no such records"), ({("_x._tcp.a", "SRV"): ["nonsense"]}, "not an SRV record"),
     ({("_x._tcp.a", "SRV"): ["0 0 80 bad host."]}, "not an SRV record"),
     ({("_x._tcp.a", "SRV"): ["0 0 80 ."]}, "not host:port")])
-def test_odd_records_are_told(records: dict[tuple[str, str], Sequence[str]], words: str) -> None:
+def test_odd_records_are_reported(records: dict[tuple[str, str], Sequence[str]], words: str) -> None:
     targets = DnsTargets(["_x._tcp.a"], NameServer(records), SettableClock(), 30.0)
     assert targets() == ()
     assert words in targets.problem

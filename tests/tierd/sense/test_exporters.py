@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.sense.loopback_server import Behave, head, liar, says, silent
+from tests.tierd.sense.loopback_server import Behave, answers, head, liar, silent
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.sense.changelogs.follow import ChangelogError
@@ -26,7 +26,7 @@ def page(target: str, written: int = 1) -> str:
 
 
 def broken(status: str = "500 No") -> Behave:
-    return says("", status=status)
+    return answers("", status=status)
 
 
 def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
@@ -36,23 +36,23 @@ def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
 
 
 def test_half_a_view_is_none() -> None:
-    with liar(says(page("OST0000"))) as well, liar(broken()) as bad, pytest.raises(SourceError, match="500 No"):
+    with liar(answers(page("OST0000"))) as well, liar(broken()) as bad, pytest.raises(SourceError, match="500 No"):
         scraping([well.url, bad.url])()
 
 
 def test_a_server_whose_targets_its_partner_shows_is_not_missed() -> None:
     one, other = page("OST0000"), page("OST0001")
-    with liar([says(one), broken()]) as failing, liar([says(other), says(other + one)]) as partner:
+    with liar([answers(one), broken()]) as failing, liar([answers(other), answers(other + one)]) as partner:
         read = scraping([failing.url, partner.url])
         assert read().targets == {"l-OST0000", "l-OST0001"}
         assert read().targets == {"l-OST0000", "l-OST0001"}
         assert "500 No" in read.missing
 
 
-def test_a_silent_exporter_costs_one_deadline_and_is_not_asked_again_meanwhile() -> None:
+def test_a_silent_exporter_costs_one_deadline_and_is_not_queried_again_meanwhile() -> None:
     clock = SystemClock()
     with ExitStack() as servers:
-        urls = [servers.enter_context(liar(says(page(f"OST000{n}")))).url for n in range(3)]
+        urls = [servers.enter_context(liar(answers(page(f"OST000{n}")))).url for n in range(3)]
         stuck = servers.enter_context(liar(silent))
         parallel = ParallelFetch(asker(30.0), 0.5)
         begun = clock.now()
@@ -82,13 +82,13 @@ def test_a_bug_in_one_answer_does_not_leave_the_others_waiting() -> None:
     assert threading.active_count() < 50
 
 
-def test_hundreds_of_exporters_are_all_asked() -> None:
+def test_hundreds_of_exporters_are_all_read() -> None:
     urls = [f"http://oss{n}" for n in range(500)]
     found, problems = ParallelFetch(lambda url: threading.current_thread().ident, 60.0)(urls)
     assert (sorted(found), problems) == (sorted(urls), {})
 
 
-def test_when_all_threads_wait_the_others_are_told_of_and_asked_next_time() -> None:
+def test_urls_that_find_no_thread_are_reported_and_read_in_the_next_round() -> None:
     go_on, back = threading.Event(), threading.Semaphore(0)
 
     def ask(url: str) -> str:
@@ -183,7 +183,7 @@ def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> Non
     assert words in guard.age.state(clock.at)
 
 
-def test_after_time_went_back_it_goes_on_anew() -> None:
+def test_after_the_clock_went_back_it_starts_again() -> None:
     source, clock = Source(), SettableClock()
     guard = CheckedReadings("x", source, clock, 90.0, 30.0)
     guard()

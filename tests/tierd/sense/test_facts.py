@@ -31,12 +31,12 @@ DIRECTORY = Fid(0x200000401, 1, 0)
 
 @dataclass
 class Files:
-    """The part of the port that is asked here, over a few names."""
+    """The part of the port that these tests use, over a few names."""
 
     used: float = 0.3
     files: dict[str, tuple[FileStatus, Layout]] = field(default_factory=dict)
     broken: bool = False
-    asked: int = 0
+    requested: int = 0
     fsname: str = "l"
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
@@ -55,7 +55,7 @@ class Files:
         yield from sorted(found)
 
     def status(self, path: str) -> FileStatus:
-        self.asked += 1
+        self.requested += 1
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path][0]
@@ -101,7 +101,7 @@ def test_growth_forgets() -> None:
     assert measured["t"].growth_bytes_per_second == pytest.approx(0.1)
 
 
-def test_what_cannot_be_had_is_empty_and_told() -> None:
+def test_unreadable_facts_are_empty_and_reported() -> None:
     files = Files(broken=True)
     gather = gatherer(files, metadata_targets=2)
     facts = gather.facts(1000.0)
@@ -116,24 +116,24 @@ def test_clients_of_other_file_systems_are_left_out() -> None:
     load = ClientLoad("n1", "/m", "l", 1000.0, 30.0)
 
     class Two:
-        asked: ClassVar[list[Mapping[str, str]]] = []
+        requested: ClassVar[list[Mapping[str, str]]] = []
         faults: ClassVar[dict[str, str]] = {"n2": "http://n2: no answer"}
 
         def __call__(self, pools: Mapping[str, str]) -> list[ClientLoad]:
-            self.asked.append(pools)
+            self.requested.append(pools)
             return [load, replace(load, fsname="home")]
 
     gather = gatherer(Files(), clients=Two())
     assert gather.facts(1000.0).clients == (load,)
     assert gather.faults == {"clients": "clients: http://n2: no answer"}
-    assert Two.asked == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
+    assert Two.requested == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
 
 
 def test_flash_is_walked_only_while_it_is_short() -> None:
     files = Files(used=0.5, files={f"/d/f{n}": (status(n, atime=10.0 * n), ON_FLASH) for n in range(5)})
     gather = gatherer(files)
     assert gather.facts(1000.0).stored == ()
-    assert files.asked == 0
+    assert files.requested == 0
     files.used = 0.7
     assert [(f.path, f.read_at) for f in gather.facts(1030.0).stored] == [
         ("/d/f0", 5.0), ("/d/f1", 10.0), ("/d/f2", 20.0), ("/d/f3", 30.0), ("/d/f4", 40.0)]
@@ -148,7 +148,7 @@ def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
     assert [file.path for file in gatherer(files).facts(1000.0).stored] == ["/d/f1"]
 
 
-def test_the_walk_goes_on_and_begins_again() -> None:
+def test_the_walk_continues_and_begins_again() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0), ON_FLASH) for n in range(5)})
     walk = inventory(files)
     for most, seen in ((2, 2), (2, 4), (2, 5), (2, 5)):
@@ -160,7 +160,7 @@ def test_the_walk_goes_on_and_begins_again() -> None:
     assert {f.path for f in walk.files} == {f"/d/f{n}" for n in range(1, 5)}
 
 
-def test_what_robinhood_holds_for_cold_is_looked_at_first_and_read_anew() -> None:
+def test_cold_candidates_of_robinhood_come_first_with_present_access_times() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0 + n), ON_FLASH) for n in range(6)})
     files.files["/d/f4"] = status(4, atime=900.0), ON_FLASH
     walk = Inventory(files, {"flash", "nvme"}, lambda: frozenset({"/d"}), lambda directory: ["f5", "f4", "gone"])
@@ -168,7 +168,7 @@ def test_what_robinhood_holds_for_cold_is_looked_at_first_and_read_anew() -> Non
     assert [(f.path, f.read_at) for f in walk.files] == [("/d/f5", 105.0), ("/d/f4", 900.0)]
     walk.step(10)
     assert len(walk.files) == 6
-    assert files.asked == 7, "each once, and what is gone"
+    assert files.requested == 7, "each file once, and the deleted file"
 
 
 def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:
@@ -223,7 +223,7 @@ def made(creates: int, job: str = "j.1") -> DirectoryActivity:
     return DirectoryActivity(job, "/proj/in", creates=creates)
 
 
-def test_the_first_look_tells_nothing() -> None:
+def test_the_first_reading_finds_nothing() -> None:
     assert RecentDirectories().since_oldest_snapshot([made(500)], 1000.0) == ((), 0.0)
 
 
@@ -240,7 +240,7 @@ def test_what_is_older_than_the_span_is_forgotten() -> None:
     assert (found, seconds) == ((made(100),), 600.0)
 
 
-def test_a_tally_that_began_anew_counts_from_zero() -> None:
+def test_counts_that_were_dropped_and_added_again_begin_at_zero() -> None:
     recent = RecentDirectories()
     recent.since_oldest_snapshot([made(500)], 0.0)
     assert recent.since_oldest_snapshot([made(3)], 5.0)[0] == (made(3),)
@@ -257,7 +257,7 @@ def test_nothing_is_counted_twice(steps: list[int]) -> None:
         assert sum(f.creates for f in found) == total
 
 
-def test_tallies_that_come_and_go_take_no_place_for_good() -> None:
+def test_indexes_of_dropped_counts_are_reused() -> None:
     recent = RecentDirectories(span_seconds=600, step_seconds=60)
     for minute in range(100):
         crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]

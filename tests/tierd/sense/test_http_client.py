@@ -1,4 +1,4 @@
-"""Servers that answer badly: an error that says why, within the time and the memory allowed."""
+"""Bad answers of servers: an error with the reason, within the limits of time and memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.sense import loopback_server
-from tests.tierd.sense.loopback_server import Behave, liar, says, written
+from tests.tierd.sense.loopback_server import Behave, answers, liar, written
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
@@ -16,7 +16,7 @@ from tierd.sense.http_client import HttpClient, SourceError
 KINDS = ("text/plain",)
 
 
-def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, environment: dict[str, str] | None = None,
+def fetch(url: str, access: ServerAccess | None = None, seconds: float = 5.0, environment: dict[str, str] | None = None,
           ) -> bytes:
     return (
         HttpClient(access or ServerAccess(max_bytes=1 << 20), seconds, environment or {})
@@ -30,9 +30,9 @@ def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, en
     [
         (loopback_server.endless, "more than 1048576 bytes"),
         (loopback_server.bomb, "content encoding 'gzip', which was not requested"),
-        (says("x", "text/html"), "'text/html' instead of 'text/plain'"),
-        (says("x", status="500 Oh\x1b[31m"), "500 Oh"),
-        (says("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "redirects (302"),
+        (answers("x", "text/html"), "'text/html' instead of 'text/plain'"),
+        (answers("x", status="500 Oh\x1b[31m"), "500 Oh"),
+        (answers("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "redirects (302"),
         (
             lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 99999999")),
             "99999999 bytes",
@@ -51,7 +51,7 @@ def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, en
 )
 def test_a_bad_answer_is_an_error_that_says_why(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError) as raised:
-        asked(server.url)
+        fetch(server.url)
     assert words in str(raised.value)
     assert server.url in str(raised.value)
     assert str(raised.value).isprintable()
@@ -63,35 +63,35 @@ def test_an_answer_that_never_ends_is_given_up(behave: Behave) -> None:
     clock = SystemClock()
     begun = clock.now()
     with liar(behave) as server, pytest.raises(SourceError, match=r"within 0\.3 s|timed out"):
-        asked(server.url, seconds=0.3)
+        fetch(server.url, seconds=0.3)
     assert clock.now() - begun < 20
 
 
 def test_nobody_there() -> None:
     with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/m: .*refused"):
-        asked("http://127.0.0.1:1/m")
+        fetch("http://127.0.0.1:1/m")
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/", "oss1:9169", "http://", ""])
 def test_only_http(url: str) -> None:
     with pytest.raises(SourceError, match="not an http or https URL"):
-        asked(url)
+        fetch(url)
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
     with pytest.raises(SourceError, match="a password in a URL ends up in logs") as raised:
-        asked("http://me:hidden@127.0.0.1:1/m")
+        fetch("http://me:hidden@127.0.0.1:1/m")
     assert "hidden" not in str(raised.value)
 
 
 def test_credentials_from_files_and_environment(tmp_path: Path) -> None:
     password = written(tmp_path / "password", "geheim\n")
-    with liar(says("well")) as server:
-        assert asked(server.url, ServerAccess(user="tierd", password_file=password)) == b"well"
-        asked(server.url, ServerAccess(token_file=written(tmp_path / "token", "abc\n")))
-        asked(server.url, ServerAccess(user="tierd", password_env="P"), environment={"P": "geheim"})
-        asked(server.url, ServerAccess(token_env="T"), environment={"T": "abc"})
-        asked(server.url)
+    with liar(answers("well")) as server:
+        assert fetch(server.url, ServerAccess(user="tierd", password_file=password)) == b"well"
+        fetch(server.url, ServerAccess(token_file=written(tmp_path / "token", "abc\n")))
+        fetch(server.url, ServerAccess(user="tierd", password_env="P"), environment={"P": "geheim"})
+        fetch(server.url, ServerAccess(token_env="T"), environment={"T": "abc"})
+        fetch(server.url)
     found = [re.search("^Authorization: (.*)\r$", request, re.MULTILINE) for request in server.requests]
     assert [match and match[1] for match in found] == ["Basic dGllcmQ6Z2VoZWlt", "Bearer abc", "Basic dGllcmQ6Z2VoZWlt",
                                                        "Bearer abc", None]
@@ -105,8 +105,8 @@ def test_a_secret_that_cannot_be_had_is_named_and_never_shown(tmp_path: Path) ->
         (ServerAccess(user="u", password_env="NOT_SET"), "the environment variable NOT_SET is empty"),
         (ServerAccess(token_file=odd), "has several lines"),
     ):
-        with liar(says("well")) as server, pytest.raises(SourceError) as raised:
-            asked(server.url, access)
+        with liar(answers("well")) as server, pytest.raises(SourceError) as raised:
+            fetch(server.url, access)
         assert words in str(raised.value)
         assert "geheim" not in str(raised.value)
         assert server.requests == []

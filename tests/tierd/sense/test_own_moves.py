@@ -126,24 +126,24 @@ def window(start: float = 1000.0, **done: float) -> Window:
 class Journal:
     def __init__(self, files: int = 0, size_bytes: int = 0) -> None:
         self.moved = files, size_bytes
-        self.asked: list[float] = []
+        self.requested: list[float] = []
 
     def __call__(self, since: float) -> tuple[int, int]:
-        self.asked.append(since)
+        self.requested.append(since)
         return self.moved
 
 
 def test_what_the_journal_does_not_know_of_is_somebody_elses() -> None:
-    told = OwnJobs(JOBS, Journal())(window(lfs0=100e6, ior0=500e6))
-    assert told.own_jobs == frozenset()
-    assert told.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
+    reported = OwnJobs(JOBS, Journal())(window(lfs0=100e6, ior0=500e6))
+    assert reported.own_jobs == frozenset()
+    assert reported.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
 
 
 def test_what_we_moved_lately_is_ours() -> None:
     journal = Journal(10, 25_000_000)
-    told = OwnJobs(JOBS, journal)(window(lfs0=100e6))
-    assert (told.own_jobs, told.problem) == (frozenset(JOBS), "")
-    assert journal.asked == [1000.0 - BEFORE_SECONDS]
+    reported = OwnJobs(JOBS, journal)(window(lfs0=100e6))
+    assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
+    assert journal.requested == [1000.0 - BEFORE_SECONDS]
 
 
 def test_beside_our_own_work_another_shows_by_more_than_ours_can_be() -> None:
@@ -155,12 +155,12 @@ def test_beside_our_own_work_another_shows_by_more_than_ours_can_be() -> None:
 
 def test_a_command_on_a_file_or_two_is_nobodys_move() -> None:
     journal = Journal()
-    told = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
-    assert (told.own_jobs, told.problem) == (frozenset(JOBS), "")
-    assert journal.asked == []
+    reported = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
+    assert (reported.own_jobs, reported.problem) == (frozenset(JOBS), "")
+    assert journal.requested == []
 
 
-def test_it_counts_as_gone_after_a_while_and_is_told_in_the_same_words_until_then() -> None:
+def test_it_counts_as_gone_after_a_while_and_is_reported_in_the_same_words_until_then() -> None:
     work = OwnJobs(JOBS, Journal())
     first = work(window(lfs0=100e6))
     assert work(window(1005.0, lfs0=900e6)).problem == first.problem

@@ -18,7 +18,7 @@ from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.servers import Prometheus, free_port, program, running
 from tests.tierd.sense.clocks import NOW, SettableClock
-from tests.tierd.sense.loopback_server import Behave, endless, liar, says, says_json, silent
+from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
@@ -148,10 +148,10 @@ def test_between_samples_no_counter_leaves_its_neighbours(values: list[int], tim
 
 
 def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
-    return says_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
+    return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
 
 
-def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
+def fetch(url: str, seconds: float = 5.0) -> PrometheusCounters:
     settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
     return PrometheusCounters(
         settings, "l", SettableClock(NOW), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
@@ -164,17 +164,17 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
 
 
 @pytest.mark.parametrize(("behave", "words"), [
-    (says_json('{"status":"error","errorType":"bad_data","error":"parse error"}'), "'parse error'"),
-    (says('{"status":"error","error":"query timed out"}', "application/json", status="503 Service Unavailable"),
+    (answers_json('{"status":"error","errorType":"bad_data","error":"parse error"}'), "'parse error'"),
+    (answers('{"status":"error","error":"query timed out"}', "application/json", status="503 Service Unavailable"),
      "503 Service Unavailable: .*query timed out"),
     (answer(RECENT, warnings=["store gateway b is down"]), "a partial answer: 'store gateway b is down'"),
     (answer(RECENT, isPartial=True), "a partial answer"),
-    (says_json('{"status":"success","data":{"resultType":"vector","result":[]}}'), "no matrix"),
-    (says_json('{"status":"success"}'), "no matrix"),
-    (says_json("[]"), "not an answer of a query API"),
-    (says_json("nonsense"), "Expecting value"),
-    (says_json("[" * 100_000), "http://127"),
-    (says("<html>login</html>", "text/html"), "'text/html' instead of 'application/json'"),
+    (answers_json('{"status":"success","data":{"resultType":"vector","result":[]}}'), "no matrix"),
+    (answers_json('{"status":"success"}'), "no matrix"),
+    (answers_json("[]"), "not an answer of a query API"),
+    (answers_json("nonsense"), "Expecting value"),
+    (answers_json("[" * 100_000), "http://127"),
+    (answers("<html>login</html>", "text/html"), "'text/html' instead of 'application/json'"),
     (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
     (answer({"metric": None, "values": []}), "not a series"),
     (answer({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
@@ -182,40 +182,40 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
-    (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
+    (answers("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
     (endless, "'text/plain' instead of"),
 ])
 def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words) as raised:
-        asked(server.url)()
+        fetch(server.url)()
     assert len(str(raised.value)) < 1000
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:
     with liar(silent) as server, pytest.raises(SourceError, match=r"within|timed out"):
-        asked(server.url, 0.3)()
+        fetch(server.url, 0.3)()
 
 
 def test_the_same_series_twice_is_not_believed() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
     with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
-        asked(server.url)()
+        fetch(server.url)()
 
 
-def test_infos_are_no_warnings_and_targets_are_asked_for_in_batches() -> None:
+def test_infos_are_no_warnings_and_targets_are_queried_in_batches() -> None:
     many = [{"metric": {**RECENT["metric"], "target": f"OST{n:04x}"}, "values": RECENT["values"]} for n in range(20)]
     with liar([answer(*many, infos=["PromQL info"]), answer()]) as server:
-        reading = asked(server.url)()
+        reading = fetch(server.url)()
     assert len(reading.targets) == 20
     assert len(server.requests) == 3
     assert "OST000f%22%7D%5B75000ms%5D" in server.requests[1]
     assert "time=1795000000.000&timeout=5s" in server.requests[1]
 
 
-def test_jobs_are_not_asked_for_again_before_the_next_scrape() -> None:
+def test_jobs_are_not_requested_again_before_the_next_scrape() -> None:
     later = {**RECENT, "values": [*RECENT["values"], [NOW - 1, "1"]]}
     with liar([answer(RECENT), answer(), answer(RECENT), answer(later), answer()]) as server:
-        read = asked(server.url)
+        read = fetch(server.url)
         assert read() is read()
         assert len(server.requests) == 3
         assert read().time == NOW - 1
@@ -246,7 +246,8 @@ def of_the_version_before(url: str, only: str = "") -> Behave:
     """What an exporter shows now as the version before showed it: of all targets or of those that begin so."""
     def behave(to: socket.socket, request: str) -> None:
         shown = exporters.fetch_exposition(url, 10.0)
-        says("".join(f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line))(to, request)
+        lines = (f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line)
+        answers("".join(lines))(to, request)
 
     return behave
 
@@ -255,7 +256,7 @@ def of_other_targets(url: str, but: str) -> Behave:
     """What an exporter shows, without targets that begin so."""
     def behave(to: socket.socket, request: str) -> None:
         shown = exporters.fetch_exposition(url, 10.0)
-        says("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
+        answers("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
 
     return behave
 

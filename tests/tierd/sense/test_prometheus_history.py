@@ -11,7 +11,7 @@ import pytest
 
 from tests.servers import free_port, program, running
 from tests.tierd.sense.clocks import NOW, SettableClock
-from tests.tierd.sense.loopback_server import Behave, liar, says_json
+from tests.tierd.sense.loopback_server import Behave, answers_json, liar
 from tierd.clock import Clock, SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
@@ -33,7 +33,7 @@ def rate(name: str, job: str, *points: tuple[float, float], fs: str = "l", targe
 
 
 def answer(*series: dict[str, Any], **more: Any) -> Behave:
-    return says_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
+    return answers_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
 
 
 def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
@@ -58,9 +58,9 @@ def test_rates_become_windows_of_before() -> None:
     assert early.loads == {("l-OST0000", "a"): JobLoad("l-OST0000", "a", write_bytes=120e6)}
     assert late.loads["l-OST0000", "a"] == JobLoad("l-OST0000", "a", write_bytes=240e6, writes=360.0)
     assert late.loads.keys() == {("l-OST0000", "a"), ("l-OST0000", HOSTILE)}
-    for asked in (recently, before):
-        assert "/api/v1/query_range" in asked
-        assert "cluster%3D%22x%22" in asked
+    for request in (recently, before):
+        assert "/api/v1/query_range" in request
+        assert "cluster%3D%22x%22" in request
     assert "start=1794992799.000&end=1794999999.000&step=300" in recently
     assert "start=1794913599.000&end=1794990999.000&step=1800" in before
 
@@ -68,11 +68,11 @@ def test_rates_become_windows_of_before() -> None:
 @pytest.mark.parametrize(("behave", "words"), [
     (answer(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
     (answer(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
-    (says_json('{"status":"error","errorType":"timeout","error":"query timed out"}'), "query timed out"),
+    (answers_json('{"status":"error","errorType":"timeout","error":"query timed out"}'), "query timed out"),
     (answer(rate(BYTES, "a", (NOW - 600, float("nan")))), "impossible value"),
     (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "impossible value"),
     (answer(rate(BYTES, "a", (NOW - 600, 1.0), (NOW - 700, 1.0))), "out of order"),
-    (says_json("x" * (9 << 20)), "http://127"),
+    (answers_json("x" * (9 << 20)), "http://127"),
 ])
 def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
     with liar(behave) as server, pytest.raises(SourceError, match=words):
@@ -116,7 +116,7 @@ def test_it_is_all_of_it_in_time_or_nothing() -> None:
         assert 1 < len(server.requests) < 6
 
 
-def test_the_busiest_are_asked_for() -> None:
+def test_the_busiest_jobs_are_selected() -> None:
     loads = {("l-OST0000", f"j{n}"): JobLoad("l-OST0000", f"j{n}", write_bytes=float(n), writes=float(5000 - n))
              for n in range(5000)}
     jobs = busiest(Window(0, 5, loads, {}))

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.exposition import escape
+from exporter.jobs.lines import unique_name
+from lustre.formats.job_stats import MAX_JOB_ID_BYTES
+from tierd.sense.exposition import labels_of
 from tierd.sense.readings import (
     IMPLAUSIBLE,
     MAX_BYTES,
@@ -90,21 +95,37 @@ def test_the_quick_way_comes_to_the_same(before: JobCounters, after: JobCounters
 
 @given(st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}),
        st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}))
-def test_what_goes_on_as_it_should_is_dealt_with_quickly(before: dict[str, float], more: dict[str, float]) -> None:
+def test_a_plausible_difference_is_handled_by_the_fast_path(before: dict[str, float], more: dict[str, float]) -> None:
     after = {name: count + more[name] for name, count in before.items()}
     load = fast_ost_load(OST_TARGET, "j", JobCounters(before, {}), JobCounters(after, {}), MAX_OPERATIONS, MAX_BYTES)
     assert (load is not None) == any(more.values())
 
 
 def test_counters_are_given_back_as_they_came() -> None:
-    told = JobCounters({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
-    assert (told.samples, told.sums, told.sizes) == ({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0})
-    assert told == JobCounters({"sync": 0.0, "write": 3.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
-    assert told != JobCounters({"write": 4.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    given = JobCounters({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert (given.samples, given.sums, given.sizes) == ({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0})
+    assert given == JobCounters({"sync": 0.0, "write": 3.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert given != JobCounters({"write": 4.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
 
 
 @pytest.mark.parametrize("number", [math.nan, -math.nan])
-def test_what_is_no_number_is_told_as_long_as_it_stands(number: float) -> None:
+def test_counters_that_are_not_numbers_are_implausible(number: float) -> None:
     before, after = (Reading(time, {(OST_TARGET, "j"): JobCounters({"write": number}, {})}, frozenset({OST_TARGET}))
                      for time in (0.0, 5.0))
     assert window(before, after).conditions == {OST_TARGET: IMPLAUSIBLE}
+
+
+def test_a_job_id_is_as_long_as_lustre_and_the_exporter_make_it_and_no_longer() -> None:
+    longest = b"\xff" * MAX_JOB_ID_BYTES
+    taken = {unique_name(longest, ()), escape(longest.decode("utf-8", "backslashreplace"))}
+    label = b'job="%b"' % unique_name(longest, taken)
+    name = labels_of(label)["job"]
+    assert (len(name), name[:8], name[-6:]) == (4 * 31 + 2, r"\xff\xff", r"\xff~2")
+    assert not conditions_of(name)
+    assert conditions_of("x" * (4 * 32 + 5)) == {OST_TARGET: IMPLAUSIBLE}
+
+
+def conditions_of(job: str) -> Mapping[str, str]:
+    before, after = (Reading(time, {(OST_TARGET, job): JobCounters({"write": time}, {})}, frozenset({OST_TARGET}))
+                     for time in (5.0, 10.0))
+    return window(before, after).conditions

@@ -31,13 +31,13 @@ class Recorded:
                  str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED_COLUMNS)) -> None:
         self.files, self.ages, self.columns = sorted(files, key=lambda row: row[0]), ages, columns
         self.fault: Exception | None = None
-        self.asked: list[Sequence[object]] = []
+        self.requested: list[Sequence[object]] = []
 
     def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
         if self.fault:
             raise self.fault
         if statement == FILES_QUERY:
-            self.asked.append(values)
+            self.requested.append(values)
             _, after, count = values
             assert isinstance(after, bytes)
             assert isinstance(count, int)
@@ -63,7 +63,7 @@ def test_files_come_beside_those_known_page_by_page() -> None:
     done = asking(connection).completed(replace(ACTIVITY, candidates=(known,)), DIRECTORY)
     assert len(done.candidates) == 1200
     assert done.candidates[:2] == (known, Candidate(Fid(0x200000402, 1), "/proj/set/f1", NOW - 400, NOW - 1000))
-    assert [values[0] for values in connection.asked] == [b"0x200000401:0x10:0x0"] * 3
+    assert [values[0] for values in connection.requested] == [b"0x200000401:0x10:0x0"] * 3
 
 
 def test_a_directory_of_millions_is_not_read_whole() -> None:
@@ -81,8 +81,8 @@ def test_rows_that_name_no_file_of_lustre_are_left_out() -> None:
 def test_names_come_by_last_use_whatever_their_order() -> None:
     used = {1: (NOW - 10, 5), 2: (None, NOW - 900), 3: (NOW - 800, NOW - 20), 4: (NOW - 700, 7)}
     rows = [(*row(number)[:4], modified, *row(number)[5:7], access) for number, (access, modified) in used.items()]
-    asked = asking(Recorded([*rows, row(5, name=b"../x")]))
-    assert asked.coldest_first(DIRECTORY) == ["f2", "f4", "f3", "f1"]
+    robinhood = asking(Recorded([*rows, row(5, name=b"../x")]))
+    assert robinhood.coldest_first(DIRECTORY) == ["f2", "f4", "f3", "f1"]
     stale = asking(Recorded(rows, ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)))
     with pytest.raises(SourceError, match="it is not used"):
         stale.coldest_first(DIRECTORY)
@@ -94,22 +94,22 @@ def test_names_come_by_last_use_whatever_their_order() -> None:
     (Recorded(columns=("id", "size")), "not a database of robinhood 3"),
 ])
 def test_a_database_that_is_not_to_be_used_says_why(connection: Recorded, words: str) -> None:
-    asked = asking(connection)
+    robinhood = asking(connection)
     with pytest.raises(SourceError, match=words):
-        asked.completed(ACTIVITY, DIRECTORY)
-    assert words in asked.age.state(NOW)
-    assert asked.age.stale(NOW)
+        robinhood.completed(ACTIVITY, DIRECTORY)
+    assert words in robinhood.age.state(NOW)
+    assert robinhood.age.stale(NOW)
 
 
-def test_a_server_that_went_away_is_asked_again() -> None:
+def test_a_server_that_went_away_is_queried_again() -> None:
     connection = Recorded([row(1)])
-    asked = asking(connection)
+    robinhood = asking(connection)
     connection.fault = SourceError("Lost connection")
     with pytest.raises(SourceError, match="robinhood: Lost connection"):
-        asked.completed(ACTIVITY, DIRECTORY)
+        robinhood.completed(ACTIVITY, DIRECTORY)
     connection.fault = None
-    assert len(asked.completed(ACTIVITY, DIRECTORY).candidates) == 1
-    assert asked.age.state(NOW) == "60 s old"
+    assert len(robinhood.completed(ACTIVITY, DIRECTORY).candidates) == 1
+    assert robinhood.age.state(NOW) == "60 s old"
 
 
 @pytest.fixture(scope="module")
@@ -136,13 +136,13 @@ def real(server: Root, folder: Path, **changes: Any) -> Robinhood:
 
 
 def test_a_real_database(server: Root, tmp_path: Path) -> None:
-    asked = real(server, tmp_path)
-    done = asked.completed(ACTIVITY, DIRECTORY)
+    robinhood = real(server, tmp_path)
+    done = robinhood.completed(ACTIVITY, DIRECTORY)
     assert len(done.candidates) == 1000
     assert len({c.fid for c in done.candidates}) == 1000
     assert {c.fid.object_id % 20 for c in done.candidates} == {0}
-    assert asked.age.state(NOW) == "9 s old"
-    asked.close()
+    assert robinhood.age.state(NOW) == "9 s old"
+    robinhood.close()
 
 
 def test_queries_use_indexes_and_sort_nothing(server: Root) -> None:
@@ -154,8 +154,8 @@ def test_queries_use_indexes_and_sort_nothing(server: Root) -> None:
 
 
 def test_the_account_cannot_write_and_the_server_breaks_off(server: Root, tmp_path: Path) -> None:
-    asked = real(server, tmp_path, statement_seconds=0.2)
-    connection = MySqlConnection(asked.settings, {})
+    robinhood = real(server, tmp_path, statement_seconds=0.2)
+    connection = MySqlConnection(robinhood.settings, {})
     with pytest.raises(SourceError, match=r"denied|READ ONLY"):
         connection.query("DELETE FROM VARS")
     with pytest.raises(SourceError, match=r"max_statement_time|interrupted"):
@@ -163,7 +163,7 @@ def test_the_account_cannot_write_and_the_server_breaks_off(server: Root, tmp_pa
     connection.close()
 
 
-def test_a_wrong_password_and_a_missing_server_are_told(server: Root, tmp_path: Path) -> None:
+def test_a_wrong_password_and_a_missing_server_are_reported(server: Root, tmp_path: Path) -> None:
     for changes, words in (({"password_file": written(tmp_path / "bad", "falsch")}, "Access denied"),
                            ({"socket": "", "host": "127.0.0.1", "port": 1}, "Can't connect"),
                            ({"database": "elsewhere"}, "denied")):

@@ -90,7 +90,7 @@ def test_files_created_and_closed_are_activity_of_their_job(site: Site) -> None:
     assert (deep.directory, deep.creates) == ("/proj/deep", 1)
 
 
-def test_new_directories_are_watched_and_what_was_in_them_already_is_told(site: Site) -> None:
+def test_new_directories_are_watched_and_their_present_files_reported(site: Site) -> None:
     of = site.begin()
     (site.root / "aside/inner").mkdir(parents=True)
     (site.root / "aside/inner/old").touch()
@@ -118,7 +118,7 @@ def test_what_might_be_one_of_two_jobs_is_nobodys(site: Site) -> None:
     assert {r.job_id for r in awaited(of, 3)} == {b""}
 
 
-def test_without_a_pattern_the_owners_number_tells(site: Site) -> None:
+def test_without_a_pattern_the_user_id_decides(site: Site) -> None:
     site.patterns = {"/proj": ""}
     site.jobs = {f"python.{os.getuid()}", "ior.4294967"}
     of = site.begin()
@@ -133,7 +133,7 @@ def test_files_of_a_migration_are_nobodys_business(site: Site) -> None:
     assert {name for _, name in kinds(awaited(of, 3))} == {b"after"}
 
 
-def test_events_that_were_lost_are_told(site: Site) -> None:
+def test_events_that_were_lost_are_reported(site: Site) -> None:
     of = site.begin()
     site.watcher._lost = "the kernel's queue ran over"
     with pytest.raises(ChangelogError, match="events were lost: the kernel's queue ran over"):
@@ -141,7 +141,7 @@ def test_events_that_were_lost_are_told(site: Site) -> None:
     assert list(of.records()) == []
 
 
-def test_a_directory_that_was_removed_is_told_as_long_as_it_is_missing(site: Site) -> None:
+def test_a_directory_that_was_removed_is_reported_as_long_as_it_is_missing(site: Site) -> None:
     of = site.begin()
     (site.root / "proj/deep").rmdir()
     (site.root / "proj").rmdir()
@@ -153,7 +153,7 @@ def test_a_directory_that_was_removed_is_told_as_long_as_it_is_missing(site: Sit
             list(of.records())
 
 
-def test_too_many_directories_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_directories_are_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "MAX_DIRECTORIES", 1)
     of = site.begin()
     with pytest.raises(ChangelogError, match="more than 1 directories"):

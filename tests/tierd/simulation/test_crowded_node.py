@@ -43,7 +43,7 @@ class Crowd:
         return [e for at, e in acts if e.kind == kind and e.outcome in {"done", "undone"} and since <= at < until]
 
     def said(self, *words: str) -> float:
-        """When it first said a sentence that begins so."""
+        """When it first logged a sentence with this beginning."""
         return min((time for time, sentence in self.outcome.log if sentence.startswith(words)), default=float("inf"))
 
 

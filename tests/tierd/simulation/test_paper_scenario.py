@@ -59,8 +59,8 @@ def test_no_directory_changes_direction_more_than_once() -> None:
     assert not undone  # here it helps, so there is no reason to
 
 
-def test_other_victims_of_a_directory_taken_back_do_not_set_it_again() -> None:
-    """Flash down to its reserve: taken back once, and left alone although the noise goes on."""
+def test_other_victims_do_not_set_an_undone_layout_again() -> None:
+    """With flash down to its reserve, the layout is undone once, and not set again while the noise continues."""
     policy = Settings()
     policy = replace(policy, small_files_to_flash=replace(policy.small_files_to_flash, reserve=0.72))
     streams = (STREAM, replace(STREAM, job_id="ior_second.1003", path="/proj/flow/second.dat"))

@@ -53,7 +53,7 @@ def test_when_the_victim_has_gone_nothing_is_proven() -> None:
     assert judged(gone).verdict == "cannot-tell"
 
 
-def test_the_part_won_back_is_told() -> None:
+def test_the_part_won_back_is_reported() -> None:
     assert judged(episode(55)).won_back == pytest.approx(0.5)
 
 

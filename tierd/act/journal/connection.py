@@ -16,7 +16,7 @@ from typing import Any, Protocol
 Value = str | int | float | bytes | None
 """A value that SQLite stores."""
 Row = tuple[Any, ...]
-"""A row of a query. SQLite does not declare the types of its columns; whoever unpacks the row knows them."""
+"""A row of a query. SQLite does not declare the types of its columns; the code that unpacks the row knows them."""
 _PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
 
 
@@ -36,7 +36,7 @@ def journal_errors(path: str | Path) -> Iterator[None]:
 
 
 class JournalLock:
-    """Lets one process write a journal: a lock file beside it, which the kernel releases when the process ends.
+    """Allows one process to write a journal, by a lock file beside it that the kernel releases when the process ends.
 
     Held from construction until :meth:`close`. Raises OSError EBUSY if another process holds it.
     """
@@ -154,7 +154,7 @@ class SharedConnection:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
-        """Write all statements of this thread at once, or none of them. Other threads wait.
+        """Write all statements of this thread atomically. Other threads wait.
 
         A power cut may take back what is not ``durable``, as a whole; a kill does not.
         """

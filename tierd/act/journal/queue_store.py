@@ -1,6 +1,6 @@
-"""Moves that wait, stored in the journal's file: neither a restart nor a kill loses them.
+"""Queued moves, stored in the journal's file, so that neither a restart nor a kill loses them.
 
-A row holds what was asked for, and not the layout: after a restart the file and the settings of that day decide
+A row holds the requested move without the layout: after a restart the layout follows from the present file and settings
 (:mod:`tierd.act.recovery`).
 """
 

@@ -35,7 +35,7 @@ INCREMENTAL = 2
 """SQLite's number for ``auto_vacuum`` of a file that can be made smaller in portions."""
 _DAY = 86400
 MAX_STEP_SECONDS = 3600.0
-"""Time between two steps of a daemon that runs. If the clock advances by more, somebody or something has set it."""
+"""Time between two steps of a daemon that runs. If the clock advances by more, it was set."""
 MAX_SILENT_SECONDS = 86400.0
 """Age of the newest record at a start. If it is older, tierd did not run for long, or the clock is ahead."""
 CONFIRM_SECONDS = 86400.0
@@ -47,8 +47,8 @@ _ENDED = "ifnull(ended_at, 1e18)"
 class ActDirectories:
     """Directories that got a default layout or whose files were moved: their files may lie on flash.
 
-    Each act is read once, over restarts too, and its directory outlives it: the coldest files on flash are those of the
-    oldest acts.
+    Each act is read once, even across restarts. Its directory is kept longer than the act, because the oldest acts
+    moved the files that are now coldest.
     """
 
     def __init__(self, db: SharedConnection) -> None:

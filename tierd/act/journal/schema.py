@@ -10,7 +10,7 @@ from pathlib import Path
 from tierd.act.journal.connection import JournalError, SharedConnection, journal_errors, pragma
 
 OWNER_ONLY = 0o600
-"""The journal names everybody's files. SQLite creates its log beside it with the same mode."""
+"""The journal names files of all users. SQLite creates its log beside it with the same mode."""
 APPLICATION_ID = 0x74696572
 """Marks a journal in the file's header; journals of the first releases have 0."""
 VERSION = 1

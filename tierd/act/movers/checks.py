@@ -39,7 +39,7 @@ class FileFacts:
         return self.belongings.pin
 
     def changed_since(self, earlier: FileFacts) -> str:
-        """The change that stops a move, in words; "" if there is none. Names, modes and attributes may change."""
+        """The change that stops a move, in words, or "". Names, modes and attributes may change."""
         now, then = self.status, earlier.status
         if self.fid != earlier.fid:
             return f"the name now belongs to {self.fid}, not to {earlier.fid}"

@@ -153,7 +153,7 @@ class LeaseMover:
         return inspection.examine(self._calls, moves, self.batch(), _not_encrypted)
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
-        """Move one file. Examines it by name first, and opens it for writing only if that disturbs nobody."""
+        """Move one file. Examines it by name first, and opens it for writing only if that disturbs no application."""
         try:
             status = self._calls.status_of(move.path)
             layout = self._calls.layout_of(move.path)

@@ -58,7 +58,7 @@ class ChangelogClearing:
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
                 self._follower.mark_lost(mdt, words, "clearing")
             elif error.errno == errno.EINVAL:
-                words = f"it has no record {index}: it was begun anew"
+                words = f"it has restarted, and has no record {index}"
                 self._follower.restart_from_zero(mdt)
             if self._logged.get(mdt) != words:
                 self._log(f"changelog of {mdt} cannot be cleared for {reader}: {words}")

@@ -69,7 +69,7 @@ class Follower:
     def restart_from_zero(self, mdt: str) -> None:
         """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
         self._positions[mdt] = 0
-        self._missed[mdt] = "it was begun anew"
+        self._missed[mdt] = "it has restarted"
 
     def records(self) -> Iterator[Record]:
         """Records since the last call, one by one. Raises the errors of ``batches``."""
@@ -113,9 +113,9 @@ class Follower:
             gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
         for _ in range(self._max_reads):
-            asked = last = self._positions[mdt]
+            start = last = self._positions[mdt]
             try:
-                for records in pieces(self._read(mdt, asked)):
+                for records in pieces(self._read(mdt, start)):
                     if records[-1].index <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
                         return False
@@ -126,7 +126,7 @@ class Follower:
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}")
                 return False
-            if last == asked:
+            if last == start:
                 return True
         return False
 
@@ -170,7 +170,7 @@ class TimedCalls:
         self._calls: dict[str, _Call] = {}
 
     def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """The result of ``ask``, or what it raised.
+        """The result of ``ask``. Raises the error of ``ask``.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
         call that returns late goes to the next caller with an equal ``question``.

@@ -17,7 +17,7 @@ from tierd.sense.paths import join
 MAX_DIRECTORIES = 2000
 """Directories to rescan, the most recently active first. Others are forgotten until they have a new record."""
 MAX_ENTRIES = 20_000
-"""Entries of one directory that are read, at the most."""
+"""Maximum number of entries read from one directory."""
 
 
 class DirectoryRescan:

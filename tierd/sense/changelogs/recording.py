@@ -99,19 +99,19 @@ class RecordingCheck:
         self._states: Mapping[str, ChangelogState] = {}
         self._mdts: dict[str, _Mdt] = {}
         self.unchecked: dict[str, str] = {}
-        """MDTs without records at the last check of which tierd cannot tell whether they record, and why."""
+        """MDTs without records at the last check, for which recording is unknown, with the reason."""
 
     def set_states(self, states: Mapping[str, ChangelogState]) -> None:
         """Set the changelog states of MDTs (by full name), as read before their changelogs."""
         self._states = states
 
     def note(self) -> str:
-        """Text for status that names the unchecked MDTs; "" if there are none."""
+        """Text for status that names the unchecked MDTs, or ""."""
         whys = "; ".join(sorted(set(self.unchecked.values())))
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
     def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
-        """Records without those of the pending mark, whose types are noted."""
+        """Records without the records of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
         if mark is None:
             return records

@@ -1,4 +1,4 @@
-"""Adds each changelog record to the tally of its job and directory.
+"""Adds each changelog record to the counts of its job and directory.
 
 Recordings of Lustre 2.17 show three properties of records that this module depends on:
 
@@ -8,7 +8,7 @@ Recordings of Lustre 2.17 show three properties of records that this module depe
   Both belong to the job that opened the file.
 * Files that a job creates and unlinks again are gone before tierd can move them.
 
-Each job id is decoded once. The tallies of a job are cached by directory until a path changes.
+Each job id is decoded once. The counts of a job are cached by directory until a path changes.
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ from dataclasses import dataclass, field
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.tallies import File, Tallies, Tally
+from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
 
 @dataclass(slots=True, eq=False)
-class JobTallies:
+class JobCounts:
     """Cached properties of one job id."""
 
     name: str
     tagged: bool
     """Whether records with this job id may be tierd's own."""
-    places: dict[Fid, Tally] = field(default_factory=dict)
-    """Tallies of the job by directory. Some may have been dropped from the table."""
+    places: dict[Fid, DirectoryCounts] = field(default_factory=dict)
+    """Counts of the job by directory. Some may have been dropped from the table."""
 
 
 class JobTable:
-    """Cache of jobs: at most as many as tallies, with at most twice as many directories in all."""
+    """Cache of jobs: at most as many as counts, with at most twice as many directories in all."""
 
-    def __init__(self, known: Tallies, path: PathCache, tags: Collection[str]) -> None:
+    def __init__(self, known: CountTables, path: PathCache, tags: Collection[str]) -> None:
         self._known = known
         self._path = path
         self._tags = tags
-        self.by_id: dict[bytes, JobTallies] = {}
+        self.by_id: dict[bytes, JobCounts] = {}
         self._places = 0
         """Number of cached directories over all jobs."""
         self.changes = 0
         """Value of ``PathCache.changes`` for which the cached directories are valid."""
 
-    def anew(self, job_id: bytes) -> JobTallies:
+    def anew(self, job_id: bytes) -> JobCounts:
         """Add a job to the cache."""
-        if len(self.by_id) >= self._known.max_tallies:
+        if len(self.by_id) >= self._known.max_counts:
             self.by_id.clear()
             self._places = 0
         name = job_id.decode("utf-8", "replace")
-        job = self.by_id[job_id] = JobTallies(name, name in self._tags)
+        job = self.by_id[job_id] = JobCounts(name, name in self._tags)
         return job
 
-    def tally_in(self, job: JobTallies, directory: Fid, time: float) -> Tally:
-        """The tally of a job in the directory with this FID. It is cached."""
-        if self._path.changes != self.changes or self._places >= 2 * self._known.max_tallies:
+    def counts_in(self, job: JobCounts, directory: Fid, time: float) -> DirectoryCounts:
+        """The counts of a job in the directory with this FID. They are cached."""
+        if self._path.changes != self.changes or self._places >= 2 * self._known.max_counts:
             for each in self.by_id.values():
                 each.places.clear()
             self.changes, self._places = self._path.changes, 0
-        tally = job.places[directory] = self._known.tally(job.name, self._path.place(directory), time)
+        counts = job.places[directory] = self._known.counts(job.name, self._path.place(directory), time)
         self._places += 1
-        return tally
+        return counts
 
 
 _MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
@@ -75,7 +75,7 @@ _WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordTy
 class RollUp:
     """Adds records to the tables."""
 
-    def __init__(self, known: Tallies, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
+    def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
                  is_echo: OwnMoves) -> None:
         self._known = known
         self._files = known.files
@@ -130,47 +130,47 @@ class RollUp:
                 found.add(record.parent)
         return found - {record.target for record in records if record.type in _MADE_HERE}
 
-    def _create(self, record: Record, job: JobTallies, time: float) -> None:
-        tally = job.places.get(record.parent)
-        if tally is None or not tally.there or self._path.changes != self._jobs.changes:
-            tally = self._jobs.tally_in(job, record.parent, time)
-        elif time > tally.last_time:
-            tally.last_time = time
-        tally.creates += 1
+    def _create(self, record: Record, job: JobCounts, time: float) -> None:
+        counts = job.places.get(record.parent)
+        if counts is None or not counts.there or self._path.changes != self._jobs.changes:
+            counts = self._jobs.counts_in(job, record.parent, time)
+        elif time > counts.last_time:
+            counts.last_time = time
+        counts.creates += 1
         fid = record.target
-        self._files[fid] = File(tally, tally.directory, record.name, True, 0, 0, time, time)
+        self._files[fid] = File(counts, counts.directory, record.name, True, 0, 0, time, time)
         if len(self._files) > self._known.max_files:
             self._known.forget_first_files()
-        files = tally.files
+        files = counts.files
         files.append(fid)
-        if len(files) > tally.sweep_at:
-            self._known.sweep(tally)
+        if len(files) > counts.sweep_at:
+            self._known.sweep(counts)
 
-    def _make_directory(self, record: Record, _job: JobTallies, _time: float) -> None:
+    def _make_directory(self, record: Record, _job: JobCounts, _time: float) -> None:
         above = self._path(record.parent)
         if above:
             self._path.learn(record.target, join(above, record.name.decode("utf-8", "surrogateescape")))
 
-    def _open(self, record: Record, job: JobTallies, time: float) -> None:
+    def _open(self, record: Record, job: JobCounts, time: float) -> None:
         file = self._files.get(record.target)
         if file is None:
             path = self._path(record.target)
             directory = directory_of(path) if path else self._path.place(record.parent)
-            tally = self._known.tally(job.name, directory, time)
-            file = File(tally, directory, path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
+            counts = self._known.counts(job.name, directory, time)
+            file = File(counts, directory, path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
             self._known.remember(record.target, file)
-            self._known.keep(tally, record.target)
+            self._known.keep(counts, record.target)
         else:
-            tally = self._known.tally(job.name, file.directory, time)
-            if file.tally is not tally:
-                file.tally = tally
-                self._known.keep(tally, record.target)
+            counts = self._known.counts(job.name, file.directory, time)
+            if file.counts is not counts:
+                file.counts = counts
+                self._known.keep(counts, record.target)
         file.open_count += 1
         if not (file.created and file.closed_at == file.created_at):
-            tally.opens += 1  # otherwise it is the open that created the file, which is counted as a create
+            counts.opens += 1  # otherwise it is the open that created the file, which is counted as a create
             file.reopened += 1
 
-    def _close(self, record: Record, job: JobTallies, time: float) -> None:
+    def _close(self, record: Record, job: JobCounts, time: float) -> None:
         file = self._files.get(record.target)
         if file is None:
             return
@@ -178,27 +178,27 @@ class RollUp:
         if file.open_count:
             file.open_count -= 1
         file.closed_at = time
-        tally = file.tally
-        if not tally.there or tally.directory is not file.directory:
-            owner = tally.job if (tally.job, file.directory) in self._known.by_job_and_directory else job.name
-            tally = self._known.tally(owner, file.directory, time)
-        elif time > tally.last_time:
-            tally.last_time = time
-        tally.closes += 1
+        counts = file.counts
+        if not counts.there or counts.directory is not file.directory:
+            owner = counts.job if (counts.job, file.directory) in self._known.by_job_and_directory else job.name
+            counts = self._known.counts(owner, file.directory, time)
+        elif time > counts.last_time:
+            counts.last_time = time
+        counts.closes += 1
 
-    def _unlink(self, record: Record, job: JobTallies, time: float) -> None:
+    def _unlink(self, record: Record, job: JobCounts, time: float) -> None:
         file = self._files.pop(record.target, None)
         if file is None:
-            tally = job.places.get(record.parent)
-            if tally is None or not tally.there or self._path.changes != self._jobs.changes:
-                tally = self._jobs.tally_in(job, record.parent, time)
-            elif time > tally.last_time:
-                tally.last_time = time
+            counts = job.places.get(record.parent)
+            if counts is None or not counts.there or self._path.changes != self._jobs.changes:
+                counts = self._jobs.counts_in(job, record.parent, time)
+            elif time > counts.last_time:
+                counts.last_time = time
         else:
-            tally = self._known.tally_of(file, time)
-        tally.unlinks += 1
+            counts = self._known.counts_of(file, time)
+        counts.unlinks += 1
 
-    def _layout(self, record: Record, job: JobTallies, time: float) -> None:
+    def _layout(self, record: Record, job: JobCounts, time: float) -> None:
         file = self._files.get(record.target)
         if job.name:  # a migration or a setstripe, not a file that grew
             path = file.path if file is not None else self._path(record.target)
@@ -206,9 +206,9 @@ class RollUp:
                 return  # an unnamed file that a mover copies into
             self._movers.moved(directory_of(path), job.name, time)
         elif file is not None:
-            self._known.tally_of(file, time).outgrown += 1
+            self._known.counts_of(file, time).outgrown += 1
 
-    def _rename(self, record: Record, _job: JobTallies, _time: float) -> None:
+    def _rename(self, record: Record, _job: JobCounts, _time: float) -> None:
         moved = record.source or record.target
         file = self._files.get(moved)
         if file is None:

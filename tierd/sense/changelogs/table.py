@@ -13,39 +13,39 @@ from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
+from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
 from tierd.sense.changelogs.roll_up import RollUp
-from tierd.sense.changelogs.tallies import File, Tallies, Tally
 from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
 
-def activities_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
+def activities_of_job(known: CountTables, job: str, since: float) -> list[DirectoryActivity]:
     """Activities of a job in directories where it was active since a time or has files open, most files first."""
-    return sorted([_activity(known, tally) for tally in _recent_tallies(known, job, since)], key=_most_files_first)
+    return sorted([_activity(known, counts) for counts in _recent_counts(known, job, since)], key=_most_files_first)
 
 
-def counts_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
+def counts_of_job(known: CountTables, job: str, since: float) -> list[DirectoryActivity]:
     """Like ``activities_of_job``, without the files. It is cheap: there may be a hundred thousand files."""
-    return sorted(map(_counts, _recent_tallies(known, job, since)), key=_most_files_first)
+    return sorted(map(_summary, _recent_counts(known, job, since)), key=_most_files_first)
 
 
-def summaries(known: Tallies, since: float) -> list[DirectoryActivity]:
+def summaries(known: CountTables, since: float) -> list[DirectoryActivity]:
     """Counts of all jobs and directories active since a time, without their files. It is cheap."""
-    return [_counts(tally) for tally in known.by_job_and_directory.values() if tally.last_time >= since]
+    return [_summary(counts) for counts in known.by_job_and_directory.values() if counts.last_time >= since]
 
 
-def shared_files(known: Tallies, min_openers: int) -> list[SharedFile]:
+def shared_files(known: CountTables, min_openers: int) -> list[SharedFile]:
     """Files that at least ``min_openers`` have open now, the most open first."""
-    found = [SharedFile(file.tally.job, file.path, file.open_count) for file in known.files.values()
+    found = [SharedFile(file.counts.job, file.path, file.open_count) for file in known.files.values()
              if file.open_count >= min_openers and file.path]
     return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
-def known_directories(known: Tallies) -> list[str]:
+def known_directories(known: CountTables) -> list[str]:
     """All directories in the table, the most recently active first."""
     latest: dict[str, float] = {}
-    for (_, directory), tally in known.by_job_and_directory.items():
-        latest[directory] = max(latest.get(directory, 0.0), tally.last_time)
+    for (_, directory), counts in known.by_job_and_directory.items():
+        latest[directory] = max(latest.get(directory, 0.0), counts.last_time)
     return sorted(latest, key=lambda directory: (-latest[directory], directory))
 
 
@@ -53,54 +53,54 @@ def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
     return -(activity.creates + activity.opens + activity.closes), activity.directory
 
 
-def _recent_tallies(known: Tallies, job: str, since: float) -> list[Tally]:
+def _recent_counts(known: CountTables, job: str, since: float) -> list[DirectoryCounts]:
     mine = [known.by_job_and_directory[job, directory] for directory in known.directories.get(job, ())]
-    return [tally for tally in mine if tally.last_time >= since or _has_open(known, tally)]
+    return [counts for counts in mine if counts.last_time >= since or _has_open(known, counts)]
 
 
-def _counts(tally: Tally) -> DirectoryActivity:
-    return DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
-                             tally.outgrown, lately=tally.lately, last_time=tally.last_time)
+def _summary(counts: DirectoryCounts) -> DirectoryActivity:
+    return DirectoryActivity(counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks,
+                             counts.outgrown, lately=counts.lately, last_time=counts.last_time)
 
 
-def _has_open(known: Tallies, tally: Tally) -> bool:
+def _has_open(known: CountTables, counts: DirectoryCounts) -> bool:
     files = known.files
-    return any(fid in files and files[fid].open_count for fid in tally.files)
+    return any(fid in files and files[fid].open_count for fid in counts.files)
 
 
-def _activity(known: Tallies, tally: Tally) -> DirectoryActivity:
-    mine = [(fid, known.files[fid]) for fid in known.of(tally)]
+def _activity(known: CountTables, counts: DirectoryCounts) -> DirectoryActivity:
+    mine = [(fid, known.files[fid]) for fid in known.of(counts)]
     return DirectoryActivity(
-        tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks, tally.outgrown,
+        counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown,
         existing_files=tuple(OpenFile(fid, file.path) for fid, file in mine if not file.created),
         candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
                          for fid, file in mine if not file.open_count and file.path),
-        lately=tally.lately,
-        last_time=tally.last_time,
+        lately=counts.lately,
+        last_time=counts.last_time,
     )
 
 
-def forget_directory(known: Tallies, directory: str) -> None:
-    """Remove the tallies of a directory and their files from the tables."""
+def forget_directory(known: CountTables, directory: str) -> None:
+    """Remove a directory's counts and their files from the tables."""
     for key in [key for key in known.by_job_and_directory if key[1] == directory]:
         for fid in known.forgotten(key).files:
             known.files.pop(fid, None)
 
 
-def reconcile(known: Tallies, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
+def reconcile(known: CountTables, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
     """Correct the table by a scan of a directory. ``found`` has the name and status of its present files.
 
     Missing files are removed, renamed files get their new names, and new files count for the job that was active there
     last. Whether a file is open is unknown then; a move detects it. If none of the known files is left, the directory
     may be another one with that name, and is removed from the table.
     """
-    tallies = [
-        (tally.last_time, job, tally)
-        for (job, place), tally in known.by_job_and_directory.items()
+    parts = [
+        (counts.last_time, job, counts)
+        for (job, place), counts in known.by_job_and_directory.items()
         if place == directory
     ]
-    before = {fid for _, _, tally in tallies for fid in known.of(tally)}
-    if not tallies or (before and not before & found.keys()):
+    before = {fid for _, _, counts in parts for fid in known.of(counts)}
+    if not parts or (before and not before & found.keys()):
         forget_directory(known, directory)
         return
     for fid in before:
@@ -109,7 +109,7 @@ def reconcile(known: Tallies, directory: str, found: Mapping[Fid, tuple[str, Fil
             known.files[fid].open_count = 0
         else:
             known.files.pop(fid)
-    _, _, latest = max(tallies, key=lambda each: each[:2])
+    _, _, latest = max(parts, key=lambda each: each[:2])
     for fid, (name, status) in found.items():
         if fid not in before:
             known.remember(fid, File(latest, directory, name.encode("utf-8", "surrogateescape"), created=True,
@@ -124,19 +124,19 @@ RECENT_SECONDS = 120.0
 
 
 class ActivityTable:
-    """A bounded table of files and of tallies by job and directory, filled from changelog records.
+    """A bounded table of files and of counts by job and directory, filled from changelog records.
 
     Any thread may use it; only one may add records at a time.
     """
 
     def __init__(self, resolve: ResolvePath, own_jobs: Iterable[str] = (), max_files: int = 150_000,
-                 max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
+                 max_counts: int = 10_000, max_listed_files: int = 20_000,
                  is_echo: OwnMoves | None = None, executor: Executor | None = None) -> None:
         """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed."""
-        self._known = Tallies(max_files, max_tallies, max_files_per_tally)
+        self._known = CountTables(max_files, max_counts, max_listed_files)
         self._marked_at: float | None = None
         self._path = PathCache(resolve)
-        self._movers = OtherMovers(max_tallies)
+        self._movers = OtherMovers(max_counts)
         self._records = RollUp(self._known, self._path, self._movers, own_jobs, is_echo or NoOwnMoves())
         self._executor = executor
         self._lock = RLock()
@@ -188,7 +188,7 @@ class ActivityTable:
             self._path.clear()
 
     def forget_directory(self, directory: str) -> None:
-        """Remove the tallies of a directory and their files."""
+        """Remove a directory's counts and their files."""
         with self._lock:
             forget_directory(self._known, directory)
 

@@ -75,7 +75,7 @@ def test_names_may_hold_anything(journal: Journal, name: str) -> None:
     assert [e.place for e in journal.entries()] == [name]
 
 
-def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(journal: Journal) -> None:
+def test_moved_since_counts_real_moves_only(journal: Journal) -> None:
     def moved(outcome: str, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
         move = Action("migrate", AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
         number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)
@@ -99,7 +99,7 @@ def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(jou
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(st.characters(codec=None), max_size=40))
 def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, words: str) -> None:
-    """What ``lfs`` says of a file has its name in it, whose bytes need be no text."""
+    """Messages of ``lfs`` contain the file's name, which need not be valid text."""
     number = journal.add_finding(replace(FINDING, sentence=words))
     act = journal.intend(replace(action(), reason=words), number, BEFORE, 2.0, dry_run=False)
     journal.end(act, "failed", words * 1000, 3.0)
@@ -129,7 +129,7 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
 
 
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
-    """A process writes intents as fast as it can and is killed with -9: what it said it wrote is there."""
+    """A process writes intents as fast as it can and is killed with -9. All intents it reported are in the journal."""
     path = tmp_path / "journal.sqlite"
     program = (
         "import sys\n"

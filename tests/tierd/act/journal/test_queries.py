@@ -62,7 +62,7 @@ def test_no_query_of_a_cycle_reads_a_whole_table(reading: Site) -> None:
     reading.service._journal._db._db.set_trace_callback(statements.add)
     reading.run(until=reading.cluster.now + 250.0)
     reading.service._journal._db._db.set_trace_callback(None)
-    asked = " ".join(statements)
+    executed = " ".join(statements)
     for table in ("actions", "judgements", "waiting_moves", "told", "samples", "positions", "state"):
-        assert f" {table}" in asked
+        assert f" {table}" in executed
     assert scans(Path(reading.settings.act.journal), statements) == []

@@ -269,7 +269,7 @@ def test_a_journal_of_the_release_before_is_migrated_and_pruned(path: Path) -> N
 
 
 def test_the_release_before_can_write_a_pruned_journal(path: Path) -> None:
-    """Its statements still hold for the tables: somebody may go back."""
+    """The statements of the previous release still work, because a site may downgrade."""
     journal = Journal(path)
     act(journal, journal.add_finding(FINDING), 10.0)
     newest(journal, 2 * YEAR)

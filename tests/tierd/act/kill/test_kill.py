@@ -104,7 +104,7 @@ def world(victim: tuple[socket.socket, int], journal: Path) -> World:
 
 
 def truth(at: World, entry: Entry) -> bool:
-    """Whether an entry says what is so."""
+    """Whether an entry matches the file system."""
     present = at.port.layout(entry.place)
     assert present is not None
     assert entry.layout_after is not None

@@ -56,7 +56,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
 
 
 def main() -> None:
-    """Fork a process for each run that is asked for, and say how it ended."""
+    """Fork a process for each requested run, and report how it ended."""
     control = socket.socket(fileno=int(sys.argv[1]))
     while True:
         try:

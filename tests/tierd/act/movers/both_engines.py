@@ -20,7 +20,7 @@ ENGINES = ("lease", "lfs")
 
 
 class Both:
-    """A file ``/a`` that nobody has touched for a minute, and an engine."""
+    """A file ``/a`` that was not used for a minute, and an engine."""
 
     def __init__(self, kind: str, layout: Layout = HDD, data: bytes = b"first page".ljust(2 * PAGE, b"x")) -> None:
         self.lustre = MiniLustre()

@@ -24,7 +24,7 @@ BUFFER = 4 * PAGE
 
 
 class _Failed(Exception):  # noqa: N818 -- as lfs says it
-    """What lfs says of one file, and the errno it ends with."""
+    """The message of lfs about one file, and the errno it exits with."""
 
     def __init__(self, number: int, words: str, before: str = "") -> None:
         super().__init__(words)
@@ -34,7 +34,7 @@ class _Failed(Exception):  # noqa: N818 -- as lfs says it
 
 
 class FakeLfs:
-    """A :data:`~tierd.act.movers.lfs.CommandRunner`. ``before`` is told before every call, as that of MiniCalls is."""
+    """A :data:`~tierd.act.movers.lfs.CommandRunner`. Like MiniCalls, it calls ``before`` before every call."""
 
     def __init__(self, lustre: MiniLustre, layouts: Iterable[Layout]) -> None:
         self.lustre = lustre

@@ -28,9 +28,9 @@ class MiniCalls:
         self.made: list[str] = []
         self.dead = False
         self.before: Callable[[str, int], None] = lambda name, number: None
-        """Told before every call, with its number from 1; may act as an application, or raise."""
+        """Called before every call, with its number from 1. It may act as an application, or raise."""
         self.volatile_mdt: int | None = None
-        """Where volatile files land, whatever was asked for."""
+        """MDT of volatile files, whatever the caller requests."""
         self.short_transfers = False
         self.corrupt_writes = False
         self.lose_reply = False

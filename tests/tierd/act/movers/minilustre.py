@@ -72,7 +72,7 @@ class Node:
 
 
 class MiniClock:
-    """The time of a Lustre in memory, as :class:`tierd.clock.Clock` tells it; waiting passes it."""
+    """The time of a Lustre in memory, as a :class:`tierd.clock.Clock`. Waiting passes the time."""
 
     def __init__(self, lustre: MiniLustre) -> None:
         self._lustre = lustre
@@ -110,7 +110,7 @@ class MiniLustre:
         self.directory_default = HDD
         """What a new file gets for which no layout is named; its pool is put on components of the MDT, too."""
         self.mds_ahead_seconds = 0
-        """By how much the clock of the MDS is ahead of those of the clients."""
+        """By how much the clock of the MDS is ahead of the clients' clocks."""
         self.quotas: dict[tuple[int, int, str], Quota] = {}
         self.clock_ns = 1_795_000_000 * SECOND
         self.tick_ns = SECOND

@@ -88,7 +88,7 @@ class Movers(RuleBasedStateMachine):
         self.projects_raced: set[int] = set()
         """Files given to another project during a move: in its last instant Lustre does not notice (decision 6)."""
         self.times_raced: set[int] = set()
-        """Files whose times somebody set while ``lfs`` moved them: it puts back those it saw first (decision 6)."""
+        """Files whose times were set while ``lfs`` moved them: ``lfs`` restores the earlier times (decision 6)."""
 
     # -- applications -----------------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Movers(RuleBasedStateMachine):
         return not (node.pin or dirty or empty or node.writers) and self.lustre.room_bytes > 1 << 20
 
     def judge(self, outcome: MoveOutcome, node: Node | None, layout: str, trouble: Trouble) -> None:
-        """What applications do is no reason to doubt; but for another project, in a last instant nobody can see."""
+        """Actions of applications make no outcome doubtful, except a change of the project in the last instant."""
         disturbed = trouble.came
         projects = any(act[0] in {"chproject", "rival"} for _, act in trouble.schedule)
         if not disturbed or not (trouble.fault or trouble.killed_at or projects):

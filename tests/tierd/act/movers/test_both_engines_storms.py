@@ -137,7 +137,7 @@ def _mtime(world: Both) -> int:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("act", [unlink, replace], ids=["unlink", "replace"])
 def test_gone_after_the_exchange_is_gone(engine: str, act: Act) -> None:
-    """16 of 90 outcomes in 20 seconds beside unlinkers: ESTALE was taken for a file that cannot be looked at."""
+    """16 of 90 outcomes in 20 seconds beside unlinkers: ESTALE was taken for an unreadable file."""
     world = Both(engine)
     world.calls.lose_reply = engine == "lease"  # only then does this engine look at it by its identity
 
@@ -151,7 +151,7 @@ def test_gone_after_the_exchange_is_gone(engine: str, act: Act) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_replaced_while_it_is_looked_at(engine: str) -> None:
+def test_a_file_replaced_during_the_check(engine: str) -> None:
     """A client that still knows the name answers ESTALE for it."""
     world = Both(engine)
 
@@ -165,7 +165,7 @@ def test_replaced_while_it_is_looked_at(engine: str) -> None:
 
 
 def test_lfs_leaves_alone_what_was_modified_a_moment_ago() -> None:
-    """Its next write may have the same second, and then nothing would tell that it was written."""
+    """The next write may be in the same second, and then no attribute would show it."""
     world = Both("lfs")
     world.lustre.write("/a", b"now", 0)
     assert (world.move().result, world.move().reason) == (MoveResult.GAVE_WAY, "busy")

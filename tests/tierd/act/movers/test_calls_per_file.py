@@ -34,9 +34,9 @@ LEASE = (
 )  # fmt: skip
 """A file of one chunk, to the layout its directory gives new files."""
 NOT_INHERITED = ("create_volatile", "close")
-"""Once a directory, where it gives new files another layout than is asked for."""
+"""Once per directory, if its default layout is not the requested layout."""
 LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK, "close")
-"""What is asked beside ``lfs`` itself."""
+"""Calls besides the calls of ``lfs`` itself."""
 
 
 class World:
@@ -47,7 +47,7 @@ class World:
             self.lustre.create(f"/d/{number}", bytes([1]) * size, layout)
         self.lustre.clock_ns += 60_000_000_000
         self.counted = Counted(MiniCalls(self.lustre))
-        self.asked: Counter[str] = Counter()
+        self.queries: Counter[str] = Counter()
         destination = Destination(self._pools, self._space, self._quota)
         clock, calls = MiniClock(self.lustre), self.counted.calls
         self.engine: Engine = LeaseMover(calls, destination, clock) if kind == "lease" else LfsMover(
@@ -55,15 +55,15 @@ class World:
         self.files = files
 
     def _pools(self) -> dict[str, tuple[str, ...]]:
-        self.asked["pools"] += 1
+        self.queries["pools"] += 1
         return self.lustre.pool_members
 
     def _space(self) -> dict[str, Space]:
-        self.asked["space"] += 1
+        self.queries["space"] += 1
         return self.lustre.space()
 
     def _quota(self, kind: int, owner: int, pool: str) -> Quota:
-        self.asked["quota"] += 1
+        self.queries["quota"] += 1
         return self.lustre.quota(kind, owner, pool)
 
     def move(self, layout: Layout = FLASH) -> list[str]:
@@ -97,21 +97,21 @@ def test_a_large_file_costs_what_its_chunks_do_and_one_more_look_at_its_archive_
     assert extra == Counter({"lease_held": 4, "read": 4, "write": 2, "hsm": 1})
 
 
-def test_a_file_with_holes_is_asked_where_they_are() -> None:
+def test_holes_of_a_file_are_looked_up() -> None:
     world = World("lease")
     world.lustre.truncate_name("/d/0", 100 * PAGE)
     extra = Counter(world.move()) - Counter(LEASE)
     assert extra == Counter({"next_data": 2, "truncate": 1})
 
 
-def test_what_leaves_the_mdt_is_looked_at_by_its_identity_and_its_time_put_back() -> None:
+def test_data_that_leaves_the_mdt_is_checked_by_identity_and_keeps_its_time() -> None:
     made = Counter(World("lease", DOM).move())
     extra = Counter(("open_fid", *LOOK, "data_version", "set_times", "data_version", "status", "close"))
     assert made == Counter(LEASE) - Counter(("layout", "status", "project")) + extra
 
 
 def test_what_tierd_asks_beside_lfs() -> None:
-    """The project of the directory is asked once; pools are read before, and again after ``lfs`` was at work."""
+    """The project of the directory is read once. Pools are read before ``lfs`` runs, and again afterwards."""
     world = World("lfs", files=3)
     for node in world.lustre.names.values():
         node.project = 0
@@ -119,7 +119,7 @@ def test_what_tierd_asks_beside_lfs() -> None:
     assert Counter(world.move()) == Counter(LFS * 3) + Counter(project_beside=1)
 
 
-def test_what_belongs_to_all_is_asked_once_for_all() -> None:
+def test_shared_facts_are_read_once_for_all_files() -> None:
     for kind in ("lease", "lfs"):
         world = World(kind, files=6)
         for node in world.lustre.names.values():
@@ -127,4 +127,5 @@ def test_what_belongs_to_all_is_asked_once_for_all() -> None:
             node.store.owner = (1001, 1001, 0)
         world.move()
         again = {"lease": 0, "lfs": 1}[kind]
-        assert world.asked == {"pools": 1 + again, "space": 1, "quota": 4}, kind  # user and group; file system and pool
+        # quotas of user and group, of the file system and of the pool
+        assert world.queries == {"pools": 1 + again, "space": 1, "quota": 4}, kind

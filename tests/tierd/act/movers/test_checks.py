@@ -1,4 +1,4 @@
-"""Every kind of file that is left alone, with the reason that is told."""
+"""Every kind of file that tierd does not move, with the reason."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_file(change: Callable[[Node], None], expected: str) -> None:
     assert reason(change) == expected
 
 
-def test_mirrors_may_go_when_asked_for() -> None:
+def test_mirrors_are_dropped_if_configured() -> None:
     mirrored = laid_out(replace(HDD, mirror_count=2))
     assert reason(mirrored, Move("/a", FLASH, mirrors_may_go=True)) == ""
 

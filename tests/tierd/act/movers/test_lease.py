@@ -100,7 +100,7 @@ def test_holes_stay_holes(world: World) -> None:
     assert len(world.lustre.contents("/sparse")) == 100 * PAGE
 
 
-def test_data_that_is_told_in_pieces_is_copied_without_a_gap(world: World) -> None:
+def test_data_reported_in_pieces_is_copied_without_a_gap(world: World) -> None:
     data = bytes(range(1, 256)) * 160  # ten pages; the memory Lustre ends a piece of data at every fourth
     world.lustre.create("/long", data)
     assert world.move(path="/long").result is MoveResult.DONE
@@ -140,7 +140,7 @@ def test_a_component_of_its_own_for_the_beginning(world: World) -> None:
     assert pools_of_file(world) == ["flash", "hdd"]
 
 
-def test_the_port_is_told_by_errors(world: World) -> None:
+def test_the_port_reports_failures_by_errors(world: World) -> None:
     migrate = one_at_a_time(world.mover)
     migrate("/a", FLASH)
     world.lustre.open_writer("/a")
@@ -154,7 +154,7 @@ def test_the_port_is_told_by_errors(world: World) -> None:
 
 
 def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
-    """Its default may name a pool that is full; the one that is asked for is not."""
+    """The directory's default layout may name a full pool while the requested pool has space."""
     def full() -> None:
         raise of_errno(errno.ENOSPC, "create volatile file")
 

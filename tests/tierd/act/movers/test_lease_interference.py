@@ -48,7 +48,7 @@ def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step
     assert pools_of_file(world) == ["hdd"]
 
 
-def test_the_archive_is_asked_again_when_a_copy_takes_long(world: World) -> None:
+def test_the_archive_state_is_read_again_if_a_copy_takes_long(world: World) -> None:
     """It is a request each time, and an archive that begins while a small file is copied loses nothing by the move."""
     world.lustre.write("/a", bytes(lease.CHUNK_BYTES), 1)
     world.at("sync", lambda: changed(world, RELEASED))
@@ -94,7 +94,7 @@ def test_attributes_set_while_copied_stay(world: World) -> None:
     assert world.node.xattrs == {"user.late": b"1"}
 
 
-def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> None:
+def test_given_to_another_project_in_the_last_instant_is_reported(world: World) -> None:
     """The exchange compares owners, not projects: the objects then count for the wrong one."""
     world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
     outcome = world.move()

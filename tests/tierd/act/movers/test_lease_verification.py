@@ -1,4 +1,4 @@
-"""What the lease engine finds out about a copy and after an exchange, whatever it was told."""
+"""Checks of the lease engine on a copy and after an exchange, with wrong return values of calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkey
     assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
 
 
-def test_a_file_that_cannot_be_looked_at_afterwards_is_doubtful(world: World) -> None:
+def test_a_file_that_cannot_be_checked_after_its_move_is_doubtful(world: World) -> None:
     def fails() -> None:
         raise of_errno(errno.EIO, "open by FID")
 
@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_looked_at_afterwards_is_doubtful(world: World) ->
 
 
 def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world: World) -> None:
-    """Linux makes ESTALE of every error of opening by a file handle: only the MDT says that a file is gone."""
+    """Linux turns every error of opening by file handle into ESTALE. Only the MDT shows that a file was deleted."""
     def unreachable() -> None:
         raise of_errno(errno.ESHUTDOWN, "fid2path")
 

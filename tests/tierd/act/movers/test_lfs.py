@@ -49,7 +49,7 @@ def test_one_process_moves_many_files_without_ever_blocking(world: World) -> Non
     assert all(world.lustre.contents(name) == name.encode() for name in names)
 
 
-def test_the_whole_layout_is_asked_for_not_only_a_pool(world: World) -> None:
+def test_the_whole_layout_is_requested_not_only_a_pool(world: World) -> None:
     world.lustre.create("/a", b"data")
     (outcome,) = world.move("/a", layout=PFL)
     assert outcome.result is MoveResult.REFUSED  # 32K is no multiple of 64K: what lfs would not take is not tried

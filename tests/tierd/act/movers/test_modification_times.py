@@ -1,4 +1,4 @@
-"""Times of a file that moves: exactly what they were, but for those of somebody who wrote meanwhile."""
+"""A move preserves the times of a file exactly, except for times of a concurrent writer."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_kept_where_data_leaves_the_mdt() -> None:
 
 
 def test_lfs_refuses_what_it_could_not_put_back() -> None:
-    """Nothing tells whether somebody wrote between ``lfs`` and a look afterwards."""
+    """No attribute shows whether the file was written between ``lfs`` and the check afterwards."""
     world = old(Both("lfs", DOM))
     outcome = world.move()
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "times")

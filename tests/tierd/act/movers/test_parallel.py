@@ -160,16 +160,16 @@ def test_given_up_early_it_ends_the_files_at_work_and_begins_no_more() -> None:
     assert [outcome.move.path for outcome in seen] == ["/again"]
 
 
-def test_halt_is_asked_before_each_file() -> None:
+def test_halt_is_checked_before_each_file() -> None:
     lustre = MiniLustre()
     for number in range(6):
         lustre.create(f"/{number}", b"data")
-    asked = 0
+    calls = 0
 
     def halt() -> Refusal | None:
-        nonlocal asked
-        asked += 1
-        return Refusal(Reason.PAUSED, "enough") if asked > 2 else None
+        nonlocal calls
+        calls += 1
+        return Refusal(Reason.PAUSED, "enough") if calls > 2 else None
 
     engine = LeaseMover(MiniCalls(lustre), Destination(lambda: POOLS, lustre.space, lustre.quota))
     outcomes = list(ParallelMover(engine, lambda: POOLS, 1, 1).move([Move(f"/{n}", FLASH) for n in range(6)], halt))

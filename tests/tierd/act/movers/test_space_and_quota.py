@@ -80,21 +80,21 @@ def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
 
 
 def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> list[str]:
-    """Reasons for files that are looked at together."""
-    asked: list[tuple[int, int, str]] = []
+    """Reasons for files that are checked in one batch."""
+    requested: list[tuple[int, int, str]] = []
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
-        asked.append((kind, owner, pool))
+        requested.append((kind, owner, pool))
         return lustre.quota(kind, owner, pool)
 
     batch = DestinationState(Destination(lambda: lustre.pool_members, lustre.space, quota))
     found = [batch.refusal(Move(path, wanted), read_facts(MiniCalls(lustre), path)) for path in paths]
-    assert len(asked) == len(set(asked)), "each quota is asked for once a batch"
+    assert len(requested) == len(set(requested)), "each quota is read once per batch"
     return ["" if refusal is None else refusal.reason for refusal in found]
 
 
 def test_files_of_a_batch_must_fit_together(lustre: MiniLustre) -> None:
-    """Each of them fits alone: looked at one by one, all would go, and the pool would be full."""
+    """Each file fits alone. Checked one by one, all would move and fill the pool."""
     paths = [f"/f{n}" for n in range(4)]
     for path in paths:
         lustre.create(path, bytes(10 * PAGE))
@@ -107,7 +107,7 @@ def test_files_of_a_batch_must_fit_together(lustre: MiniLustre) -> None:
     assert refusals(lustre, paths) == ["", "quota", "quota", "quota"]
 
 
-def test_a_quota_that_not_every_target_has_told_is_not_known(lustre: MiniLustre) -> None:
+def test_a_quota_that_some_targets_do_not_report_is_unknown(lustre: MiniLustre) -> None:
     lustre.quotas[0, 1001, ""] = Quota(0, 0, 1 << 30, whole=False)
     assert refusals(lustre, ["/a"]) == ["quota"]
     lustre.quotas[0, 1001, ""] = Quota(0, 0, 0, whole=False)  # without a limit it does not matter
@@ -115,17 +115,17 @@ def test_a_quota_that_not_every_target_has_told_is_not_known(lustre: MiniLustre)
 
 
 def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def pools() -> dict[str, tuple[str, ...]]:
-        asked.append("pools")
+        requested.append("pools")
         return lustre.pool_members
 
     def space() -> dict[str, Space]:
-        asked.append("space")
+        requested.append("space")
         return lustre.space()
 
     batch = DestinationState(Destination(pools, space, lustre.quota))
     for _ in range(16):
         batch.refusal(Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
-    assert asked == ["pools", "space"]
+    assert requested == ["pools", "space"]

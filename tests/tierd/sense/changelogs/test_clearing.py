@@ -78,10 +78,10 @@ def test_a_changelog_that_ends_before_what_was_read_was_begun_anew(world: World)
     list(world.follower.records())
     world.log.last, world.fault = 2, errno.EINVAL
     world.clearing()
-    assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it was begun anew")
+    assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it has restarted")
 
 
-def test_what_lustre_cannot_do_now_is_told_and_tried_again(world: World) -> None:
+def test_temporary_failures_of_lustre_are_reported_and_retried(world: World) -> None:
     list(world.follower.records())
     world.fault = errno.EIO
     world.clearing()

@@ -52,7 +52,7 @@ def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) 
     assert follower.positions == {"MDT0000": log.last}
 
 
-def test_goes_on_where_it_was_left() -> None:
+def test_reading_continues_at_the_last_position() -> None:
     follower = Follower(Log(10).read, ["MDT0000"], {"MDT0000": 7})
     assert [r.index for r in follower.records()] == [8, 9, 10]
 
@@ -89,14 +89,14 @@ def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_othe
     assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
 
 
-def test_a_device_that_gives_the_same_again_is_not_asked_for_ever() -> None:
+def test_a_device_that_repeats_records_is_not_read_for_ever() -> None:
     follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"])
     seen, problem = drained(follower)
     assert seen == [1, 2, 3]
     assert "asked for records after 3, got 3" in problem
 
 
-def test_a_reader_that_was_lost_is_told_until_it_is_back_and_then_once_as_a_gap() -> None:
+def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() -> None:
     follower = Follower(Log(3).read, ["MDT0000"])
     follower.mark_lost("MDT0000", "no such reader")
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
@@ -114,7 +114,7 @@ def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
     follower = Follower(log.read, ["MDT0000"], {"MDT0000": 100})
     assert drained(follower) == ([], "")
     follower.restart_from_zero("MDT0000")
-    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it was begun anew")
+    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it has restarted")
 
 
 def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
@@ -149,11 +149,11 @@ class Away:
     def __init__(self) -> None:
         self.back = threading.Event()
         self.answered = threading.Event()
-        self.asked: list[tuple[str, int]] = []
+        self.requested: list[tuple[str, int]] = []
         self._log = Log(5)
 
     def read(self, mdt: str, after: int) -> bytes:
-        self.asked.append((mdt, after))
+        self.requested.append((mdt, after))
         if mdt == "MDT0001":
             self.back.wait()
         try:
@@ -191,10 +191,10 @@ def test_other_mdts_are_read_and_it_gets_one_call(away: Away) -> None:
     count, problem = read_count(follower)
     assert count == 0
     assert "no answer for 600 s" in problem
-    assert away.asked.count(("MDT0001", 0)) == 1
+    assert away.requested.count(("MDT0001", 0)) == 1
 
 
-def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None:
+def test_a_late_answer_is_used_and_not_requested_again(away: Away) -> None:
     follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"])
     assert read_count(follower)[0] == 0
     away.back.set()
@@ -205,10 +205,10 @@ def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None
         assert not problem or "no answer" in problem
         total += count
     assert total == 5
-    assert away.asked == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]
+    assert away.requested == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]
 
 
-def test_a_late_answer_to_another_question_is_let_go() -> None:
+def test_a_late_answer_to_another_query_is_dropped() -> None:
     """However close to the next question it comes."""
     for _ in range(200):
         back = threading.Event()

@@ -1,4 +1,4 @@
-"""Records are missing: what is known is looked at again, a bit at a time, and nothing stale stays."""
+"""After missing records, known directories are checked again in portions, and no stale entry stays."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Tree:
 
     def __init__(self) -> None:
         self.directories: dict[str, dict[str, Fid]] = {"/one": {}, "/two": {}}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def path_of(self, fid: Fid) -> str:
         return {ONE: "/one", TWO: "/two"}[fid]
 
     def entries(self, directory: str) -> Iterator[str]:
-        self.asked.append(directory)
+        self.requested.append(directory)
         if directory not in self.directories:
             raise FileNotFoundError(2, "gone", directory)
         return iter(list(self.directories[directory]))
@@ -94,9 +94,9 @@ def test_it_takes_as_many_cycles_as_it_takes_and_says_how_far_it_is(world: World
     said = world.ingest.take_in(gap(), until=1.0)
     assert said == ("changelog of MDT0000: records 10 to 20 are missing; rescan: 1 of 2 directories scanned "
                     "again")
-    assert world.tree.asked == ["/two"]  # where something happened last
+    assert world.tree.requested == ["/two"]  # where something happened last
     assert world.ingest.take_in(iter(()), until=1.0) == ""
-    assert world.tree.asked == ["/two", "/one"]
+    assert world.tree.requested == ["/two", "/one"]
 
 
 def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
@@ -110,7 +110,7 @@ def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
     assert world.ingest.take_in(iter(()), until=1.0) == ""
 
 
-def test_of_very_many_directories_the_latest_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_directories_the_latest_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
     DirectoryRescan(world.table, world.tree, lambda: 0.0).scan(1.0)  # type: ignore[arg-type]
     assert world.files() == {"/two": ["/two/c"]}

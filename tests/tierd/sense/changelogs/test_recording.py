@@ -1,4 +1,4 @@
-"""Whether an MDT still records for tierd: by what it says of itself, and by marks that must come by."""
+"""Whether an MDT still records for tierd, by its parameters and by test records."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_one_that_nobody_shows_is_found_by_a_mark_that_does_not_come_by() -> Non
     assert SET_MASK in said
 
 
-def test_a_deregistered_user_is_told_until_another_is_registered_and_then_as_a_gap(site: Site) -> None:
+def test_a_deregistered_user_is_reported_until_another_registers_and_then_as_a_gap(site: Site) -> None:
     site.log.deregister()
     assert site.within(6)
     assert site.cycle()[1], "for as long as it lasts"
@@ -134,7 +134,7 @@ def test_a_mask_without_what_is_not_needed_is_none_of_our_business(site: Site) -
     assert site.within(12) == ""
 
 
-def test_where_the_mask_alone_is_not_shown_a_mark_tells_it() -> None:
+def test_a_mark_shows_recording_if_the_mask_is_hidden() -> None:
     site = Site(shown=True)
     site.recording._mark = site.mark
     site.mask_shown = False
@@ -179,7 +179,7 @@ def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old()
     site.log = Changelog()
     site.work()
     assert site.within(int(RESTARTED_SECONDS / 5) - 2) == ""
-    assert "it was begun anew" in site.within(5) + site.cycle()[1]
+    assert "it has restarted" in site.within(5) + site.cycle()[1]
     assert site.follower.positions == {"MDT0000": 3}
 
 

@@ -27,7 +27,7 @@ def record(kind: RecordType, target: int, time: float, job: bytes = b"m.2", pare
 
 
 def lived(number: int, time: float = 10.0) -> list[Record]:
-    """A small file, as the changelog of 2.17 tells it."""
+    """Changelog records of a small file, as in 2.17."""
     return [record(RecordType.CREATE, number, time, name=f"f{number}".encode()),
             record(RecordType.OPEN, number, time + 0.001),
             record(RecordType.CLOSE, number, time + 0.1, parent=Fid(0, 0))]
@@ -122,7 +122,7 @@ def test_any_name_comes_back_as_the_same_bytes(name: bytes) -> None:
     st.binary(max_size=8).filter(lambda b: b"/" not in b and b"\0" not in b),
     st.one_of(st.none(), st.just(Fid(0x200000403, 3)))), max_size=60))
 def test_any_order_of_records_keeps_the_bounds(records: list[Record]) -> None:
-    table = ActivityTable(resolve, max_files=5, max_tallies=3, max_files_per_tally=4)
+    table = ActivityTable(resolve, max_files=5, max_counts=3, max_listed_files=4)
     table.add(records)
     for job in ("a.1", "b.2", "", "ldlm_bl.0"):
         for seen in table.of_job(job, 0):
@@ -148,11 +148,11 @@ def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
     (seen,) = table.of_job("m.2", 0)
     assert (seen.creates, len(seen.candidates)) == (5000, 50)
     assert seen.candidates[-1].path == "/proj/in/f4999"
-    assert sum(len(tally.files) for tally in table._known.by_job_and_directory.values()) < 200
+    assert sum(len(counts.files) for counts in table._known.by_job_and_directory.values()) < 200
 
 
-def test_the_tallies_nobody_heard_of_for_longest_fall_out_first() -> None:
-    table = ActivityTable(resolve, max_tallies=2)
+def test_the_counts_idle_for_longest_are_dropped_first() -> None:
+    table = ActivityTable(resolve, max_counts=2)
     for number, (job, time) in enumerate([(b"a.1", 10.0), (b"b.1", 11.0), (b"a.1", 12.0), (b"c.1", 13.0)]):
         table.add([record(RecordType.CREATE, number, time, job, name=b"x")])
     assert [len(table.of_job(job, 0)) for job in ("a.1", "b.1", "c.1")] == [1, 0, 1]
@@ -188,7 +188,7 @@ def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
 
 
 def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
-    table = ActivityTable(resolve, max_tallies=20)
+    table = ActivityTable(resolve, max_counts=20)
     for number in range(500):
         table.add([record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")])
     assert len(table._records._jobs.by_id) <= 20
@@ -197,11 +197,11 @@ def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
 
 
 def test_what_is_known_of_places_holds_in_the_next_cycle_and_is_bounded() -> None:
-    asked: list[Fid] = []
-    table = ActivityTable(lambda fid: asked.append(fid) or f"/d{fid.object_id}", max_tallies=10)
+    requested: list[Fid] = []
+    table = ActivityTable(lambda fid: requested.append(fid) or f"/d{fid.object_id}", max_counts=10)
     for time in (10.0, 20.0):
         table.add([record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)])
-    assert len(asked) == 9
+    assert len(requested) == 9
     table.add([record(RecordType.CREATE, n, 30.0, parent=Fid(7, n), name=b"x") for n in range(500)])
     assert sum(len(job.places) for job in table._records._jobs.by_id.values()) <= 20
 

@@ -21,7 +21,7 @@ from tierd.simulation.world import VirtualClock
 
 
 class Both:
-    """Scrapes the exporter just after the cluster wrote its files, and keeps what the files themselves said."""
+    """Scrapes the exporter just after the cluster wrote its files, and keeps the content of the files."""
 
     def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:
         self._near = near
@@ -49,10 +49,10 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
         assert isinstance(source, Both)
         at.run(until=130)
         page = exporters.fetch_exposition(url.removesuffix("metrics"), 5.0)
-    told = "\n".join(at.said)
-    assert "FOUND noisy-neighbour" in told
-    assert "SET default layout of /proj/ingest: first 1M on flash" in told
-    assert "KEPT: it helped" in told
+    reported = "\n".join(at.said)
+    assert "FOUND noisy-neighbour" in reported
+    assert "SET default layout of /proj/ingest: first 1M on flash" in reported
+    assert "KEPT: it helped" in reported
     assert at.rate(STREAM.job_id, 110, 128) >= 0.97 * at.rate(STREAM.job_id, 5, NOISE.start_seconds)
     assert "Lustre exporter" in page
     for (near0, far0), (near1, far1) in pairwise(source.pairs):

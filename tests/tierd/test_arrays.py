@@ -1,4 +1,4 @@
-"""Tasks of arrays are grouped, and nobody else is."""
+"""Array tasks are grouped, and no other jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.detect.arrays import array_of, group_of, groups
+from tierd.arrays import ArrayTracker, any_at_work, array_of, group_of, groups
 
 NUMBERS = st.integers(0, 10**7)
 TASK_IDS: tuple[Callable[[int, int], str], ...] = (
@@ -81,3 +81,72 @@ def test_a_job_whose_directory_is_not_known_is_alone(jobs: set[str], directory: 
 ])
 def test_other_jobs_of_a_directory_or_a_user_stay_apart(one: str, other: str, directories: tuple[str, str]) -> None:
     assert groups([one, other], {one: directories[0], other: directories[1]}) == {}
+
+
+def test_directories_that_differ_by_a_number_are_one_only_where_the_user_is_known() -> None:
+    own = {f"{task}": f"/scratch/{task}" for task in range(4)}
+    assert groups(own, own) == {}
+    with_user = {f"t{task}.1001": f"/scratch/{task}" for task in range(4)}
+    assert list(groups(with_user, with_user)) == ["t[].1001@/scratch/[]"]
+    homes = {f"t{task}.1001": f"/home/p{task}/in" for task in range(4)}
+    assert groups(homes, homes) == {}
+
+
+def tasks_at_work(count: int, first: int = 0) -> list[str]:
+    return [f"77_{task}" for task in range(first, first + count)]
+
+
+def nowhere(_job: str) -> str:
+    return ""
+
+
+def test_a_large_array_is_a_group_until_its_last_tasks() -> None:
+    tracker = ArrayTracker()
+    assert tracker.update(tasks_at_work(10), 5.0, 0.0, nowhere) == {}
+    assert len(tracker.update(tasks_at_work(11), 10.0, 0.0, nowhere)["77_[]"]) == 11
+    assert len(tracker.update(tasks_at_work(3), 100.0, 0.0, nowhere)["77_[]"]) == 11, "all tasks of the history"
+    assert tracker.update(tasks_at_work(1), 200.0, 150.0, nowhere) == {}
+
+
+def test_tasks_that_follow_each_other_are_one_array() -> None:
+    tracker = ArrayTracker()
+    for step in range(40):
+        found = tracker.update(tasks_at_work(12, first=6 * step), 5.0 * step, 5.0 * step - 60, nowhere)
+    assert set(found["77_[]"]) >= {*tasks_at_work(12, first=6 * 39)}
+    assert len(found["77_[]"]) < 120, "tasks that ended before the history are forgotten"
+
+
+@given(st.lists(st.sets(JOB_IDS, max_size=30), max_size=6), DIRECTORIES)
+def test_a_tracker_has_no_job_twice_and_none_that_it_never_saw(windows: list[set[str]], directory: str) -> None:
+    tracker, seen = ArrayTracker(), set[str]()
+    for number, jobs in enumerate(windows):
+        seen |= jobs
+        found = tracker.update(jobs, 5.0 * number, -1.0, lambda _job: directory)
+        members = [job for tasks in found.values() for job in tasks]
+        assert len(members) == len(set(members))
+        assert set(members) <= seen
+
+
+def test_directories_are_looked_up_if_many_ids_are_alike() -> None:
+    asked: list[str] = []
+
+    def directory_of(job: str) -> str:
+        asked.append(job)
+        return "/proj/in"
+
+    tracker = ArrayTracker()
+    others = ["ior.1002", "4242", *(f"untar.{user}" for user in range(100)), *tasks_at_work(20)]
+    assert set(tracker.update(others, 5.0, 0.0, directory_of)) == {"77_[]"}
+    assert asked == []
+    numbers = [str(number) for number in range(7000, 7020)]
+    assert set(tracker.update(numbers, 100.0, 50.0, directory_of)) == {"[]@/proj/in"}
+    tracker.update(numbers, 105.0, 50.0, directory_of)
+    assert sorted(asked) == numbers, "each job once"
+
+
+def test_an_array_is_at_work_while_a_task_of_its_name_is() -> None:
+    assert any_at_work("a", (), ["a", "b"])
+    assert not any_at_work("77_[]", (), ["77_1"]), "a job of this name, not an array"
+    assert any_at_work("77_[]", ("77_1",), ["77_1"])
+    assert any_at_work("77_[]", ("77_1",), ["77_99"]), "a task that began later"
+    assert not any_at_work("77_[]", ("77_1",), ["78_1"])

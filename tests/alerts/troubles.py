@@ -1,0 +1,291 @@
+"""A trouble for each alert: what happens on the simulated site so that it fires."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
+from simulator.devices.hdd import HddSettings
+from simulator.filesystem import LinkFolder
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, StreamingReader
+from simulator.settings import ClusterSettings, recorded_test_bed
+from tests.alerts.site import EXPORTER, TIERD, Site
+from tests.tierd.simulated import COVERING, NOISE, STREAM
+from tierd.act.claim import Claim
+from tierd.acts import ActKind
+from tierd.config.settings import Settings
+from tierd.model import Action
+from tierd.sense.freshness import SourceAge
+
+HEALTHY_MINUTES, TROUBLE_MINUTES = 3, 4
+NOBODY = 65534
+Change = Callable[[Site], None]
+ACTING = replace(Settings(), act=replace(Settings().act, dry_run=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """How an alert comes about."""
+
+    alert: str
+    begin: Change
+    each: Change = lambda _: None
+    """Done every minute of the trouble, before the scrape."""
+    jobs: Sequence[Job] = ()
+    minutes: int = TROUBLE_MINUTES
+    healthy_minutes: int = HEALTHY_MINUTES
+    site: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of :class:`Site`."""
+    trends: tuple[str, ...] = ()
+    """Gauges that go on changing."""
+    instances: int = 1
+    """So many sites have the trouble at once."""
+    hours: float = 0.0
+    """When the alert must fire at the latest; 0: by what its rules wait for."""
+
+
+def event(kind: str, **values: object) -> Change:
+    return lambda site: site.event(kind, **values)
+
+
+def put(pattern: str, text: str) -> Change:
+    return lambda site: site.edit(pattern, lambda _: text)
+
+
+def sub(pattern: str, found: str, by: str) -> Change:
+    """Replace a text in parameter files; it must be there."""
+    def begin(site: Site) -> None:
+        def change(text: str) -> str:
+            changed, count = re.subn(found, by, text, flags=re.MULTILINE)
+            assert count, (pattern, found, text)
+            return changed
+
+        site.edit(pattern, change)
+
+    return begin
+
+
+def growing(pattern: str, text: Callable[[int], str]) -> dict[str, Change]:
+    """A parameter whose counters grow: its text by minutes of trouble."""
+    minutes = [0]
+
+    def each(site: Site) -> None:
+        minutes[0] += 1
+
+    return {"begin": lambda site: site.edit(pattern, lambda _: text(minutes[0])), "each": each}
+
+
+def hdds(kind: str, **values: object) -> Change:
+    def begin(site: Site) -> None:
+        for target in ("OST0002", "OST0003", "OST0004", "OST0005"):
+            site.event(kind, target=target, **values)
+
+    return begin
+
+
+def faster_mds(site: Site) -> None:
+    """The job does 500 times as many metadata operations as the simulated MDS can."""
+    def scaled(text: str) -> str:
+        return re.sub(r"(samples: +)(\d+)", lambda found: f"{found[1]}{500 * int(found[2])}", text)
+
+    site.edit("proc/fs/lustre/mdt/*/job_stats", scaled)
+
+
+def unmounted(site: Site) -> None:
+    """A target that its server no longer has, and no other server either."""
+    for folder in ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"):
+        site.remove(f"{folder}/obdfilter/lustre-OST0003")
+        site.remove(f"{folder}/osd-*/lustre-OST0003")
+
+
+def filling(site: Site) -> None:
+    """One percent a minute, from 15% free."""
+    site.event("full", target="OST0003", free_percent=15.0 - (site.minutes - HEALTHY_MINUTES))
+
+
+def failing_moves(site: Site) -> None:
+    """Files to be moved to a pool that does not exist."""
+    assert site.world is not None
+    nowhere = Layout((Component(0, None, "none"),))
+    for place in range(30):
+        site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16)
+    site.world.gate.submit([Action(ActKind.MIGRATE, nowhere, "", ("", "", ""), path=f"/proj/ingest/n{place}")
+                            for place in range(30)], 1)
+
+
+def paused(site: Site) -> None:
+    assert site.world is not None
+    site.world.gate.operating_state.pause("checking disks")
+
+
+def held_by_another(cluster: Cluster) -> Claim:
+    """The claim of this tierd, after another one has taken the file system."""
+    folder, settings = LinkFolder(cluster, "/.tierd"), replace(Settings().claim, expiry_seconds=1e9)
+
+    def of(host: str) -> Claim:
+        holder = f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}"
+        return Claim(folder, holder, lambda: cluster.epoch, settings, lambda _: False)
+
+    of("mgmt02").hold()
+    return of("mgmt01")
+
+
+def waiting_moves(site: Site) -> None:
+    """Files to be moved, and limits that allow next to none."""
+    assert site.world is not None
+    files = [site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16).path for place in range(30)]
+    site.world.gate.submit([Action(ActKind.MIGRATE, COVERING, "", ("", "", ""), path=path) for path in files], 1)
+
+
+def down(*which: tuple[str, str]) -> Change:
+    return lambda site: site.down.update(which)
+
+
+def hangs(site: Site) -> None:
+    site.tierd_hangs = True
+
+
+def slow_scrape(site: Site) -> None:
+    site.scrape_seconds = 9.0
+
+
+def bad_web_config(site: Site) -> None:
+    assert site.web_config is not None
+    site.web_config.path.write_text("tls_server_config: {cert_file: none.crt}\n")
+    site.web_config.config()
+
+
+def lost_source(site: Site) -> None:
+    """An access log that gives nothing since the trouble began."""
+    age = SourceAge("access-log", site.cluster.epoch, 30.0)
+    site.sources = lambda: [age.at(site.cluster.epoch)]
+
+
+def hanging_parameter(site: Site) -> None:
+    """A parameter whose read never ends, as of a server that does not answer."""
+    (file,) = list(site.root.glob("sys/fs/lustre/llite/*/max_read_ahead_mb"))[:1]
+    file.unlink()
+    os.mkfifo(file)
+
+
+def closed_debugfs(site: Site) -> None:
+    """Only root may list debugfs, and the exporter is not root."""
+    site.scraped_as = NOBODY
+    site.root.parent.chmod(0o755)
+    site.edits.append(lambda: (site.root / "sys/kernel/debug").chmod(0))
+
+
+def hung_service(site: Site) -> None:
+    """Requests wait, and the threads do nothing any more."""
+    site.event("stop", job=STREAM.job_id)
+    sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"queued: 0", "queued: 7")(site)
+
+
+def real_disks() -> ClusterSettings:
+    """Disks whose latency the servers see: the recorded ones are held back by a throttle above them."""
+    bed = recorded_test_bed()
+    return replace(bed, osts=tuple(replace(ost, device=HddSettings()) if place in bed.pools["hdd"] else ost
+                                   for place, ost in enumerate(bed.osts)))
+
+
+def slow_disk(site: Site) -> None:
+    site.event("slow", target="OST0003", factor=12.0)
+
+
+def disks_stay_slow(site: Site) -> None:
+    """A disk fails half-way after the act: the stream stays slow whatever the layout."""
+    site.event("slow", target="OST0002", factor=3.0)
+
+
+USELESS = replace(ACTING, verify=replace(ACTING.verify, min_gain=0.999999, judge_seconds=20.0))
+SLOWLY = replace(ACTING, limits=replace(ACTING.limits, files_per_second=0.0001))
+READERS = tuple(StreamingReader(job_id=f"ior_read.{3000 + n}", path=f"/proj/read/{n}.dat", file_bytes=256 << 20,
+                                direct=True) for n in range(2))
+FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/flow/s{n}.dat") for n in range(4)]
+TIERD_SITE = {"settings": ACTING}
+DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True}
+
+TROUBLES = (
+    Trouble("LustreUnhealthy", put("sys/fs/lustre/health_check",
+                                   "device lustre-OST0003 reported unhealthy\nNOT HEALTHY\n")),
+    Trouble("LustreTargetGone", unmounted, hours=0.2),
+    Trouble("LustreTargetInactive", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/active", "0\n")),
+    Trouble("LustreServersDisconnected",
+            sub("sys/kernel/debug/lustre/osp/lustre-MDT0001-osp-MDT0000/import", "state: FULL", "state: DISCONN")),
+    Trouble("LustreOstReadOnly", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/prealloc_status", "-30\n")),
+    Trouble("LustreCheckFailed",
+            sub("sys/kernel/debug/lustre/osd-ldiskfs/*/oi_scrub", "status: completed", "status: crashed")),
+    Trouble("LustreOstCreatesFail", put("sys/fs/lustre/osp/lustre-OST0001-osc-MDT*/prealloc_status", "-28\n")),
+    Trouble("LustreOstDegraded", event("degraded", target="OST0003", rebuild_share=0.2)),
+    Trouble("LustreRecoveryStuck", event("recovery", target="OST0003", seconds=36000.0)),
+    Trouble("LustreOstFillingUp", filling, each=filling, trends=("lustre_ost_avail_bytes",)),
+    Trouble("LustreOstFull", event("full", target="OST0003", free_percent=3.0)),
+    Trouble("LustreOstImbalance", event("full", target="OST0003", free_percent=20.0)),
+    Trouble("LustreOstSlow", slow_disk, jobs=READERS, site={"hardware": real_disks}),
+    Trouble("LustreMdtInodesLow", put("sys/fs/lustre/osd-ldiskfs/lustre-MDT0000/filesfree", "1000\n")),
+    Trouble("LustreChangelogBehind", sub("sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
+                                         r"^current_index: \d+", "current_index: 20000000")),
+    Trouble("LustreChangelogUserIdle", sub(
+        "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
+        r"(?s)^current_index: \d+(.*) \(\d+\)", r"current_index: 200000\1 (100000)")),
+    Trouble("LustreServiceHung", hung_service, jobs=(STREAM,)),
+    Trouble("LustreServiceSaturated", lambda site: (
+        sub("sys/kernel/debug/lustre/ost/OSS/ost_io/nrs_policies", r"queued: 0", "queued: 300")(site),
+        put("sys/fs/lustre/ost/OSS/ost_io/threads_started", "64\n")(site),
+        put("sys/fs/lustre/ost/OSS/ost_io/threads_max", "64\n")(site))[0]),
+    Trouble("LustreImportsNotFull", event("gone", target="OST0003")),
+    Trouble("LustreTargetUnreachable", event("gone", target="OST0003")),
+    Trouble("LustreEvictions", **growing("sys/fs/lustre/obdfilter/lustre-OST0000/eviction_count",
+                                         lambda minutes: f"{3 * minutes}\n")),
+    Trouble("LustreReadAheadCollapse", **growing(
+        "sys/kernel/debug/lustre/llite/*/read_ahead_stats", lambda minutes: (
+            "snapshot_time             1795000000.000000000 secs.nsecs\n"
+            f"hits                      {30_000 * minutes} samples [pages]\n"
+            f"misses                    {90_000 * minutes} samples [pages]\n"))),
+    Trouble("LustreStataheadWaste", **growing(
+        "sys/kernel/debug/lustre/llite/*/statahead_stats", lambda minutes: (
+            f"statahead total: {minutes}\nstatahead wrong: 0\nagl total: 0\nlist_total: {minutes}\nfname_total: 0\n"
+            f"hit_total: {15_000 * minutes}\nmiss_total: {45_000 * minutes}\n"))),
+    Trouble("LustreRpcSaturation",
+            sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8")),
+    Trouble("LustreLnetInterfaceDown",
+            sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
+    Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (
+        f"3 30 {600 * minutes} 1000 2000 0 2 30000000 40000000 0 4096\n"))),
+    Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
+    Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
+    Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),)),
+    Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(),),
+            site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=400.0)}),
+    Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
+            site=DRY_SITE),
+    Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
+    Trouble("TierdStalled", hangs, site=TIERD_SITE),
+    Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY}),
+    Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
+    Trouble("TierdPausedForLong", paused, site=TIERD_SITE),
+    Trouble("TierdSecondMover", lambda _: None, site={"settings": ACTING, "claim": held_by_another}),
+    Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
+            healthy_minutes=1, site={"settings": USELESS}, instances=3),
+    Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type,func-returns-value]
+                                         for t in ("OST0000", "OST0001")],
+            jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site=TIERD_SITE),
+    Trouble("TierdDryRunForgotten", lambda _: None,
+            jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)), site=DRY_SITE),
+    Trouble("TierdBlind", event("exporter_unreachable", seconds=36000.0), site=TIERD_SITE),
+    Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
+    Trouble("TierdWebConfigNotReloaded", bad_web_config, site={"settings": ACTING, "with_web_config": True}),
+    Trouble("LustreExporterDown", down(EXPORTER)),
+    Trouble("LustreMonitoringBlind", down(EXPORTER)),
+    Trouble("LustreExporterCollectorFailing", hanging_parameter, site={
+        "exporter_arguments": ("--collector.deadline=0.2",)}),
+    Trouble("LustreExporterSlow", slow_scrape),
+    Trouble("LustreExporterCannotRead", closed_debugfs),
+    Trouble("LustreExporterConfigNotReloaded", bad_web_config, site={"with_web_config": True}),
+)

@@ -1,0 +1,158 @@
+"""The dashboards in a real Grafana, where one is found (GRAFANA_HOME, or on the PATH), by a headless Chromium.
+
+Every row is opened. A panel error, an error in the console, a "No data" that nothing explains and a link that leads
+nowhere fail the test. Pictures are kept in the folder that GRAFANA_PICTURES names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from dashboards.__main__ import path, text
+from dashboards.boards import BOARDS
+from dashboards.dashboard import Dashboard
+from stack.services import ROOT, Ports, grafana_command, grafana_environment
+from tests.dashboards.files import panels
+from tests.dashboards.test_queries import MAY_BE_EMPTY, Site
+from tests.dashboards.test_queries import site as site
+from tests.operation.browser import CHROMIUM, Browser
+from tests.servers import free_port, running
+
+GRAFANA = grafana_command(os.environ.get("GRAFANA_HOME", ""))
+WIDTH, HEIGHT = 1600, 6000
+"""So high that Grafana, which renders what is in sight, renders all panels."""
+
+SEEN = """JSON.stringify([...document.querySelectorAll('section[data-testid^="data-testid Panel header"]')].map(
+    section => ({title: section.dataset.testid.replace('data-testid Panel header ', ''), text: section.innerText,
+                 failed: !!section.querySelector('[data-testid="data-testid Panel status error"]')})))"""
+LOADED = """document.querySelectorAll('section[data-testid^="data-testid Panel header"]').length >= %d
+    && !document.querySelector('[aria-label="Panel loading bar"]')"""
+LINKS = """JSON.stringify([...new Set([...document.querySelectorAll('section a[href*="/d/"]')].map(a => a.href))])"""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPanel:
+    """A panel as the browser shows it."""
+
+    title: str
+    text: str
+    failed: bool
+
+    @property
+    def empty(self) -> bool:
+        return "No data" in self.text
+
+
+def opened(browser: Browser, url: str, count: int) -> list[SeenPanel]:
+    """Open a dashboard and wait until so many panels are loaded."""
+    browser.errors.clear()
+    browser.open(url)
+    browser.until(LOADED % count)
+    return [SeenPanel(**one) for one in json.loads(browser.run(SEEN))]
+
+
+def faults(seen: list[SeenPanel], expected: set[str], errors: list[str]) -> list[str]:
+    """What is wrong with a dashboard as the browser shows it."""
+    found = [f"{title}: not shown" for title in sorted(expected - {panel.title for panel in seen})]
+    found += [f"{panel.title}: panel error" for panel in seen if panel.failed]
+    found += [f"{panel.title}: No data" for panel in seen if panel.empty and panel.title not in MAY_BE_EMPTY]
+    return found + [f"console: {error}" for error in errors]
+
+
+def all_rows_open(board: Dashboard) -> Dashboard:
+    return replace(board, rows=tuple(replace(row, closed=False) for row in board.rows))
+
+
+@pytest.fixture(scope="module")
+def grafana(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Grafana with the recorded site as data source and all rows open."""
+    if GRAFANA is None or CHROMIUM is None:
+        pytest.skip("no Grafana (GRAFANA_HOME), or no Chromium")
+    folder = tmp_path_factory.mktemp("grafana")
+    boards = folder / "boards"
+    boards.mkdir()
+    for board in BOARDS:
+        (boards / path(board).name).write_text(text(all_rows_open(board)), encoding="utf-8")
+    ports = Ports(1, 2, int(site.prometheus.url.rpartition(":")[2]), 4, free_port())
+    environment = grafana_environment(folder, ports, folder / "data")
+    provisioning = folder / "provisioning" / "dashboards" / "lustre.yml"
+    provisioning.write_text(provisioning.read_text().replace(f"{ROOT}/dashboards/json", str(boards)))
+    home = environment.pop("GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH", "")
+    assert home
+    url = f"http://127.0.0.1:{ports.grafana}"
+    command = ["env", *(f"{name}={value}" for name, value in environment.items()), *GRAFANA]
+    with running(command, f"{url}/api/health", folder / "grafana.log"):
+        yield url
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    with Browser(tmp_path / "profile") as made:
+        made.screen(WIDTH, HEIGHT, dark=True)
+        yield made
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: Browser, site: Site) -> None:
+    made = json.loads(text(all_rows_open(board)))
+    titles = {panel["title"] for panel in panels(made)}
+    time = f"from={site.recorded.begin * 1000:.0f}&to={site.recorded.end * 1000:.0f}&kiosk"
+    seen = opened(browser, f"{grafana}/d/{made['uid']}?{time}", len(titles))
+    if folder := os.environ.get("GRAFANA_PICTURES", ""):
+        browser.picture(Path(folder) / f"{made['uid']}.png")
+    assert faults(seen, titles, browser.errors) == []
+    for link in json.loads(browser.run(LINKS)):
+        behind = opened(browser, link, 1)
+        assert [panel.title for panel in behind if panel.failed] == [], link
+        assert any(not panel.empty for panel in behind), f"{link}: nothing but No data"
+        assert browser.errors == [], link
+
+
+PAGE = """<script>console.error("a plug-in did not load")</script>
+<section data-testid="data-testid Panel header tierd">acts</section>
+<section data-testid="data-testid Panel header Jobs">No data</section>
+<section data-testid="data-testid Panel header Cases">x<i data-testid="data-testid Panel status error"></i></section>
+<section data-testid="data-testid Panel header Refusals by reason">No data</section>"""
+
+
+def test_what_is_wrong_on_a_page_is_noticed(browser: Browser) -> None:
+    """Without Grafana: a page with the marks that Grafana 10.1 gives its panels."""
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(PAGE.encode() if self.path == "/d/x" else b"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        seen = opened(browser, f"http://127.0.0.1:{server.server_port}/d/x", 4)
+    finally:
+        server.shutdown()
+        server.server_close()
+    found = faults(seen, {"tierd", "Pool usage"}, browser.errors)
+    assert found[:3] == ["Pool usage: not shown", "Cases: panel error", "Jobs: No data"]
+    assert len(found) == 4
+    assert "a plug-in did not load" in found[3]
+
+
+def test_grafana_is_looked_for_where_the_environment_says(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "grafana").touch()
+    assert grafana_command(str(tmp_path)) == [f"{tmp_path}/bin/grafana", "server", f"--homepath={tmp_path}"]
+    assert grafana_command("") is None or shutil.which("grafana") or shutil.which("grafana-server")

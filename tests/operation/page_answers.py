@@ -1,0 +1,92 @@
+"""Answers from which the page is made, in tests without a daemon: a case with hostile names, refusals, moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tierd.daemon.answers import (
+    ActAnswer,
+    AdviceAnswer,
+    CaseAnswer,
+    DefaultLayoutRow,
+    ExplainAnswer,
+    FindingAnswer,
+    HistoryAnswer,
+    JobRow,
+    JobTimeRow,
+    OverviewAnswer,
+    PoolRow,
+    ReasonRow,
+    RefusalAnswer,
+    SourceAnswer,
+    StatusAnswer,
+    TargetRow,
+    TargetTimeRow,
+    to_json,
+)
+from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
+
+NOW = 1_795_000_000.0
+STREAM = "s.1"
+EVIL = "<script>alert(1)</script>.2"
+DIRECTORY = "/proj/<b>\n\udcff'\""
+STATUS = StatusAnswer(
+    time=NOW, mode="full", scopes=(), dry_run=True, paused="", held="", draining="",
+    faults={"changelog": "MDT0000: <gap> & loss"}, finding_ids=(1,), why_not=((),), advice=1, last_cycle=NOW - 2,
+    windows=40, least_windows=4, looking_since=NOW - 200, history_seconds=1800.0, least_seconds=20.0, cycles=40,
+    cycle_seconds=0.2, waiting_orders=0, waiting_moves=90, waiting_bytes=73_900_000, under_way_moves=2,
+    waiting_defaults=1, waits_for="the limit of 4 files/s", moved_bytes=40_900_000,
+    outcomes={"migrate done": 47, "migrate refused": 300, "set-default-layout done": 1}, findings=("s.1 is slow",),
+    stalled=("no move has ended for 70 s",), device_time=(),
+    sources=(SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),
+             SourceAnswer("changelog", None, 30.0, True, "no data yet")))
+TIMES = TargetTimeRow("lustre-OST0002", 0.98, 0.05, (JobTimeRow(STREAM, 0.7, 0.1), JobTimeRow(EVIL, 0.2, 0.1)))
+CASE = CaseAnswer(
+    finding=1, kind="noisy-neighbour", sentence=f"s.1 streams at 44 MB/s instead of 65 MB/s since {EVIL} came",
+    aggressor=EVIL, victim=STREAM, subject="", active=True, since=NOW - 60, onset=NOW - 90,
+    targets=tuple(f"lustre-OST{number:04x}" for number in range(8)), directories=(DIRECTORY,), state="judging",
+    verdict="", judged=False, undo_reason="",
+    why_not=(RefusalAnswer("little-to-gain", "<b>s.1</b>: it would win too little", "lower benefit.min_gain"),),
+    usual=65e6, contended=44e6, now=52e6, after=None, acted_at=NOW - 50, judged_at=None,
+    defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, moves=137, waiting_moves=90,
+    moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
+    time_before=replace(TIMES, target=""), time_now=replace(TIMES, target="", utilisation=0.9))
+KEPT = replace(CASE, finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
+               judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
+ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
+                       advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
+                       advice=(AdviceAnswer("lfs setstripe -c 4 /p", "anywhere", "x"),))
+OVERVIEW = OverviewAnswer(
+    fsname="lustre", mount="/mnt/lustre", version="1.0", options="", status=STATUS, cases=(CASE, KEPT), all_cases=2,
+    advice=(ADVICE,), all_advice=1, seconds=5.0,
+    targets=(TargetRow(target="lustre-OST0002", read_bytes=0.0, write_bytes=15e6, operations=12.0, jobs=2, slowdown=1.4,
+                       condition="degraded", pool="hdd", used=0.93, latency_usec=2100.0),), all_targets=392,
+    device_time=(TIMES,),
+    jobs=(JobRow(job=STREAM, read_bytes=0.0, write_bytes=59e6, operations=46.0, creates=0.0, targets=4, role="slowed"),
+          JobRow(job=EVIL, read_bytes=1e6, write_bytes=9e6, operations=40.0, creates=18.0, targets=4, role="noise")),
+    all_jobs=5000, users={STREAM: "alice (1)"},
+    pools=(PoolRow("flash", 2, 2 * 10**12, 10**12, 1.0, 2.0, 3.0, None),
+           PoolRow("hdd", 4, 8 * 10**12, 6 * 10**12, 1.0, 59e6, 3.0, 0.93)),
+    reasons=(ReasonRow("refused", "has # hard links", 300),))
+ACT = ActAnswer(1, NOW - 50, "set-default-layout", "/proj/a\nb", 0, "dry-run", "", None, "first 1M on flash",
+                "new files of noise.2 then leave the disks of s.1")
+HISTORY = HistoryAnswer(entries=(ACT,), complete_since=NOW - 9000)
+EXPLAIN = ExplainAnswer(
+    finding=FindingRow(id=1, time=NOW - 60, kind="noisy-neighbour", aggressor=EVIL, victim=STREAM,
+                       sentence=CASE.sentence, evidence={"slowdown": 1.4}, targets=CASE.targets,
+                       directories=(DIRECTORY,), subject=""),
+    holds=True, ordered=False, advice=(), acts=(ACT,), all_acts=1, files_moved=0, bytes_moved=0,
+    outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
+    judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6),),
+    same=(SameFindingRow(0, NOW - 9000, 2),))
+ANSWERS: dict[str, dict[str, Any]] = {
+    "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN)}
+"""By request."""
+
+
+def overview(**changed: object) -> dict[str, object]:
+    """The overview with other fields; those of its status have the prefix ``status_``."""
+    of_status = {name.removeprefix("status_"): value for name, value in changed.items() if name.startswith("status_")}
+    own = {name: value for name, value in changed.items() if not name.startswith("status_")}
+    return to_json(replace(OVERVIEW, status=replace(STATUS, **of_status), **own))  # type: ignore[arg-type]

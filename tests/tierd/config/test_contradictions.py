@@ -1,0 +1,166 @@
+"""Settings that cannot work together: refused or warned of, each with its line and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rules import every
+from tierd.__main__ import main
+from tierd.config.contradictions import why_no_pool_name
+from tierd.config.load import ConfigurationError, parse
+from tierd.config.settings import Settings
+from tierd.detect.builtin import BUILT_IN
+
+DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
+             for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()
+             if enter.name.startswith("enter")]
+PAIRS = [("noisy_neighbour", "enter", "leave", Settings().noisy_neighbour),
+         ("noisy_neighbour", "enter_steady", "leave_steady", Settings().noisy_neighbour), *DETECTORS]
+
+
+@every("table, enter, leave, defaults", PAIRS, lambda case: f"{case[0]}.{case[1]}")
+def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
+        table: str, enter: str, leave: str, defaults: object) -> None:
+    begins, ends = getattr(defaults, enter), getattr(defaults, leave)
+    assert parse(f"[{table}]\n{enter} = {begins}\n{leave} = {ends}\n".encode(), "t.toml")
+    with pytest.raises(ConfigurationError) as caught:
+        parse(f"[{table}]\n{enter} = {ends}\n{leave} = {begins}\n".encode(), "t.toml")
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"t.toml:3: {table}.{leave}: a finding begins at {enter} = {ends:g} and would end")
+    assert line.endswith("Exchange them")
+
+
+def test_thresholds_of_all_detectors_with_two_of_them_are_checked() -> None:
+    assert len(PAIRS) >= 14
+
+
+REFUSED = [
+    ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
+    ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no blanks and no /"),
+    ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
+    ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),
+    ('[[scopes]]\npath = "/a"\n[scopes.small_files_to_flash]\nflash_pool = "a/b"', 4, "no blanks and no /"),
+    ('[web]\naddress = "127.0.0.1:9170"', 2, "write an IP address or a host name; the port is [web] port"),
+    ('[web]\naddress = "10.0.0.300"', 2, "write an IP address or a host name"),
+    ('[web]\naddress = "http://mgmt01"', 2, "write an IP address or a host name"),
+    ('[sense]\nexporter_dns = ["oss.example.org"]', 2, "write _lustre-exporter._tcp.example.org (SRV) or"),
+    ('[sense.exporter_access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.prometheus.access]\nuser = "tierd"', 2, "the user 'tierd' has no password: set password_file"),
+    ('[sense.exporter_access]\npassword_file = "/x"', 2, "there is a password but no user: set user"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\ntoken_file = "/t"', 4, "not both: remove one of them"),
+    ('[sense.exporter_access]\nkey_file = "/x"', 2, "a key needs its certificate: set cert_file"),
+    ("[sense]\ntimeout_seconds = 90", 2, "timeout_seconds = 90 must be shorter than stale_seconds = 90"),
+    ("[sense]\nstale_seconds = 5", 2, "every reading would be too old: cycle_seconds = 5 must be shorter"),
+    ("[breaker]\nwindow = 5", 2, "the circuit breaker could never open: failures = 10 must not exceed window = 5"),
+    ('[web]\nenabled = "no"', 2, "write false without quotes (it is 'no')"),
+    ('[detect.striping]\nenabled = "false"', 2, "write false without quotes (it is 'false')"),
+    ("[hot_files_to_flash.data_on_mdt]\nenabled = 1", 2, "write true without quotes (it is 1)"),
+    ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
+]
+
+
+@every("text, line, sentence", REFUSED, lambda case: case[0])
+def test_what_cannot_work_is_refused(text: str, line: int, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text.encode(), "t.toml")
+    (mistake,) = str(caught.value).splitlines()
+    assert mistake.startswith(f"t.toml:{line}: ")
+    assert sentence in mistake
+
+
+WARNED = [
+    ('[limits.pools.nvme]\nfiles_per_second = 1', 1, "this limit has no effect; pools in use: flash, hdd"),
+    ('[[scopes]]\npath = "/a"\n[scopes.limits.pools.nvme]\nfiles_per_second = 1', 3, "does not use a pool 'nvme'"),
+    ('[sense]\nexporters = ["http://a:1/metrics"]\n[sense.prometheus]\nurl = "http://p:9090"', 2,
+     "tierd reads Prometheus, not exporters"),
+    ('[sense]\nexporters = ["http://a:1/metrics", "http://a:1/metrics"]', 2, "named twice"),
+    ('[sense]\nexporters = ["http://a:1"]', 2, "the metrics are at http://a:1/metrics: add /metrics"),
+    ('[web]\naddress = "0.0.0.0"', 2, "everybody on the network may read this port: name a config_file"),
+    ('[web]\naddress = ""', 2, "everybody on the network may read this port"),
+    ('[web]\nchange_users = ["alice"]', 2, "the page has no buttons without passwords: name a config_file"),
+    ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is not"),
+    ('[sense.robinhood]\ndatabase = "rbh"\nhost = "db1"', 1, "the user 'tierd' has no password: set password_file"),
+    ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),
+    ('[act]\non = ["cold-on-flash"]\n[detect.cold_on_flash]\nenabled = false', 2, "the detector cold-on-flash is off"),
+    ("[verify]\nharm_seconds = 90", 2, "harm_seconds = 90 should not exceed judge_seconds = 60"),
+]
+
+
+@every("text, line, sentence", WARNED, lambda case: case[0])
+def test_what_has_no_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
+    warnings: list[str] = []
+    parse(text.encode(), "t.toml", warn=warnings.append)
+    (warning,) = warnings
+    assert warning.startswith(f"t.toml:{line}: ")
+    assert sentence in warning
+
+
+SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::1"', '[web]\naddress = "localhost"',
+         '[web]\naddress = "0.0.0.0"\nconfig_file = "web.yml"', '[web]\naddress = ""\nenabled = false',
+         '[sense.exporter_access]\ntoken_file = "/t"', '[sense.exporter_access]\nuser = "u"\npassword_env = "P"',
+         '[sense]\nexporter_dns = ["_x._tcp.example.org", "oss.example.org:9169"]',
+         '[small_files_to_flash]\nflash_pool = "nvme-1_a"\n[limits.pools.nvme-1_a]\nfiles_per_second = 1']
+
+
+@every("text", SOUND)
+def test_what_fits_together_is_accepted_without_a_word(text: str) -> None:
+    warnings: list[str] = []
+    parse(text.encode(), "t.toml", warn=warnings.append)
+    assert warnings == []
+
+
+def test_mistakes_of_all_kinds_come_at_once_and_in_the_order_of_the_lines(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tierd.toml"
+    path.write_text("""\
+[verify]
+min_gain = 7
+[noisy_neighbour]
+enter = 0.95
+leave = 0.9
+[sense]
+exporters = ["http://a:1/metrics", "http://a:1/metrics"]
+stale_seconds = "old"
+[limits]
+files_per_secnod = 1
+[web]
+address = "127.0.0.1:9170"
+""")
+    assert main(["--config", str(path), "--check-config"]) == 1
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert [line.removeprefix("warning: ").split(" ")[0] for line in lines] == [
+        f"{path}:{number}:" for number in (2, 5, 7, 8, 10, 12)]
+    assert [number for number, line in enumerate(lines) if line.startswith("warning: ")] == [2]
+    assert last == f"{path}: 5 mistakes"
+
+
+def test_the_check_ends_with_ok(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tierd.toml"
+    path.write_text("[act]\ndry_run = true\n")
+    assert main(["--config", str(path), "--check-config"]) == 0
+    assert capsys.readouterr().out.endswith("OK\n")
+
+
+def test_an_invalid_setting_does_not_count_as_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(b"[noisy_neighbour]\nenter = 7\nleave = 0.5\n", "t.toml")
+    assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["t.toml:2:"]
+
+
+def test_the_example_of_the_packages_is_accepted() -> None:
+    warnings: list[str] = []
+    example = Path(__file__).parents[3] / "systemd" / "tierd.toml"
+    assert parse(example.read_bytes(), "tierd.toml", warn=warnings.append) == Settings()
+    assert warnings == []
+
+
+@given(st.text(max_size=20))
+def test_a_name_that_is_accepted_could_be_created(name: str) -> None:
+    if not why_no_pool_name(name) and name:
+        assert len(name.encode()) <= 15
+        assert not set(name) & set(" ./\n")
+        assert name not in {"none", "inherit", "ignore"}

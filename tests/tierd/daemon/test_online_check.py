@@ -1,0 +1,86 @@
+"""``tierd --check-config --online``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tierd.sense.loopback_server import answers, liar
+from tierd.__main__ import main
+from tierd.config.contradictions import Contradiction
+from tierd.config.load import parse
+from tierd.daemon.online_check import Node, online_contradictions, this_node
+
+POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lustre-OST0001",), "spare": ()}
+SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), lambda url, access, kinds: b"", {},
+             lambda name: "/bin/lfs", lambda name: None)
+
+
+def found(text: str, node: Node = SOUND) -> list[Contradiction]:
+    return list(online_contradictions(parse(text.encode(), "t.toml"), tomllib.loads(text), node))
+
+
+def test_a_configuration_that_fits_the_file_system_is_accepted() -> None:
+    assert found('[sense]\nmdts = ["MDT0000"]\nexporters = ["http://a:1/metrics"]') == []
+
+
+def test_pools_that_the_file_system_lacks_are_named_with_those_it_has() -> None:
+    (one,) = found('[small_files_to_flash]\nflash_pool = "nvme"')
+    assert one.location == ("small_files_to_flash", "flash_pool")
+    assert one.sentence == "lustre has no pool 'nvme'; its pools: flash, hdd, spare"
+    assert one.fatal
+    (empty,) = found('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "spare"')
+    assert empty.location == ("scopes", 0, "small_files_to_flash", "hdd_pool")
+    assert empty.sentence == "pool 'spare' of lustre has no targets: lctl pool_add"
+
+
+def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
+    text = '[small_files_to_flash]\nflash_pool = "nvme"\n[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"'
+    assert [each.location for each in found(text)] == [("small_files_to_flash", "flash_pool")]
+
+
+def test_metadata_targets_that_the_client_does_not_know() -> None:
+    text = '[sense]\nmdts = ["MDT0000", "MDT0007"]\n[sense.readers]\nMDT0007 = "cl1"'
+    assert {each.location for each in found(text)} == {("sense", "mdts", 1), ("sense", "readers", "MDT0007")}
+
+
+def failing(*_: Any) -> Any:
+    raise OSError("not mounted")
+
+
+def test_without_a_file_system_the_mount_is_reported_and_nothing_else() -> None:
+    (one,) = found('[sense]\nmdts = ["MDT0000"]', replace(SOUND, pools=failing, mdts=failing))
+    assert (one.location, one.sentence) == (("filesystem", "mount"),
+                                            "no Lustre file system at /mnt/lustre: not mounted")
+
+
+def test_missing_programs_libraries_and_secrets() -> None:
+    text = '[sense.exporter_access]\nuser = "u"\npassword_file = "/none/such"'
+    bare = replace(SOUND, program=lambda name: None, library=failing)
+    assert {each.location for each in found(text, bare)} == {
+        ("movers", "lfs"), ("movers", "library"), ("sense", "exporter_access")}
+
+
+def test_servers_that_do_not_answer_are_warnings() -> None:
+    with liar(answers("lustre_up 1\n")) as exporter:
+        text = f'[sense]\nexporters = ["{exporter.url}/metrics", "http://127.0.0.1:1/metrics"]'
+        node = replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch)
+        (one,) = found(text, node)
+    assert one.location == ("sense", "exporters", 1)
+    assert one.sentence.startswith("no answer: http://127.0.0.1:1/metrics: ")
+    assert not one.fatal
+
+
+def test_the_command_reports_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tierd.toml"
+    path.write_text(f'[act]\ndry_run = true\n[filesystem]\nmount = "{tmp_path}"\n')
+    assert main(["--config", str(path), "--check-config", "--online"]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:4: filesystem.mount: no Lustre file system at {tmp_path}" in shown
+    with pytest.raises(SystemExit):
+        main(["--config", str(path), "--online"])

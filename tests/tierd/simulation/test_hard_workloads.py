@@ -1,0 +1,30 @@
+"""Workloads that tierd once missed, one of each kind from ``tierctl evaluate --workload``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tierd.config.settings import Settings
+from tierd.simulation.evaluate import evaluate
+
+
+@pytest.mark.parametrize(("workload", "seed", "cold", "seconds"), [
+    ("tasks of an array", 20011, False, 30),
+    ("tasks of an array", 20011, True, 60),
+    ("bursts of small files", 20002, False, 30),
+    ("bursts of small files", 20002, True, 60),
+    ("noise that builds up", 20032, False, 30),
+    ("noise that builds up", 20032, True, 60),
+    ("small files on a new stream", 20015, False, 30),
+    ("small files on a new stream", 20015, True, 60),
+    ("trickle with another stream", 20023, False, 30),
+])
+def test_a_hard_workload_is_found_and_mended(workload: str, seed: int, cold: bool, seconds: float) -> None:
+    verdict = evaluate(seed, Settings(), cold, {workload})
+    assert verdict.truth == "aggressor"
+    assert verdict.found_after is not None
+    assert verdict.found_after <= seconds
+    assert verdict.acted
+    assert verdict.recovery is not None
+    assert verdict.recovery > 0.9
+    assert verdict.harm < 0.02

@@ -1,0 +1,119 @@
+"""``make demo``: what its terminal shows, and the whole of it as an administrator starts it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tierd import demo
+from tierd.daemon.answers import ActAnswer, ExplainAnswer, FindingRow, JudgementRow
+
+ROOT = Path(__file__).parents[2]
+BEGUN_AT = 1_795_000_000.0
+
+
+def case(**changes: object) -> ExplainAnswer:
+    """A case with a default layout, moves and a verdict."""
+    finding = FindingRow(id=1, time=BEGUN_AT + 36, kind="noisy-neighbour", aggressor="small.1", victim="stream.2",
+                         sentence="", evidence={}, targets=(), directories=(), subject="")
+    act = ActAnswer(1, BEGUN_AT + 38, "set-default-layout", "/proj/in", 0, "done", "", None, "first 1M on flash", "")
+    judgement = JudgementRow(1, BEGUN_AT + 60, "helped", 64e6, 40e6, 60e6)
+    values = {"finding": finding, "holds": True, "ordered": False, "advice": (), "acts": (act,), "all_acts": 93,
+              "files_moved": 92, "bytes_moved": 77_000_000, "outcomes": {}, "messages": (), "judgements": (judgement,),
+              "same": ()} | changes
+    return ExplainAnswer(**values)  # type: ignore[arg-type]
+
+
+def shown(renderable: object, width: int) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width, highlight=False).print(renderable)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 132])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    words = "QUEUED 125 files for migration, 104 MB (next: /proj/ingest/f39689.3.17, 524 kB), to first 1M on flash"
+    story = demo.Story(25.0, BEGUN_AT, case())
+    lines = [*shown(demo.log_line(36.0, words), width),
+             *shown(demo.chart("stream.2, MB/s", [60.0] * 70, story.times, width), width),
+             *shown(demo.summary_table(demo.summary_of(case(), story)), width)]
+    assert max(map(cell_len, lines)) <= width
+    assert "104 MB" in " ".join(lines)
+
+
+def test_lines_after_the_first_are_indented() -> None:
+    first, second, *_ = shown(demo.log_line(7.0, "word " * 20), 50)
+    assert first.startswith("   7 s  word")
+    assert second.startswith("        word")
+
+
+def test_the_chart_marks_what_has_happened() -> None:
+    story = demo.Story(25.0, BEGUN_AT, case())
+    assert story.times == (25.0, 36.0, 38.0, 60.0)
+    text = "\n".join(shown(demo.chart("stream.2, MB/s", [60.0] * 70, story.times, 120), 120))
+    assert "| neighbour starts 25 s  | found 36 s  | default layout set 38 s  | verdict 60 s" in text
+    assert "80" in text
+    before = "\n".join(shown(demo.chart("stream.2, MB/s", [60.0] * 10, demo.Story(25.0, BEGUN_AT).times, 120), 120))
+    assert "neighbour" not in before
+
+
+def test_the_summary_has_the_figures_of_the_verdict() -> None:
+    lines = dict(demo.summary_of(case(), demo.Story(25.0, BEGUN_AT, case())))
+    assert lines["before"] == "stream.2 wrote 64.0 MB/s"
+    assert lines["during"].startswith("40.0 MB/s (62%) beside small.1; found 11 s after it started")
+    assert lines["after"].startswith("60.0 MB/s (94%)")
+    assert lines["changed"] == "default layout of /proj/in: first 1M on flash; 92 files moved to flash (77.0 MB)"
+
+
+def test_the_picture_loads_nothing_from_the_network() -> None:
+    recorder = Console(record=True, width=60, file=io.StringIO(), force_terminal=True)
+    recorder.print("hello")
+    text = demo.svg(recorder, "make demo")
+    assert "hello" in text
+    assert "@font-face" not in text
+    assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg", "https://www.textualize.io"}
+
+
+def test_the_picture_of_the_readme_is_there() -> None:
+    assert "docs/pictures/demo.svg" in (ROOT / "README.md").read_text()
+    assert "The cluster goes on until Ctrl-C" in (ROOT / "docs/pictures/demo.svg").read_text().replace("&#160;", " ")
+
+
+def test_page_and_socket_answer_until_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("d")  # a socket is made there, and its path must be short
+    process = subprocess.Popen([sys.executable, "-m", "tierd.demo"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(folder)},
+                               start_new_session=True)
+    assert process.stdout is not None
+    output = ""
+    try:
+        while "Ctrl-C ends it" not in output:
+            line = process.stdout.readline()
+            assert line, output
+            output += line
+        assert output.startswith(("A simulated Lustre", "Starting the simulated")), output
+        addresses = dict(re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE))
+        for page in ("tierd", "exporter"):
+            with urllib.request.urlopen(addresses[page], timeout=20) as answer:
+                assert "<html" in answer.read().decode()
+        done = subprocess.run(addresses["tierctl"].split(), capture_output=True, text=True, cwd=ROOT, check=False,
+                              env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr
+        assert "mode full" in done.stdout
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert "Stopped. All files are deleted." in rest
+    assert process.returncode == 0
+    assert list(folder.iterdir()) == []

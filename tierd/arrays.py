@@ -1,0 +1,201 @@
+"""Groups the tasks of an array, which have a job id each, so that they are seen as the one neighbour they are.
+
+Fifty equal tasks each do too little to slow anybody. What they do together counts.
+
+* The batch system's id names the array: Slurm ``1234_7``, PBS ``1234[7].server``, LSF ``1234[7]``. These tasks are a
+  group wherever they work.
+* Other ids name no array: ``SLURM_JOB_ID`` is a number of its own for each task, ``task07.1001`` (``%e.%u``) the name
+  of a script and a user. Such jobs are a group if their ids differ by numbers only and they work in the same directory.
+  Where the id shows the user, directories that differ by the numbers of their last name are the same too:
+  ``/proj/run/t1``, ``/proj/run/t2``. Without the user, these may belong to anybody.
+
+>>> groups(["1234_7", "1234_8", "77_1", "ior.1002"], {})
+{'1234_[]': ('1234_7', '1234_8')}
+>>> groups(["4242", "4243", "4244"], {"4242": "/proj/run", "4243": "/proj/run", "4244": "/proj/run2"})
+{'[]@/proj/run': ('4242', '4243')}
+>>> groups(["t1.1001", "t2.1001"], {"t1.1001": "/proj/run/d1", "t2.1001": "/proj/run/d2"})
+{'t[].1001@/proj/run/d[]': ('t1.1001', 't2.1001')}
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from tierd.detect.history import total_namespace
+from tierd.detect.profile import Classes, total
+from tierd.model import JobLoad, NamespaceLoad, Window
+
+_SLURM_TASK = re.compile(r"(?<![\w\[])(\d+)_\d+(?!\w)")
+_BRACKET_TASK = re.compile(r"(?<![\w\[])(\d+)\[\d+\]")
+_NUMBER = re.compile(r"\d+")
+_USER = re.compile(r"(.+)\.(\d+)", re.DOTALL)
+"""``%e.%u``, ``%j.%u``: anything, a dot, and a user."""
+
+
+@lru_cache(maxsize=1 << 14)
+def array_of(job_id: str) -> str:
+    """Name of the array that a job id names, as batch systems write an array without its index; empty if there is none.
+
+    Further parts of the id, such as the server of PBS or a user, stay.
+
+    >>> [array_of(each) for each in ("1234_7", "1234[7].pbs01", "1234_7.1001", "1234", "run_7.1001", "x1234_7")]
+    ['1234_[]', '1234[].pbs01', '1234_[].1001', '', '', '']
+    """
+    name, found = _SLURM_TASK.subn(r"\1_[]", job_id, count=1)
+    if not found:
+        name, found = _BRACKET_TASK.subn(r"\1[]", job_id, count=1)
+    return name if found else ""
+
+
+@lru_cache(maxsize=1 << 14)
+def form_of(job_id: str) -> str:
+    """Job id without its numbers, except for a user at its end.
+
+    >>> [form_of(each) for each in ("4242", "task07.1001", "4242.1001", "untar.1001", "4242:1001")]
+    ['[]', 'task[].1001', '[].1001', 'untar.1001', '[]:[]']
+    """
+    with_user = _USER.fullmatch(job_id)
+    return f"{_unnumbered(with_user[1])}.{with_user[2]}" if with_user else _unnumbered(job_id)
+
+
+def group_of(job_id: str, directory: str = "") -> str:
+    """Name of the group that a job could belong to; empty while that is not known.
+
+    ``directory`` is the one in which the job works most.
+    """
+    array = array_of(job_id)
+    if array:
+        return array
+    form = form_of(job_id)
+    if not directory or form == job_id:
+        return ""
+    if _USER.fullmatch(job_id):
+        parent, _, name = directory.rpartition("/")
+        directory = f"{parent}/{_unnumbered(name)}" if parent else directory
+    return f"{form}@{directory}"
+
+
+def groups(jobs: Iterable[str], directories: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """By name of the group, its jobs in order of their ids; at least two. A job is in one group at most.
+
+    ``directories`` has the directory in which each job works most, as far as it is known.
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for job in jobs:
+        name = group_of(job, directories.get(job, ""))
+        if name:
+            found[name].add(job)
+    return {name: tuple(sorted(members)) for name, members in sorted(found.items()) if len(members) > 1}
+
+
+def any_at_work(name: str, tasks: Collection[str], jobs: Collection[str]) -> bool:
+    """Whether a job, or a task of an array of this name, is among the jobs. Tasks that began later count if their ids
+    name the array.
+    """
+    return (name in jobs or any(task in jobs for task in tasks)
+            or (bool(tasks) and any(array_of(job) == name for job in jobs)))
+
+
+FEW_TASKS = 10
+"""Up to so many tasks are judged one by one: each does a tenth of what all of them do."""
+RECENT_SECONDS = 30.0
+"""A task that did nothing for as long does not count for :data:`FEW_TASKS`."""
+
+
+class ArrayTracker:
+    """The large arrays at work, window by window.
+
+    An array that was large stays a group until fewer than two of its tasks are at work, so its name does not come and
+    go with the number of tasks.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[str, float]] = {}
+        """By group, when each of its tasks was last at work; epoch seconds."""
+        self._directories: dict[str, str] = {}
+        """Directories of jobs without an array in their id, as they were first known."""
+        self._large: set[str] = set()
+
+    def update(self, jobs: Collection[str], now: float, oldest: float,
+               directory_of: Callable[[str], str]) -> Mapping[str, tuple[str, ...]]:
+        """Tasks of each large array since ``oldest``, as of a window that ends now and has these jobs.
+
+        ``directory_of`` gives the directory in which a job works most, or "". It is asked for jobs whose ids are alike,
+        if there are many.
+        """
+        alike = Counter(form_of(job) for job in jobs if not array_of(job))
+        for job in jobs:
+            if (job not in self._directories and not array_of(job) and alike[form_of(job)] > FEW_TASKS
+                    and (place := directory_of(job))):
+                self._directories[job] = place
+            if name := group_of(job, self._directories.get(job, "")):
+                self._seen.setdefault(name, {})[job] = now
+        self._forget(oldest)
+        for name, tasks in self._seen.items():
+            at_work = sum(time > now - RECENT_SECONDS for time in tasks.values())
+            if at_work > FEW_TASKS:
+                self._large.add(name)
+            elif at_work < 2:
+                self._large.discard(name)
+        return {name: tuple(sorted(self._seen[name])) for name in sorted(self._large)}
+
+    def _forget(self, oldest: float) -> None:
+        """Forget tasks that did nothing since a time."""
+        for name in list(self._seen):
+            self._seen[name] = {job: time for job, time in self._seen[name].items() if time > oldest}
+            if not self._seen[name]:
+                del self._seen[name]
+                self._large.discard(name)
+        known = {job for tasks in self._seen.values() for job in tasks}
+        self._directories = {job: place for job, place in self._directories.items() if job in known}
+
+
+def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: Classes) -> Window:
+    """The window with each array of small files or small I/O as one job, under the name of the array.
+
+    ``arrays`` are the tasks of each. Tasks that stream stay jobs of their own: each may be the victim of another
+    neighbour. So do all tasks of an array that as a whole is no array of small files or small I/O.
+    """
+    name_of = {task: name for name, tasks in arrays.items() for task in tasks}
+    if not name_of:
+        return window
+    found: defaultdict[str, defaultdict[str, list[JobLoad]]] = defaultdict(lambda: defaultdict(list))
+    for load in window.loads.values():
+        if load.job in name_of:
+            found[name_of[load.job]][load.job].append(load)
+    loads, namespace = dict(window.loads), dict(window.namespace)
+    for name, by_task in found.items():
+        small = {task for task in arrays[name] if not _streams(by_task.get(task, ()), namespace.get(task), classes)}
+        here = [load for task, each in by_task.items() if task in small for load in each]
+        names = _together(name, [namespace[task] for task in small if task in namespace])
+        if not here or _streams(here, names, classes):
+            continue
+        on_target: defaultdict[str, list[JobLoad]] = defaultdict(list)
+        for load in here:
+            on_target[load.target].append(load)
+            del loads[load.target, load.job]
+        loads |= {(target, name): total(each)._replace(job=name) for target, each in on_target.items()}
+        namespace = {job: load for job, load in namespace.items() if job not in small}
+        if names is not None:
+            namespace[name] = names
+    return replace(window, loads=loads, namespace=namespace)
+
+
+def _streams(loads: Sequence[JobLoad], names: NamespaceLoad | None, classes: Classes) -> bool:
+    """Whether these loads of a window are those of a stream: full RPCs, and more bytes than small files have."""
+    moved = sum(load.moved_bytes for load in loads)
+    files = max(names.closes, names.creates) if names is not None else 0.0
+    return (moved > classes.small_file_bytes * max(files, 1.0)
+            and moved >= classes.stream_rpc_bytes * sum(load.bulk_operations for load in loads))
+
+
+def _together(name: str, parts: Sequence[NamespaceLoad]) -> NamespaceLoad | None:
+    return replace(total_namespace(parts), job=name) if parts else None
+
+
+def _unnumbered(text: str) -> str:
+    return _NUMBER.sub("[]", text)

@@ -1,0 +1,306 @@
+"""Settings that are valid one by one and cannot work together, or that surely were meant otherwise.
+
+Pure: reads settings and the tables of the file, and nothing of this machine. ``tierd.daemon.online_check`` compares
+settings with the file system and the servers that they name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from tierd.config.scopes import Scope, original_location
+from tierd.config.sense import RobinhoodSettings, SenseSettings, ServerAccess
+from tierd.config.settings import Settings
+
+Location = tuple[int | str, ...]
+POOL_NAME_BYTES_MAX = 15
+"""``LOV_MAXPOOLNAME`` in ``lustre_user.h``."""
+RESERVED_POOLS = frozenset({"ignore", "inherit", "none"})
+"""Names that ``lctl pool_new`` refuses (Lustre 2.15 and later: ``lov_pool_is_reserved``)."""
+_HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}(?<!-)")
+_DNS_NAME = re.compile(r"_[A-Za-z0-9-]+\._(tcp|udp)\.[A-Za-z0-9._-]+|[A-Za-z0-9._-]+:\d{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What is wrong, where, and what to write instead."""
+
+    location: Location
+    """The setting to change."""
+    sentence: str
+    fatal: bool = True
+    """Whether tierd refuses the configuration. Otherwise it warns."""
+    others: tuple[Location, ...] = ()
+    """Further settings that it is about. If one of them is invalid, this contradiction is not reported."""
+
+
+def contradictions(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
+    """All contradictions. ``values`` are the merged tables of the files."""
+    yield from strings_for_booleans(settings, values, ())
+    for configured in settings.detect:
+        table = ("detect", configured.detector.table)
+        if is_set(values, table):
+            yield from strings_for_booleans(configured.settings, at(values, table), table)
+    yield from thresholds(settings, values)
+    yield from pools(settings, values)
+    yield from sources(settings.sense)
+    yield from ages(settings, values)
+    yield from addresses(settings)
+    yield from acts(settings)
+
+
+def is_set(values: object, location: Sequence[int | str]) -> bool:
+    """Whether the files have a value at this location.
+
+    >>> is_set({"web": {"port": 1}}, ("web", "port")), is_set({"web": {}}, ("web", "port"))
+    (True, False)
+    """
+    table: Any = values
+    for part in location:
+        if part not in (range(len(table)) if isinstance(table, list) else table if isinstance(table, Mapping) else ()):
+            return False
+        table = table[part]
+    return True
+
+
+def at(values: Any, location: Location) -> object:
+    """The value at a location that is set."""
+    for part in location:
+        values = values[part]
+    found: object = values
+    return found
+
+
+def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Location:
+    """The first of the locations that the files have; else the first one."""
+    return next((location for location in locations if is_set(values, location)), locations[0])
+
+
+def strings_for_booleans(settings: Any, values: object, above: Location) -> Iterator[Contradiction]:
+    """Strings and numbers where the setting is true or false: ``enabled = "no"``."""
+    if not isinstance(values, Mapping):
+        return
+    for name, value in values.items():
+        here = (*above, name)
+        meant = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, str(name), None)
+        if isinstance(meant, bool) and not isinstance(value, bool):
+            yield Contradiction(here, f"write {str(meant).lower()} without quotes (it is {value!r})")
+        elif is_dataclass(meant) or isinstance(meant, Mapping):
+            yield from strings_for_booleans(meant, value, here)
+        elif isinstance(value, list) and isinstance(meant, tuple) and len(value) == len(meant):
+            for number, (inner, of_file) in enumerate(zip(meant, value, strict=True)):
+                yield from strings_for_booleans(inner, of_file, (*here, number))
+
+
+def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
+    """Thresholds at which a finding begins (``enter…``) and ends (``leave…``) that are the wrong way round.
+
+    The defaults of each detector show which of the two is the higher one.
+    """
+    yield from wrong_way_round(settings.noisy_neighbour, ("noisy_neighbour",), values)
+    for configured in settings.detect:
+        yield from wrong_way_round(configured.settings, ("detect", configured.detector.table), values)
+
+
+def wrong_way_round(table: Any, above: Location, values: Mapping[str, object]) -> Iterator[Contradiction]:
+    """The pairs of one table that are the wrong way round."""
+    names = {field.name for field in fields(table)}
+    defaults = type(table)()
+    for enter in sorted(name for name in names if name == "enter" or name.startswith("enter_")):
+        leave = f"leave{enter.removeprefix('enter')}"
+        if leave not in names:
+            continue
+        begins, ends = getattr(table, enter), getattr(table, leave)
+        above_default = getattr(defaults, enter) > getattr(defaults, leave)
+        if (begins < ends) if above_default else (begins > ends):
+            side, order = ("below", "higher") if above_default else ("above", "lower")
+            location = one_that_is_set(values, (*above, leave), (*above, enter))
+            yield Contradiction(
+                location, f"a finding begins at {enter} = {begins:g} and would end {side} {leave} = {ends:g}, which is "
+                f"wrong: {enter} must be the {order} one. Exchange them", others=((*above, enter), (*above, leave)))
+
+
+def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
+    """Names that no pool can have, and limits of pools that no scope uses."""
+    policy = "small_files_to_flash"
+    tables: list[tuple[Location, Scope]] = [((policy,), settings.resolved_scopes.whole)]
+    tables += [(("scopes", number, policy), scope) for number, scope in enumerate(settings.scopes)]
+    seen = set()
+    for above, scope in tables:
+        for key in ("flash_pool", "hdd_pool"):
+            location = original_location((*above, key), values)
+            why = why_no_pool_name(getattr(scope.small_files_to_flash, key))
+            if why and location not in seen:
+                seen.add(location)
+                yield Contradiction(location, why)
+    configured = {name for _, scope in tables for name in (scope.pools.flash, scope.pools.hdd)}
+    limits: list[tuple[Location, Iterable[str]]] = [(("limits", "pools"), settings.limits.pools)]
+    limits += [(("scopes", number, "limits", "pools"), scope.limits.pools)
+               for number, scope in enumerate(settings.scopes) if scope.limits is not None]
+    for above, names in limits:
+        for name in names:
+            if name not in configured:
+                yield Contradiction((*above, name), f"tierd does not use a pool {name!r}, so this limit has no effect; "
+                                    f"pools in use: {', '.join(sorted(configured))}", fatal=False)
+
+
+def why_no_pool_name(name: str) -> str:
+    """Why a pool cannot have this name; "" if it can.
+
+    >>> why_no_pool_name("flash"), why_no_pool_name("lustre.flash")
+    ('', "write the pool without the name of the file system: 'flash' (it is 'lustre.flash')")
+    >>> why_no_pool_name("fast and expensive")
+    "a pool's name has no blanks and no / (it is 'fast and expensive')"
+    """
+    if not name:
+        return ""  # reported already
+    if "." in name:
+        return f"write the pool without the name of the file system: {name.rpartition('.')[2]!r} (it is {name!r})"
+    if "/" in name or " " in name or not name.isprintable():
+        return f"a pool's name has no blanks and no / (it is {name!r})"
+    if len(name.encode()) > POOL_NAME_BYTES_MAX:
+        return f"a pool's name has {POOL_NAME_BYTES_MAX} characters at most (it is {name!r})"
+    return f"Lustre reserves this name; no pool has it (it is {name!r})" if name in RESERVED_POOLS else ""
+
+
+def sources(sense: SenseSettings) -> Iterator[Contradiction]:
+    """Sources that exclude each other, and credentials that are incomplete."""
+    if sense.prometheus.url:
+        for name in ("exporters", "exporter_files", "exporter_dns"):
+            if getattr(sense, name):
+                yield Contradiction(("sense", name), "tierd reads Prometheus, not exporters, while "
+                                    "sense.prometheus.url is set: remove one of the two", fatal=False,
+                                    others=(("sense", "prometheus", "url"),))
+    yield from credentials(sense.exporter_access, ("sense", "exporter_access"))
+    yield from credentials(sense.prometheus.access, ("sense", "prometheus", "access"))
+    if sense.robinhood.database:
+        yield from database_access(sense.robinhood)
+    for mdt in sense.readers:
+        if sense.mdts and mdt not in sense.mdts:
+            yield Contradiction(("sense", "readers", mdt), f"the changelog of {mdt} is not read: add it to sense.mdts",
+                                fatal=False, others=(("sense", "mdts"),))
+
+
+def credentials(access: ServerAccess, above: Location) -> Iterator[Contradiction]:
+    """A user without a password, a password without a user, and two kinds of credentials at once."""
+    has_password = bool(access.password_file or access.password_env)
+    has_token = bool(access.token_file or access.token_env)
+    every = tuple((*above, name) for name in ("user", "password_file", "password_env", "token_file", "token_env"))
+
+    def wrong(name: str, sentence: str, *, fatal: bool = True) -> Contradiction:
+        return Contradiction((*above, name), sentence, fatal, every)
+
+    password = "password_file" if access.password_file else "password_env"
+    token = "token_file" if access.token_file else "token_env"
+    if access.user and not has_password:
+        yield wrong("user", f"the user {access.user!r} has no password: set password_file")
+    if has_password and not access.user:
+        yield wrong(password, "there is a password but no user: set user")
+    if has_token and (access.user or has_password):
+        yield wrong(token, "a server takes a token or a user with a password, not both: remove one of them")
+    for kind in ("password", "token"):
+        if getattr(access, f"{kind}_file") and getattr(access, f"{kind}_env"):
+            yield wrong(f"{kind}_env", f"{kind}_file is used and {kind}_env is not: remove one of them", fatal=False)
+    if access.key_file and not access.cert_file:
+        yield wrong("key_file", "a key needs its certificate: set cert_file")
+
+
+def database_access(robinhood: RobinhoodSettings) -> Iterator[Contradiction]:
+    """A user of the database without a password, and an address that is not used."""
+    above = ("sense", "robinhood")
+    local = bool(robinhood.socket) or robinhood.host in {"localhost", "127.0.0.1", "::1"}
+    if not (local or robinhood.password_file or robinhood.password_env):
+        yield Contradiction((*above, "user"), f"the user {robinhood.user!r} has no password: set password_file",
+                            fatal=False)
+    if robinhood.socket and robinhood.host != "localhost":
+        yield Contradiction((*above, "host"), "robinhood.socket is used and host is not: remove one of them",
+                            fatal=False)
+
+
+def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
+    """Times that are longer than the age at which data are too old, and thresholds that can never be reached."""
+    sense, stale = settings.sense, ("sense", "stale_seconds")
+    for name, what in (("timeout_seconds", "an answer that takes this long"), ("cycle_seconds", "every reading")):
+        if getattr(sense, name) >= sense.stale_seconds:
+            location = one_that_is_set(values, ("sense", name), stale)
+            yield Contradiction(location, f"{what} would be too old: {name} = {getattr(sense, name):g} must be shorter "
+                                f"than stale_seconds = {sense.stale_seconds:g}", others=(("sense", name), stale))
+    if settings.breaker.failures > settings.breaker.window:
+        window = ("breaker", "window")
+        yield Contradiction(
+            one_that_is_set(values, ("breaker", "failures"), window),
+            f"the circuit breaker could never open: failures = {settings.breaker.failures} must not exceed "
+            f"window = {settings.breaker.window}", others=(("breaker", "failures"), window))
+    if settings.verify.harm_seconds > settings.verify.judge_seconds:
+        judge = ("verify", "judge_seconds")
+        yield Contradiction(
+            one_that_is_set(values, ("verify", "harm_seconds"), judge),
+            f"harm is looked for only before the verdict: harm_seconds = {settings.verify.harm_seconds:g} should not "
+            f"exceed judge_seconds = {settings.verify.judge_seconds:g}", fatal=False,
+            others=(("verify", "harm_seconds"), judge))
+
+
+def addresses(settings: Settings) -> Iterator[Contradiction]:
+    """Addresses on which tierd cannot listen, or that it cannot query."""
+    web, address = settings.web, settings.web.address
+    if address and not is_host(address):
+        yield Contradiction(("web", "address"), f"write an IP address or a host name; the port is [web] port "
+                            f"(it is {address!r})")
+    elif web.enabled and not web.config_file and not is_loopback(address):
+        yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "
+                            "TLS and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
+    if web.change_users and not web.config_file:
+        yield Contradiction(("web", "change_users"), "the page has no buttons without passwords: name a config_file, "
+                            "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
+    for number, name in enumerate(settings.sense.exporter_dns):
+        if not _DNS_NAME.fullmatch(name):
+            yield Contradiction(("sense", "exporter_dns", number), "write _lustre-exporter._tcp.example.org (SRV) or "
+                                f"oss.example.org:9169 (it is {name!r})")
+    for key in ("exporters", "clients"):
+        urls = getattr(settings.sense, key)
+        for number, url in enumerate(urls):
+            if url in urls[:number]:
+                yield Contradiction(("sense", key, number), f"{url} is named twice: remove one of them", fatal=False)
+            elif urlsplit(url).path in {"", "/"}:
+                yield Contradiction(("sense", key, number), f"the metrics are at {url.rstrip('/')}/metrics: add "
+                                    "/metrics", fatal=False)
+
+
+def is_host(address: str) -> bool:
+    """Whether it is an IP address or has the form of a host name.
+
+    >>> is_host("::1"), is_host("mgmt01"), is_host("127.0.0.1:9170"), is_host("http://mgmt01"), is_host("10.0.0.300")
+    (True, True, False, False, False)
+    """
+    try:
+        ip_address(address)
+    except ValueError:
+        return bool(_HOST.fullmatch(address)) and not re.fullmatch(r"[\d.]+", address)
+    return True
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches the address. "" is every address."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def acts(settings: Settings) -> Iterator[Contradiction]:
+    """Kinds of findings to act on, whose detector is off; and directories that no file is below."""
+    off = {configured.detector.name for configured in settings.detect if not configured.settings.enabled}
+    for number, kind in enumerate(settings.act.on):
+        if kind in off:
+            yield Contradiction(("act", "on", number), f"the detector {kind} is off, so tierd finds nothing to act on: "
+                                f"remove it here, or set enabled = true in [detect.{kind.replace('-', '_')}]",
+                                fatal=False)
+    for number, directory in enumerate(settings.cold_to_disk.directories):
+        if not directory.startswith("/"):
+            yield Contradiction(("cold_to_disk", "directories", number),
+                                f"a directory begins with / at the root of the file system (it is {directory!r})")

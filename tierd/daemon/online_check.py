@@ -1,0 +1,160 @@
+"""``tierd --check-config --online``: compares the settings with this node, its file system and the servers they name.
+
+Reads only. Each part of this node that it asks is a field of :class:`Node`, so tests pass their own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustre import mounts
+from lustre.llapi.calls import Library
+from lustre.parameters import Roots, Tree
+from tierd.act.movers import engines
+from tierd.config.contradictions import Contradiction, Location
+from tierd.config.scopes import original_location
+from tierd.config.sense import ServerAccess
+from tierd.config.settings import Settings
+from tierd.daemon.process import mdts_of
+from tierd.sense.exposition import TEXT_TYPES
+from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
+
+REQUESTS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is asked on this node. Each function raises OSError if there is no answer."""
+
+    pools: Callable[[], tuple[str, Mapping[str, Sequence[str]]]]
+    """Name of the file system, and the targets of each pool."""
+    mdts: Callable[[], Sequence[str]]
+    fetch: Callable[[str, ServerAccess, Sequence[str]], object]
+    """Asks a URL with credentials, for one of several content types."""
+    environment: Mapping[str, str]
+    program: Callable[[str], str | None] = shutil.which
+    library: Callable[[str], object] = Library.load
+
+
+def this_node(settings: Settings) -> Node:
+    """The machine that this process runs on."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+
+    def mount() -> mounts.Mount:
+        return mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+
+    def pools() -> tuple[str, Mapping[str, Sequence[str]]]:
+        found = mount()
+        return found.fsname, engines.mounted_filesystem(found, tree, settings.movers).pools()
+
+    def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> object:
+        return HttpClient(access, settings.sense.timeout_seconds, os.environ).get(url, kinds, ", ".join(kinds))
+
+    return Node(pools, lambda: mdts_of(tree, mount().fsname), fetch, os.environ)
+
+
+def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
+    """All differences between the settings and what the node finds. A server that does not answer is a warning."""
+    yield from pool_contradictions(settings, values, node)
+    yield from mdt_contradictions(settings, node)
+    if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
+        yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
+    try:
+        node.library(settings.movers.library)
+    except OSError as error:
+        yield Contradiction(("movers", "library"), f"{error.strerror or error}")
+    yield from credential_contradictions(settings, node)
+    yield from silent_servers(settings, node)
+
+
+def pool_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
+    """Pools that the file system lacks, and pools without targets."""
+    try:
+        fsname, pools = node.pools()
+    except OSError as error:
+        mount = settings.filesystem.mount
+        yield Contradiction(("filesystem", "mount"), f"no Lustre file system at {mount}: {error.strerror or error}")
+        return
+    policy = "small_files_to_flash"
+    tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
+    scopes = (settings.resolved_scopes.whole, *settings.scopes)
+    known = ", ".join(sorted(pools)) or "none"
+    reported = set()
+    for above, scope in zip(tables, scopes, strict=True):
+        for key in ("flash_pool", "hdd_pool"):
+            location, name = original_location((*above, key), values), getattr(scope.small_files_to_flash, key)
+            if pools.get(name) or location in reported:
+                continue
+            reported.add(location)
+            yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
+                                else f"{fsname} has no pool {name!r}; its pools: {known}")
+
+
+def mdt_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Metadata targets that this client does not know."""
+    named: list[tuple[Location, str]] = [(("sense", "mdts", number), mdt)
+                                         for number, mdt in enumerate(settings.sense.mdts)]
+    named += [(("sense", "readers", mdt), mdt) for mdt in settings.sense.readers]
+    if not named:
+        return
+    try:
+        known = node.mdts()
+    except OSError:
+        return  # no file system: reported with the pools
+    for location, mdt in named:
+        if mdt not in known:
+            yield Contradiction(location, f"this client knows no {mdt}; it knows {', '.join(known) or 'none'}")
+
+
+def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Files of passwords, tokens and certificates that cannot be read."""
+    for above, access in access_tables(settings):
+        for check in (lambda access: authorization_header(access, node.environment), tls_context):
+            try:
+                check(access)
+            except SourceError as error:
+                yield Contradiction(above, str(error))
+
+
+def access_tables(settings: Settings) -> list[tuple[Location, ServerAccess]]:
+    """The tables with credentials that are in use."""
+    tables: list[tuple[Location, ServerAccess]] = [(("sense", "exporter_access"), settings.sense.exporter_access)]
+    if settings.sense.prometheus.url:
+        tables.append((("sense", "prometheus", "access"), settings.sense.prometheus.access))
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that the settings name."""
+
+    location: Location
+    url: str
+    access: ServerAccess
+    kinds: Sequence[str] = TEXT_TYPES
+
+
+def silent_servers(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Exporters and Prometheus that do not answer."""
+    sense, servers = settings.sense, list[Server]()
+    if sense.prometheus.url:
+        url = f"{sense.prometheus.url.rstrip('/')}/api/v1/query?query=up"
+        servers.append(Server(("sense", "prometheus", "url"), url, sense.prometheus.access, ("application/json",)))
+    for key in ("exporters", "clients"):
+        servers += [Server(("sense", key, number), url, sense.exporter_access)
+                    for number, url in enumerate(getattr(sense, key))]
+
+    def ask(server: Server) -> Contradiction | None:
+        try:
+            node.fetch(server.url, server.access, server.kinds)
+        except OSError as error:
+            return Contradiction(server.location, f"no answer: {error}", fatal=False)
+        return None
+
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        yield from filter(None, pool.map(ask, servers))

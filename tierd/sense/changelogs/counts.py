@@ -1,0 +1,169 @@
+"""Two bounded tables that changelog records fill: files, and counts of one job in one directory.
+
+A full table drops a few entries at a time: the files that were added first, or the counts that were idle longest.
+
+>>> known = CountTables(max_files=2, max_counts=9, max_listed_files=9)
+>>> mine = known.counts("cp.0", "/in", 5.0)
+>>> for number in range(3):
+...     known.remember(Fid(1, number), File(mine, "/in", b"f%d" % number))
+...     known.keep(mine, Fid(1, number))
+>>> [known.files[fid].path for fid in known.of(mine)]
+['/in/f1', '/in/f2']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from itertools import islice
+
+from lustre.fid import Fid
+from tierd.sense.paths import join
+
+MIN_SWEPT = 8
+"""The list of files of a job in a directory is cleaned up at twice its length after the last cleanup, plus this."""
+
+
+@dataclass(slots=True, eq=False)
+class DirectoryCounts:
+    """Counts of one job in one directory. The directory is a path, or a FID in brackets if its path is unknown."""
+
+    job: str
+    directory: str
+    creates: int = 0
+    opens: int = 0
+    closes: int = 0
+    unlinks: int = 0
+    outgrown: int = 0
+    last_time: float = 0.0
+    files: list[Fid] = field(default_factory=list)
+    """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
+    then: a set would take more memory than everything else that is stored about a file."""
+    sweep_at: int = MIN_SWEPT
+    """Length of ``files`` beyond which it is cleaned up."""
+    there: bool = True
+    """Whether these counts are still in the table."""
+    earlier: int = 0
+    """Creates and opens at the mark before the last."""
+    marked: int = 0
+    """Creates and opens at the last mark."""
+
+    @property
+    def lately(self) -> int:
+        """Creates and opens since the mark before the last."""
+        return self.creates + self.opens - self.earlier
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """A file that a record named. The table has up to two hundred thousand, so each field costs memory."""
+
+    counts: DirectoryCounts
+    """Counts of the job that created it or opened it last, in its directory at that time."""
+    directory: str
+    name: bytes = b""
+    created: bool = False
+    open_count: int = 0
+    reopened: int = 0
+    """Opens, without the open that created it."""
+    created_at: float = 0.0
+    closed_at: float = 0.0
+
+    @property
+    def path(self) -> str:
+        """Path below the root of the file system; "" if unknown."""
+        if not self.directory.startswith("/") or not self.name:
+            return ""
+        return join(self.directory, self.name.decode("utf-8", "surrogateescape"))
+
+
+class CountTables:
+    """The table of files, and the table of counts by job and directory."""
+
+    def __init__(self, max_files: int, max_counts: int, max_listed_files: int) -> None:
+        self.max_files = max_files
+        self.max_counts = max_counts
+        self._max_listed_files = max_listed_files
+        self.files: dict[Fid, File] = {}
+        self.by_job_and_directory: dict[tuple[str, str], DirectoryCounts] = {}
+        """By job and directory."""
+        self.directories: dict[str, set[str]] = {}
+        """Directories of each job in the table of counts."""
+
+    def counts(self, job: str, directory: str, time: float) -> DirectoryCounts:
+        """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
+        key = job, directory
+        counts = self.by_job_and_directory.get(key)
+        if counts is None:
+            if len(self.by_job_and_directory) >= self.max_counts:
+                self._evict_counts()
+            counts = self.by_job_and_directory[key] = DirectoryCounts(job, directory)
+            self.directories.setdefault(job, set()).add(directory)
+        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
+            counts.last_time = time
+        return counts
+
+    def counts_of(self, file: File, time: float) -> DirectoryCounts:
+        """The counts of a file's job in the present directory of the file."""
+        counts = file.counts
+        if not counts.there or counts.directory is not file.directory:
+            return self.counts(counts.job, file.directory, time)
+        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
+            counts.last_time = time
+        return counts
+
+    def mark(self) -> None:
+        """Begin a new period of recent activity. ``lately`` counts from the mark before this one."""
+        for counts in self.by_job_and_directory.values():
+            counts.earlier, counts.marked = counts.marked, counts.creates + counts.opens
+
+    def remember(self, fid: Fid, file: File) -> None:
+        """Put a file into the table."""
+        self.files[fid] = file
+        if len(self.files) > self.max_files:
+            self.forget_first_files()
+
+    def forget_first_files(self) -> None:
+        """Drop the files that were added first."""
+        for first in list(islice(self.files, evicted_at_once(self.max_files))):
+            del self.files[first]
+
+    def keep(self, counts: DirectoryCounts, fid: Fid) -> None:
+        """Add a file to the list of a job in a directory."""
+        counts.files.append(fid)
+        if len(counts.files) > counts.sweep_at:
+            self.sweep(counts)
+
+    def sweep(self, counts: DirectoryCounts) -> None:
+        """Remove duplicates and dropped files from the list of a job in a directory."""
+        counts.files = self.of(counts)
+        counts.sweep_at = 2 * len(counts.files) + MIN_SWEPT
+
+    def of(self, counts: DirectoryCounts) -> list[Fid]:
+        """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
+        there = self.files
+        files = [fid for fid in dict.fromkeys(counts.files) if fid in there]
+        return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
+
+    def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:
+        """Remove counts from the table and return them."""
+        counts = self.by_job_and_directory.pop(key)
+        counts.there = False
+        mine = self.directories[counts.job]
+        mine.discard(counts.directory)
+        if not mine:
+            del self.directories[counts.job]
+        return counts
+
+    def _evict_counts(self) -> None:
+        for key in nsmallest(
+            evicted_at_once(self.max_counts),
+            self.by_job_and_directory,
+            lambda key: self.by_job_and_directory[key].last_time,
+        ):
+            self.forgotten(key)
+
+
+def evicted_at_once(most: int) -> int:
+    """Entries to drop at once from a table of ``most`` entries. Finding one takes as long as finding several."""
+    return max(1, most // 32)
