@@ -31,8 +31,8 @@ from tierd.text import count_of, percent
 SURE_LOSS = 0.05
 """Loss, one standard error lower than expected, from which device time is enough by itself."""
 MIN_DOSE_WINDOWS, MAX_DOSE_WINDOWS = 8, 60
-DOSE_SECONDS = 30.0
-"""A dose is tested again after so long: a window or two more hardly change it."""
+RECHECK_SECONDS = 30.0
+"""A dose, and whether there is a past, are tested again after so long: a window or two more hardly change them."""
 FREE_SHARE = 0.05
 """Suspects' share of a target's service time up to which it counts as free of them."""
 MIN_COMPARED_TARGETS = 3
@@ -116,20 +116,25 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
 
     Only targets count on which all suspects together take enough. This saves testing thousands of healthy streams.
     """
-    unhealthy, gains = view.windows[-1].conditions, {}
+    unhealthy = view.windows[-1].conditions
+    crowded: dict[str, Sequence[str]] = {}
+    gains: dict[str, float] = {}
     for target, time in view.device_time.items():
-        if target not in unhealthy:
-            here = [job for job in time.taken if job in suspects]
-            gains[target] = freed(time.share(here), time.utilisation) if here else 1.0
+        here = [job for job in time.taken if job in suspects]
+        share = time.share(here) if here else 0.0
+        if share >= FREE_SHARE and target not in unhealthy:
+            gains[target] = freed(share, time.utilisation)
+            crowded[target] = [job for job in here if time.taken[job] >= LITTLE_SHARE * time.utilisation]
     slowed = [victim for victim in victims
-              if max((gains.get(target, 1.0) for target in victim.by_target), default=1.0) >= 1 / settings.leave]
+              if max((gains[target] for target in victim.by_target if target in gains), default=1.0)
+              >= 1 / settings.leave]
     for victim in slowed:
-        times = [view.device_time[target] for target in victim.by_target if target in gains]
-        near = {job for time in times for job, taken in time.taken.items()
-                if taken >= LITTLE_SHARE * time.utilisation and job in suspects}
+        shared = [target for target in victim.by_target if target in crowded]
+        near = {job for target in shared for job in crowded[target]}
         always = sorted(job for job in near if not past_decides(view, victim.job, job, settings))
         known = [job for of, job, stream in view.active if (of, stream) == (kind, victim.job)]
-        found = Case(view, victim, times, known, len(slowed), settings).signature([suspects[job] for job in always])
+        case = Case(view, victim, [view.device_time[target] for target in shared], known, len(slowed), settings)
+        found = case.signature([suspects[job] for job in always]) if always else None
         if found is not None:
             yield found
 
@@ -140,11 +145,17 @@ def past_decides(view: SlowdownView, victim: str, suspect: str, settings: Slowdo
     A window is without the suspect if it did hardly anything in it by its own measure. One task of an array never does
     much beside a stream, and is present all the same.
     """
+    seen = view.tracks.with_past.get((victim, suspect))
+    if seen is not None and view.now - seen < RECHECK_SECONDS:
+        return True
     targets = [target for target in view.jobs[victim].by_target if target in view.jobs[suspect].by_target]
     moved, operations = view.tracks.moved(targets, victim), view.tracks.operations(targets, suspect)
     least = settings.presence * median([each for each in operations if each] or [1.0])
     beside = [each > least for each, own in zip(operations, moved, strict=True) if own]
-    return beside.count(False) >= settings.min_windows or beside.count(True) < settings.min_windows
+    if beside.count(False) >= settings.min_windows:
+        view.tracks.with_past[victim, suspect] = view.now
+        return True
+    return beside.count(True) < settings.min_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +183,9 @@ class Case:
         if not shared:
             return None
         together = sum(shares.values())
-        parts = {job: sum(time.share([job]) for time in shared) / together for job in jobs}
+        taken = [(time.taken, time.utilisation * together) for time in shared]
+        parts = {job: sum([seconds[job] / all_seconds for seconds, all_seconds in taken if job in seconds])
+                 for job in jobs}
         blamed = blamed_jobs(parts, self.known, self.settings.load_share)
         gain = gain_without(shared, self.victim.job, blamed)
         if not blamed or gain.expected < 1 / self.settings.leave:
@@ -202,7 +215,7 @@ def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targ
     """Probability of the dose by chance, tested anew every half minute."""
     key, now = (victim, frozenset(suspects), targets), tracks.windows[-1].end
     tested = tracks.doses.get(key)
-    if tested is not None and now - tested[0] < DOSE_SECONDS:
+    if tested is not None and now - tested[0] < RECHECK_SECONDS:
         return tested[1]
     found = dose_probability(tracks, victim, suspects, targets)
     if found is not None:
