@@ -37,7 +37,7 @@ from tierd.daemon.answers import (
     undo_from_json,
 )
 from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
-from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
@@ -432,7 +432,7 @@ def environment(assets: Mapping[str, Asset]) -> Environment:
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
-        "link": link,
+        "link": link, "evidence": evidence_text,
         "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
     return made
