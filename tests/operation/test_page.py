@@ -69,7 +69,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_page_tells_the_story(daemon: Daemon, browser: Browser, scripts: bool) -> None:
+def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, scripts: bool) -> None:
     browser.screen(1280, 800, scripts=scripts)
     browser.open(daemon.start())
     root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
@@ -149,7 +149,7 @@ def test_tab_reaches_the_content_first(daemon: Daemon, browser: Browser) -> None
     assert browser.run("document.activeElement.textContent") == "Skip to content"
 
 
-def test_a_search_keeps_what_was_asked_for(daemon: Daemon, browser: Browser) -> None:
+def test_a_search_keeps_its_query(daemon: Daemon, browser: Browser) -> None:
     url = daemon.start()
     browser.open(f"{url}/history")
     browser.run(f"document.getElementById('job').value = {json.dumps(EVIL)}; "

@@ -88,7 +88,7 @@ def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytes
     assert "nothing: it needs 20 s at the least, four windows of 5 s" in capsys.readouterr().out
 
 
-def test_tierd_starts_when_it_is_asked_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tierd_starts_at_the_given_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "noisy-neighbour", "--tierd-starts", "35"]) == 0
     shown = capsys.readouterr().out
     acts = shown.partition("What tierd did from 35 s on:\n")[2]

@@ -44,8 +44,11 @@ def test_a_full_disk_is_named() -> None:
     assert (done.returncode, done.stderr) == (1, b"standard output: No space left on device\n")
 
 
-def test_a_closed_pipe_ends_the_command_silently() -> None:
-    process = subprocess.Popen([*CTL, "layout", "--lov", LOV], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize("command", [
+    [*CTL, "layout", "--lov", str(LOV)],
+    [sys.executable, "-m", "tierd", "replay", str(LOV.parents[3] / "tapes/noisy-create-1m")]], ids=["tierctl", "tierd"])
+def test_a_closed_pipe_ends_the_command_silently(command: list[str]) -> None:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()

@@ -317,7 +317,7 @@ def test_an_answer_with_events_ends_and_starts_with_what_the_page_lacks() -> Non
     assert released == [1]
 
 
-def test_a_page_of_before_a_restart_is_told_at_once() -> None:
+def test_a_page_from_before_a_restart_is_notified_at_once() -> None:
     changes = Changes()
     changes.announce()
     assert b"data" in list(iter_until_data(EventStream(changes, 4711, lambda: None, 9.0, Seconds())))[-1]
@@ -385,7 +385,7 @@ def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: 
             assert fetched(site, path)[0] == 200
 
 
-def test_the_name_of_a_user_is_learnt_meanwhile() -> None:
+def test_the_name_of_a_user_is_looked_up_in_the_background() -> None:
     class Later(Executor):
         def __init__(self) -> None:
             self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
