@@ -25,6 +25,8 @@ ORDER = [group["name"] for group in sorted(GROUPS, key=lambda group: any("alert"
 UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 NOT_OURS = ("up", "scrape_duration_seconds", "process_start_time_seconds")
 """Metrics in rules whose names do not begin as ours do."""
+OPTIONAL = {"lustre_job_read_bytes_total", "tierd_default_layouts_total", "tierd_moves_total"}
+"""Metrics that exist only after the first event. No rule may need them to find or to suppress something."""
 
 
 def rules_of(alert: str) -> list[dict[str, Any]]:
@@ -103,7 +105,8 @@ def test_trouble_makes_its_alert_fire(trouble: Trouble, tmp_path: Path) -> None:
         page = with_output(page, printed)
         runbook.write_text(page, encoding="utf-8")
     assert without_numbers(in_page(page)) == without_numbers(printed), "make runbooks"
-    assert names_of(trouble.alert) <= {name.partition("{")[0] for name in series}, "a rule asks for what nobody exposes"
+    exposed = {name.partition("{")[0] for name in series}
+    assert names_of(trouble.alert) - exposed <= OPTIONAL, "a rule asks for what nobody exposes"
     tests = {"rule_files": [str(file) for file in sorted(RULES.glob("*.yml"))], "evaluation_interval": "1m",
              "group_eval_order": ORDER, "tests": [unit_test(trouble, series)]}
     file = tmp_path / "trouble.yml"
