@@ -250,7 +250,6 @@ TROUBLES = (
     Trouble("LustreReadAheadCollapse", **growing(
         "sys/kernel/debug/lustre/llite/*/read_ahead_stats", lambda minutes: (
             "snapshot_time             1795000000.000000000 secs.nsecs\n"
-            f"hits                      {30_000 * minutes} samples [pages]\n"
             f"misses                    {90_000 * minutes} samples [pages]\n"))),
     Trouble("LustreStataheadWaste", **growing(
         "sys/kernel/debug/lustre/llite/*/statahead_stats", lambda minutes: (
