@@ -5,7 +5,7 @@ PY := .venv/bin/python
 .PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack
 .DEFAULT_GOAL := test
 
-.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
 	@sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 
@@ -60,4 +60,4 @@ packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/
 	sh packaging/deb.sh dist
 
 clean:
-	rm -rf .venv .tools build dist *.egg-info lustre/*/*.so exporter/jobs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

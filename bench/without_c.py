@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-MODULES = ("lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines")
+MODULES = ("lustre._files", "lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by kind of work."""
@@ -90,12 +90,13 @@ def measured(task: str, *, without: bool) -> Costs:
 def child(task: str) -> None:
     """Print the cost of one task as JSON."""
     from exporter.jobs import lines  # noqa: PLC0415
+    from lustre import parameters  # noqa: PLC0415
     from lustre.changelog import decode  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415
 
-    built = compiled.AVAILABLE, decode.AVAILABLE, lines.compiled is not None
+    built = compiled.AVAILABLE, decode.AVAILABLE, lines.compiled is not None, parameters.read_many is not None
     if any(built) is missing() or any(built) is not all(built):
-        sys.exit(f"the modules in C are not built: texts, records, job lines are {built}")
+        sys.exit(f"the modules in C are not built: texts, records, job lines, files are {built}")
     print(json.dumps(TASKS[task]()))
 
 

@@ -265,9 +265,8 @@ def busiest_jobs(width: int = 17, height: int = 12) -> Panel:
 
 
 STATE_WORDS = {
-    "found": ("found", ORANGE), "planned": ("acts are queued", BLUE), "acting": ("acts are under way", BLUE),
-    "judging": ("being judged", BLUE), "kept": ("kept", GREEN), "undoing": ("being undone", "purple"),
-    "undone": ("undone", "purple"),
+    "found": ("found", ORANGE), "planned": ("planned", BLUE), "acting": ("acting", BLUE), "judging": ("judging", BLUE),
+    "kept": ("kept", GREEN), "undoing": ("undoing", "purple"), "undone": ("undone", "purple"),
 }
 VERDICT_WORDS = {
     "helped": ("helped; kept", GREEN), "did-not-help": ("did not help; undone", ORANGE),

@@ -16,7 +16,7 @@ from exporter import clock, exposition
 from exporter.app import HEALTH_PATH, App, BodyKey
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.jobs.lines import OWN_NAME
+from exporter.jobs.lines import OWN_NAME, return_memory
 from exporter.logs import FORMATS, LEVELS, configure_logging
 from exporter.scrape import Scraper
 from exporter.self_metrics import registry
@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
-    connections, bodies = default_connections(), HeldBodies[BodyKey]()
+    connections, bodies = default_connections(), HeldBodies[BodyKey](on_released=return_memory)
     own = registry(scraper, wanted.web_config, connections, bodies.held_bytes)
     app = App(scraper, own, given.telemetry_path, bodies=bodies, on_refused=connections.refuse)
     return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config, connections=connections)

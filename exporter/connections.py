@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from exporter import templates
@@ -15,7 +15,15 @@ from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembe
 from exporter.rpc_stats import RpcFamilies, directions
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.templates import fits
-from exporter.totals import Contribution, G, MountPool, SummedParameter, import_contributions, stats_contributions
+from exporter.totals import (
+    Contribution,
+    G,
+    MountPool,
+    SeriesKey,
+    SummedParameter,
+    import_contributions,
+    stats_contributions,
+)
 from lustre.formats import import_, rpc_stats
 from lustre.formats.compiled import hash_of
 from lustre.formats.outline import Forms
@@ -61,13 +69,19 @@ class ClientsByTarget:
         self._rpcs = Source(kind, "rpc_stats", RpcRenderer(families.rpcs))
         self._limits = [(name, family, _NumberLines(family)) for name, family in families.limits.items()]
 
-    def collect(self, node: Node, page: MetricsPage, labels: Mapping[str, bytes]) -> None:
-        """Show each client. ``labels`` has the label text by device."""
+    def collect(
+        self, node: Node, page: MetricsPage, labels: Mapping[str, bytes], quiet: Container[str] = ()
+    ) -> None:
+        """Show each client. ``labels`` has the label text by device. Quiet clients have sent no bulk RPC."""
         self._connections.collect(node, page, labels.items())
-        self._rpcs.collect(node, page, labels.items())
+        self._rpcs.collect(node, page, labels.items(), quiet)
         for name, family, lines in self._limits:
             numbers = node.numbers(self._kind, name, labels)
-            page.extend([(family, lines.of(labels[device], value)) for device, value in numbers])
+            page.add(family, b"".join([lines.of(labels[device], value) for device, value in numbers]))
+
+    def busy(self) -> frozenset[str]:
+        """Return the clients that had RPCs in flight or unsent pages at the last pass."""
+        return self._rpcs.busy()
 
 
 class RpcRenderer:
@@ -104,16 +118,17 @@ class RpcsOfDevice:
         form, numbers, _ = found
         if form is not self._form:
             self._form, self._printed = form, form.templates(self._labels)
-        return Rendered(form.printed(self._printed, numbers), 0)
+        return Rendered(form.printed(self._printed, numbers), 0, any(numbers[: len(form.gauges)]))
 
     def _of_words(self, data: bytes) -> Rendered:
         rpcs = rpc_stats.parse(data)
-        chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
+        gauges = list(self._families.gauges(rpcs))
+        chunks = list(self._gauges.lines(gauges))
         for family, bounds, columns in self._families.tables(rpcs):
             tables = zip(directions(columns), columns, strict=True)
             chunks.append((family, b"".join([family.buckets(self._labels + extra, bounds, column)
                                              for extra, column in tables])))  # fmt: skip
-        return Rendered(tuple(chunks), rpcs.skipped)
+        return Rendered(tuple(chunks), rpcs.skipped, any(value for _, _, value in gauges))
 
 
 class _NumberLines:
@@ -233,6 +248,54 @@ class OscClients(Generic[T]):
 
 WAIT_SECONDS = 0.1
 """Interval at which a collector checks whether the reader it waits for was abandoned."""
+
+
+class QuietClients:
+    """Finds the object storage clients that have sent no bulk RPC since their files were read.
+
+    Their ``rpc_stats`` has not changed, because every bulk RPC changes bytes or operations in ``stats``, which is
+    read in every pass. A client with RPCs in flight or unsent pages is not quiet. As a safeguard, for example for RPCs
+    that a server never answers, each client is read at least once in ``MAX_QUIET_PASSES`` passes.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Contribution, tuple[int, ...]]] = {}
+        self._places: dict[int, tuple[Sequence[object], tuple[int, ...]]] = {}
+        """Positions of the bulk counters by the identity of the keys."""
+        self._pass = 0
+
+    def find(self, read: Mapping[str, Contribution], busy: Container[str]) -> frozenset[str]:
+        """Return the quiet devices of this pass. ``busy`` has devices that had RPCs in flight or unsent pages."""
+        self._pass += 1
+        turn = self._pass % MAX_QUIET_PASSES
+        quiet: list[str] = []
+        known: dict[str, tuple[Contribution, tuple[int, ...]]] = {}
+        for number, (device, contribution) in enumerate(read.items()):
+            before = self._known.get(device)
+            if before is not None and before[0] is contribution:
+                known[device] = before
+            else:
+                counts = tuple([contribution.values[place] for place in self._bulk(contribution.keys)])
+                known[device] = contribution, counts
+                if before is None or before[0].start != contribution.start or before[1] != counts:
+                    continue
+            if device not in busy and number % MAX_QUIET_PASSES != turn:
+                quiet.append(device)
+        self._known = known
+        return frozenset(quiet)
+
+    def _bulk(self, keys: Sequence[SeriesKey]) -> tuple[int, ...]:
+        found = self._places.get(id(keys))
+        if found is None or found[0] is not keys:
+            bulk = [place for place, key in enumerate(keys) if key[0] in BULK_BYTES or key[1] in BULK_OPERATIONS]
+            places = tuple(bulk)
+            found = self._places[id(keys)] = keys, places
+        return found[1]
+
+
+MAX_QUIET_PASSES = 8
+BULK_BYTES = frozenset(OSC.rule.byte_sums.values())
+BULK_OPERATIONS = frozenset({b',operation="ost_read"', b',operation="ost_write"'})
 
 
 class OscTotals:

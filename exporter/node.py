@@ -28,9 +28,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from exporter.exposition import label_text
+from lustre import parameters as parameters_module
 from lustre.formats import df, header, pools
 from lustre.formats.df import Df
-from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
+from lustre.parameters import Device, ReadMany, Tree, parse_device, read_line, read_through, read_whole
 
 NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
 """Folders in which an administrator chose the names of the entries: pools, file systems."""
@@ -125,29 +126,64 @@ MAX_HANGING = 32
 NONE: frozenset[str] = frozenset()
 
 
+class Batch:
+    """A read of one parameter of many devices in progress."""
+
+    __slots__ = ("_seen", "devices", "kind", "name", "progress")
+
+    def __init__(self, kind: str, name: str, devices: list[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.devices = devices
+        self.progress = bytearray(b"\xff" * 8)
+        """Position of the device that is being read, written by the C module; -1 before and after."""
+        self._seen: tuple[int, Reading] | None = None
+
+    def reading(self) -> Reading | None:
+        """Return the read in progress: the same object as long as it is the same read."""
+        position = int.from_bytes(self.progress, sys.byteorder, signed=True)
+        if position < 0:
+            return None
+        if self._seen is None or self._seen[0] != position:
+            self._seen = position, (self.kind, self.devices[position], self.name)
+        return self._seen[1]
+
+
 class PassState:
     """The read in progress of one pass of a collector. The pass can be abandoned if this read does not return."""
 
-    __slots__ = ("abandoned", "hanging", "reading")
+    __slots__ = ("_left", "abandoned", "batch", "hanging", "one")
 
     def __init__(self, hanging: HangingReads) -> None:
         self.hanging = hanging
-        self.reading: Reading | None = None
+        self.one: Reading | None = None
+        self.batch: Batch | None = None
         self.abandoned = False
+        self._left: Reading | None = None
+        """The read in which the pass was abandoned."""
+
+    @property
+    def reading(self) -> Reading | None:
+        """The read in progress: the same object as long as it is the same read."""
+        batch = self.batch
+        return self.one if batch is None else batch.reading()
 
     def abandon(self, reading: Reading) -> bool:
         """Leave the thread of this pass behind in this read. Returns False if too many threads are left behind."""
-        self.abandoned = self.hanging.add(reading)
-        if self.abandoned and self.reading is not reading:  # it returned meanwhile
+        if not self.hanging.add(reading):
+            return False
+        self._left = reading
+        self.abandoned = True
+        if self.reading is not reading:  # it returned meanwhile
             self.hanging.remove(reading)
-        return self.abandoned
+        return True
 
     def returned(self) -> None:
         """Record that the read returned. Raises AbandonedError if the pass was abandoned."""
-        reading, self.reading = self.reading, None
+        self.one = self.batch = None
         if self.abandoned:
-            if reading is not None:
-                self.hanging.remove(reading)
+            if self._left is not None:
+                self.hanging.remove(self._left)
             raise AbandonedError
 
 
@@ -315,6 +351,8 @@ class NamedDevice(NamedTuple):
 
 ReadParameter = Callable[[str], bytes | None]
 """``read_whole`` or ``read_line``."""
+BATCH_DEVICES = 256
+"""Number of devices whose texts are read, and in memory, at a time."""
 PASSES_BEFORE_RETRY = 10
 """Number of passes between searches for a missing parameter."""
 
@@ -386,6 +424,10 @@ class ParameterIndex:
         of_name[device] = sys.intern(place.removesuffix(name))
         return read_whole(place)
 
+    def missing(self, kind: str) -> Collection[tuple[str, str]]:
+        """Return the pairs of device and parameter that were not found in an earlier pass and are not searched now."""
+        return self._missing.get(kind, ())
+
     def _remember_missing(self, kind: str) -> None:
         """From the second pass of a device on, search for its missing parameters only once in several passes."""
         left = self._passes_left.get(kind, 0)
@@ -434,7 +476,7 @@ class ParameterReader:
         """Read a parameter; None if it is absent, empty or unreadable. Empty and unreadable parameters are counted."""
         if self._is_hanging(kind, device, name):
             return None
-        self._state.reading = kind, device, name
+        self._state.one = kind, device, name
         try:
             data = self._parameters.read(kind, device, name, read)
         except OSError as error:
@@ -466,11 +508,11 @@ class ParameterReader:
             pieces += 1
             self._reads.bytes_read += len(piece)
             take(piece)
-            state.reading = kind, device, name
+            state.one = kind, device, name
 
         parameters = self._parameters
         folder = parameters.folders(kind, name).get(device)
-        state.reading = kind, device, name
+        state.one = kind, device, name
         try:
             if folder is not None:
                 whole = read_through(folder + name, count)
@@ -491,13 +533,21 @@ class ParameterReader:
         self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
         """Read one parameter of many devices. Yields device and text, skipping devices where ``read`` returns None."""
+        many = parameters_module.read_many
+        if many is not None and read in (read_whole, read_line):
+            return self._read_batches(kind, name, [*devices], read, many)
+        return self._read_one_by_one(kind, name, devices, read)
+
+    def _read_one_by_one(
+        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter
+    ) -> Iterator[tuple[str, bytes]]:
         folders = self._parameters.folders(kind, name)
         look_for, reads, state = self._parameters.locate, self._reads, self._state
         hanging = self._parameters.hanging.devices(kind)
         for device in devices:
             if device in hanging and self._is_hanging(kind, device, name):
                 continue
-            state.reading = kind, device, name
+            state.one = kind, device, name
             try:
                 folder = folders.get(device)
                 data = None if folder is None else read(folder + name)
@@ -509,12 +559,40 @@ class ParameterReader:
                 continue
             if state.abandoned:
                 state.returned()
-            state.reading = None
+            state.one = None
             if data:
                 reads.bytes_read += len(data)
                 yield device, data
             elif data is not None:
                 reads.error(parameter_name(kind, name), "empty")
+
+    def _read_batches(
+        self, kind: str, name: str, devices: list[str], read: ReadParameter, many: ReadMany
+    ) -> Iterator[tuple[str, bytes]]:
+        """Read with the C module. The first device shows in which directory the parameter is."""
+        folders, reads, state = self._parameters.folders(kind, name), self._reads, self._state
+        missing = self._parameters.missing(kind)
+        if missing:
+            devices = [device for device in devices if (device, name) not in missing]
+        while devices and not folders:
+            yield from self._read_one_by_one(kind, name, devices[:1], read)
+            devices = devices[1:]
+        for begin in range(0, len(devices), BATCH_DEVICES):
+            batch = devices[begin : begin + BATCH_DEVICES]
+            hanging = self._parameters.hanging.devices(kind)
+            if hanging:
+                batch = [one for one in batch if one not in hanging or not self._is_hanging(kind, one, name)]
+            known, folder = next(iter(folders.items()))
+            parent = folder.removesuffix("/").removesuffix(f"{known}")
+            state.batch = Batch(kind, name, batch)
+            texts = many(parent, batch, name, read is read_line, state.batch.progress)
+            state.returned()
+            for device, data in zip(batch, texts, strict=True):
+                if data and type(data) is bytes:
+                    reads.bytes_read += len(data)
+                    yield device, data
+                else:
+                    yield from self._read_one_by_one(kind, name, (device,), read)
 
     def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
         """Read one number of many devices. Yields device and number, skipping devices where ``number`` returns None."""
@@ -532,7 +610,7 @@ class ParameterReader:
         place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
         if place is None or self._is_hanging(name, "", name):
             return None
-        self._state.reading = name, "", name
+        self._state.one = name, "", name
         try:
             data = read_whole(place)
             self._state.returned()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exporter import templates
@@ -23,6 +23,8 @@ class Rendered:
 
     chunks: Chunks
     skipped: int
+    busy: bool = False
+    """Whether the file shows requests in progress, so that it may change at any time."""
 
 
 Render = Callable[[bytes], Rendered]
@@ -57,24 +59,67 @@ class Source:
         """``mark`` hashes the text without parts that always change."""
         self._readings: dict[str, _Reading] = {}
 
-    def collect(self, node: Node, page: MetricsPage, devices: Iterable[tuple[str, bytes]]) -> None:
-        """Read the file of each (device, label text). The chunks of an unchanged file are reused."""
+    def collect(
+        self,
+        node: Node,
+        page: MetricsPage,
+        devices: Iterable[tuple[str, bytes]],
+        quiet: Container[str] = (),
+    ) -> None:
+        """Read the file of each (device, label text). The chunks of an unchanged file are reused.
+
+        Devices in ``quiet`` are not read: their files have not changed.
+        """
         kept: dict[str, _Reading] = {}
         labelled = dict(devices)
-        for device, data in node.read_each(self._kind, self._name, labelled):
+        for device, data in self._texts(node, labelled, quiet):
             labels = labelled[device]
             reading = self._readings.get(device)
+            page.made += 1
+            if data is None:
+                assert reading is not None, "quiet devices were read before"
+                kept[device] = reading
+                page.reused += 1
+                page.extend(reading.rendered.chunks)
+                continue
             if reading is None or reading.labels != labels:
                 reading = _Reading(labels, self._renderer(labels))
             mark = self._mark(data)
             if mark != reading.mark:
                 reading.rendered = reading.render(data)
                 reading.mark = mark
+            else:
+                page.reused += 1
             kept[device] = reading
             if reading.rendered.skipped:
                 node.skipped(self._kind, self._name, reading.rendered.skipped)
             page.extend(reading.rendered.chunks)
         self._readings = kept
+
+    def busy(self) -> frozenset[str]:
+        """Return the devices with requests in progress at the last pass."""
+        return frozenset([device for device, reading in self._readings.items() if reading.rendered.busy])
+
+    def _texts(
+        self, node: Node, labelled: Mapping[str, bytes], quiet: Container[str]
+    ) -> Iterator[tuple[str, bytes | None]]:
+        """Yield each device with its text, or with None for a quiet device."""
+        known = {
+            device
+            for device, reading in self._readings.items()
+            if device in quiet and labelled.get(device) == reading.labels
+        }
+        if not known:
+            yield from node.read_each(self._kind, self._name, labelled)
+            return
+        texts = iter(node.read_each(self._kind, self._name, [device for device in labelled if device not in known]))
+        following = next(texts, None)
+        for device in labelled:
+            if device in known:
+                yield device, None
+            elif following is not None and following[0] == device:
+                yield following
+                following = next(texts, None)
 
 
 class SampleLines:

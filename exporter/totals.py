@@ -7,7 +7,7 @@ adds to the sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -148,13 +148,15 @@ class SummedParameter(Generic[G]):
         """Hash of the text and contribution, by device."""
         self._groups: Mapping[str, G] = {}
 
-    def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
-        """Read every device, and credit the changed devices."""
-        last: dict[str, tuple[int, Contribution]] = {}
+    def refresh(self, node: Node, groups: Mapping[str, G], quiet: Container[str] = ()) -> None:
+        """Read every device, and credit the changed devices. Devices in ``quiet`` keep their last contribution."""
+        kept = {device: self._last[device] for device in groups if device in quiet and device in self._last}
+        last: dict[str, tuple[int, Contribution]] = kept.copy()
         implausible = self._ledger.implausible
         self._groups = groups
         self._ledger.begin(groups)
-        for device, data in node.read_each(self._kind, self._name, groups):
+        wanted = [device for device in groups if device not in kept] if kept else groups
+        for device, data in node.read_each(self._kind, self._name, wanted):
             mark = self._mark(data)
             before = self._last.get(device)
             if before is not None and before[0] == mark:

@@ -2,7 +2,8 @@
 
 A client that does not read its response keeps the body in memory. A body is therefore shared by all connections that
 send the same bytes. Where the limit is reached, a new request first takes over a recent body, then replaces a slow
-client, and is refused only if neither is possible. One body is always allowed, even if it alone exceeds the limit.
+client, and is refused only if neither is possible. The largest body does not count, so that a body that alone exceeds
+the limit is allowed, and leaves room for the smaller ones of other clients.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ K = TypeVar("K", bound=Hashable)
 MAX_HELD_BYTES = 64 << 20
 MAX_SHARED_SECONDS = 5.0
 """Age up to which a request takes over the body of an earlier one, if the limit does not allow another body."""
+LONG_SECONDS = 2.0
+"""Time after which memory that a body took is worth returning to the system."""
 RETRY_SECONDS = 5
 """Value of the header ``Retry-After`` of a refused request."""
 
@@ -65,9 +68,20 @@ class _Held(Generic[K]):
 class HeldBodies(Generic[K]):
     """The bodies that connections send now."""
 
-    def __init__(self, limit_bytes: int = MAX_HELD_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limit_bytes: int = MAX_HELD_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+        on_released: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_released`` is called at the first request after a body held longer than ``LONG_SECONDS`` was released.
+
+        Not at once, because the thread that releases the body still refers to it.
+        """
+        self._memory_due = False
         self._limit_bytes = limit_bytes
         self._clock = clock
+        self._on_released = on_released
         self._lock = threading.Lock()
         self._held: dict[Body, _Held[K]] = {}
 
@@ -82,12 +96,15 @@ class HeldBodies(Generic[K]):
         Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace.
         """
         with self._lock:
-            if self._size() < self._limit_bytes:
+            memory_due, self._memory_due = self._memory_due, False
+        if memory_due:
+            self._on_released()
+        with self._lock:
+            if self._fits(1):
                 return None
-            same = [held for held in self._held.values() if held.key == key]
-            newest = max(same, key=lambda held: held.made_at, default=None)
-            if newest is not None and self._clock() - newest.made_at <= MAX_SHARED_SECONDS:
-                return self._reader(newest, client)
+            shared = self._recent_body(key)
+            if shared is not None:
+                return self._reader(shared, client)
             self._make_room(1)
             return None
 
@@ -99,24 +116,35 @@ class HeldBodies(Generic[K]):
         with self._lock:
             held = self._held.get(body)
             if held is None:
-                if self._held:
-                    self._make_room(body.size_bytes)
+                if not self._fits(body.size_bytes) and (shared := self._recent_body(key)) is not None:
+                    return self._reader(shared, client)
+                self._make_room(body.size_bytes)
                 held = self._held[body] = _Held(key, body, self._clock())
             return self._reader(held, client)
 
     def _size(self) -> int:
         return sum([body.size_bytes for body in self._held])
 
+    def _fits(self, size_bytes: int) -> bool:
+        sizes = [size_bytes, *[body.size_bytes for body in self._held]]
+        return sum(sizes) - max(sizes) <= self._limit_bytes
+
+    def _recent_body(self, key: K) -> _Held[K] | None:
+        """Return the newest body with this key, unless it is too old to be shared."""
+        same = [held for held in self._held.values() if held.key == key]
+        newest = max(same, key=lambda held: held.made_at, default=None)
+        return None if newest is None or self._clock() - newest.made_at > MAX_SHARED_SECONDS else newest
+
     def _make_room(self, size_bytes: int) -> None:
         """Drop bodies that only slow clients read, the longest held first, until this size fits."""
         for body, held in [*self._held.items()]:
-            if self._size() + size_bytes <= self._limit_bytes:
+            if self._fits(size_bytes):
                 return
             if all(client.is_slow() for client in held.readers):
                 for client in held.readers:
                     client.abort()
                 del self._held[body]
-        if self._held and self._size() + size_bytes > self._limit_bytes:
+        if not self._fits(size_bytes):
             raise NoRoomError
 
     def _reader(self, held: _Held[K], client: Client) -> Iterator[bytes]:
@@ -125,9 +153,11 @@ class HeldBodies(Generic[K]):
 
     def _done(self, held: _Held[K], client: Client) -> None:
         with self._lock:
+            was_last = client in held.readers and len(held.readers) == 1
             held.readers.discard(client)
             if not held.readers and self._held.get(held.body) is held:
                 del self._held[held.body]
+            self._memory_due |= was_last and self._clock() - held.made_at > LONG_SECONDS
 
 
 class _Reader(Iterator[bytes]):
@@ -143,4 +173,9 @@ class _Reader(Iterator[bytes]):
     def close(self) -> None:
         """Release the body."""
         self._pieces = iter(())
-        self._done()
+        done, self._done = self._done, _nothing
+        done()
+
+
+def _nothing() -> None:
+    pass

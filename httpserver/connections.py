@@ -277,5 +277,5 @@ class BoundedThreads(socketserver.TCPServer):
 
 
 def _address_of(client: object) -> str:
-    """Return the source address without its port; empty for a Unix socket, whose clients are not told apart."""
+    """Return the source address without its port; empty for a Unix socket, whose clients are not distinguished."""
     return str(client[0]) if isinstance(client, tuple) and client else ""

@@ -53,7 +53,7 @@ class DaemonExecutor(Executor):
             if future.set_running_or_notify_cancel():
                 try:
                     result = call()
-                except BaseException as error:  # noqa: BLE001 -- it is raised where the result is asked for
+                except BaseException as error:  # noqa: BLE001 -- it is raised where the result is read
                     future.set_exception(error)
                 else:
                     future.set_result(result)

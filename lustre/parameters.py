@@ -161,6 +161,20 @@ ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errn
 """Errors of a parameter that is absent or whose device was just removed."""
 
 
+ReadMany = Callable[[str, list[str], str, bool, bytearray], list[bytes | int | None]]
+read_many: ReadMany | None = None
+"""Reads PARENT/DEVICE/NAME for many devices (``lustre/_files.c``). None without the C module.
+
+A result is the text, None for an absent file, an error number, or 0 for a text that must be read by itself. The last
+argument, of eight bytes, has the position of the file that is being read.
+"""
+try:
+    from lustre import _files
+except ImportError:
+    pass
+else:
+    read_many = _files.read_many
+
 MOST_BYTES = 256 << 20
 """Size limit of a parameter. A hundred thousand jobs take less. The kernel repeats a longer text endlessly."""
 

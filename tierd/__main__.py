@@ -21,6 +21,10 @@ examples:
 """
 
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as in shells."""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of tierd."""
     main_parser = argparse.ArgumentParser(
@@ -56,7 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = parser().parse_args(arguments)
     try:
-        return run(chosen)
+        code = run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # tierd replay … | head
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         return dependencies.report_missing("tierd", error)
 

@@ -202,6 +202,10 @@ class SlowdownEvidence(Evidence):
     """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
 
 
+CHANCE = 0.05
+"""Probability at which a dose may come by chance, at the most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyNeighbourEvidence(SlowdownEvidence):
     """A stream that slowed down after a job of small files or small I/O came to its targets."""
@@ -240,6 +244,12 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     cross_section_ratio: float | None = None
     """What streams get on targets of the same pool without aggressors, as a multiple of what they get on the shared
     ones; None if there are too few such targets."""
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether dose or cross-section agrees with device time."""
+        return ((self.dose_probability is not None and self.dose_probability <= CHANCE)
+                or (self.cross_section_ratio is not None and self.cross_section_ratio > 1))
 
     @property
     def lacks_past(self) -> bool:

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     OTHER_LAYOUT = "other-layout"
     NOT_WORTH = "not-worth"
     LITTLE_TO_GAIN = "little-to-gain"
+    UNCERTAIN_GAIN = "uncertain-gain"
     OTHERS_WOULD_LOSE = "others-would-lose"
     MOVES_TOO_DEAR = "moves-too-dear"
     COOLING_DOWN = "cooling-down"

@@ -89,7 +89,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
     timeseries("Share of device time", "Estimated share of each job in the service time of a target, the ten highest. "
                "Empty until tierd knows what operations cost on the targets.",
                Query(f"topk(10, lustre_target_device_time_share{{{ON}}})", "{{target}} {{jobid}}"),
-               unit="percentunit", maximum=1, empty="not learnt yet"),
+               unit="percentunit", maximum=1, empty="not known yet"),
 ))
 
 BENEFIT = Row("Effect of acts", (

@@ -40,7 +40,8 @@ class Columns:
         """Add the lines of a job, and reserve its name."""
         taken.add(name)
         for column, chunk in zip(self.chunks, chunks, strict=True):
-            column.append(chunk)
+            if chunk:
+                column.append(chunk)
         self.skipped += skipped
         self.jobs += 1
 
@@ -177,8 +178,10 @@ class TargetJobs:
                 reads.append(read)
             if written:
                 writes.append(written)
-            operations.append(done)
-            seconds.append(took)
+            if done:
+                operations.append(done)
+            if took:
+                seconds.append(took)
             if sized:
                 sizes.append(sized)
             columns.skipped += item.skipped

@@ -121,10 +121,14 @@ def _groups(node: Node) -> Iterator[tuple[str, Group]]:
 
 def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group]) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
+    wanted = {name: ON_SERVERS if group.namespace in SERVERS.values() else ON_CLIENTS for name, group in groups.items()}
+    values = {
+        parameter: dict(node.numbers(KIND, parameter, [name for name, of in wanted.items() if parameter in of]))
+        for parameter in {**ON_SERVERS, **ON_CLIENTS}
+    }
     for name, group in groups.items():
-        wanted = ON_SERVERS if group.namespace in SERVERS.values() else ON_CLIENTS
-        for parameter, family in wanted.items():
-            if (value := node.number(KIND, name, parameter)) is not None:
+        for parameter, family in wanted[name].items():
+            if (value := values[parameter].get(name)) is not None:
                 sums[family, group] = sums.get((family, group), 0) + value
     for (family, group), value in sums.items():
         page.sample(family, group.labels(), value)

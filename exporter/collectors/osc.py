@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connection_families import Sample
-from exporter.connections import OSC, ClientsByTarget, OscClients, OscTotals, StatsLines, labels_of
+from exporter.connections import OSC, ClientsByTarget, OscClients, OscTotals, QuietClients, StatsLines, labels_of
 from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
 from exporter.totals import (
     Combine,
+    Contribution,
     MountPool,
     SummedParameter,
     import_contributions,
@@ -37,15 +38,24 @@ def _summed(totals: OscTotals) -> Collect:
         "osc", "import", import_contributions(OSC), hash_of(import_.essence)
     )
 
+    quiet_clients = QuietClients()
+
     def collect(node: Node, page: MetricsPage) -> None:
         by_device = totals.groups.of(node)
-        totals.refresh(node).put(page)
-        for summed in (rpcs, imports):
-            summed.refresh(node, by_device)
+        requests = totals.refresh(node)
+        requests.put(page)
+        quiet = quiet_clients.find(requests.contributions(), _busy(rpcs.contributions()))
+        for summed, unchanged in ((rpcs, quiet), (imports, frozenset[str]())):
+            summed.refresh(node, by_device, unchanged)
             summed.put(page, COMBINE)
         put_gauges(page, _limits(node, by_device), COMBINE)
 
     return collect
+
+
+def _busy(read: Mapping[str, Contribution]) -> frozenset[str]:
+    """Return the clients with RPCs in flight or unsent pages."""
+    return frozenset([device for device, read_out in read.items() if any(value for _, _, value in read_out.gauges)])
 
 
 def _limits(node: Node, by_device: Mapping[str, MountPool]) -> Iterator[tuple[MountPool, tuple[Sample]]]:
@@ -58,11 +68,13 @@ def _per_target(totals: OscTotals) -> Collect:
     labelled = OscClients(labels_of)
     requests = StatsLines()
     others = ClientsByTarget("osc", OSC, without_stats=True)
+    quiet_clients = QuietClients()
 
     def collect(node: Node, page: MetricsPage) -> None:
         labels = labelled.of(node)
-        requests.put(page, labels, totals.refresh(node).contributions())
-        others.collect(node, page, labels)
+        read = totals.refresh(node).contributions()
+        requests.put(page, labels, read)
+        others.collect(node, page, labels, quiet_clients.find(read, others.busy()))
 
     return collect
 

@@ -13,7 +13,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define MOST_DIGITS 20  /* of a 64-bit number, as in the Python readers */
 #define LONGEST_BLOCK (1 << 15) /* a job with every counter takes a tenth of this, so buffers stay small */
@@ -1252,7 +1256,20 @@ static PyType_Spec table_spec = {
     .name = "exporter.jobs._lines.Table", .basicsize = sizeof(Table), .flags = Py_TPFLAGS_DEFAULT, .slots = table_slots,
 };
 
+/* Returns free memory to the system. Freed lines lie between lines in use, where the C library keeps them otherwise. */
+static PyObject *
+trim(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+#ifdef __GLIBC__
+    Py_BEGIN_ALLOW_THREADS
+    malloc_trim(0);
+    Py_END_ALLOW_THREADS
+#endif
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"trim", trim, METH_NOARGS, "Return free memory to the system."},
     {"lines", lines, METH_VARARGS, "The job id as a label value and the finished lines of a job; None for an unusual block."},
     {"numbers", numbers, METH_O, "Start time, shape, number of operations and values of a job; None for an unusual block."},
     {NULL, NULL, 0, NULL},

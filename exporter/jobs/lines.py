@@ -20,12 +20,20 @@ compiled: Compiled | None = None
 """Takes a block, label text and names of families; returns the id as a label value and lines. None without C module."""
 compiled_table: Callable[..., Table] | None = None
 """Makes the table of the jobs of a target. None without the C module."""
+
+
+def _keep_memory() -> None:
+    pass
+
+
+return_memory: Callable[[], None] = _keep_memory
+"""Returns freed memory to the system; does nothing without the C module."""
 try:
     from exporter.jobs import _lines
 except ImportError:
     pass
 else:
-    compiled, compiled_table = _lines.lines, _lines.Table
+    compiled, compiled_table, return_memory = _lines.lines, _lines.Table, _lines.trim
 
 NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
 NOTHING: Chunks = (b"", b"", b"", b"", b"")

@@ -27,6 +27,9 @@
     [variant.flash_covers.job."mdt_small.1001"]
     layout = [{extent_end = "2M", pool = "flash"}, {extent_start = "2M", pool = "hdd"}]
 
+``extends = "noisy-neighbour"`` takes everything that the text does not have from that scenario of the library. A job of
+the text whose ``job_id`` the other has changes only the fields that it names.
+
 Every other key of a job is a field of its class in :mod:`simulator.jobs`; ``layout`` is a list of tables with the
 fields of :class:`lustre.layout.model.Component`, one per component. A variant is the scenario without some jobs, or
 with other values for some of their fields.
@@ -63,7 +66,7 @@ _JOBS: Mapping[str, type[Any]] = {
     "ls": LsScan,
     "shared_file": SharedFile,
 }
-_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs"))
+_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs", "extends"))
 _EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
 """Fields of jobs that the model of flows does not have."""
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
@@ -109,10 +112,13 @@ class Scenario:
 def parse(text: str) -> Scenario:
     """Read a scenario from TOML. Raises ValueError, which names each mistake with its line."""
     try:
-        table = tomllib.loads(text)
+        table: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"scenario: {error}") from None
-    wrong: list[str] = []
+    wrong = list(_shape_errors(table))
+    if wrong:
+        raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
+    table = _extended(table, wrong)
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
     events = [
         event_from(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)
@@ -149,8 +155,27 @@ def parse(text: str) -> Scenario:
 
 def library(name: str) -> Scenario:
     """Load a scenario of this package: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
+    return parse(_library_text(name))
+
+
+def _library_text(name: str) -> str:
     file = resources.files("simulator") / "scenarios" / f"{name.replace('-', '_')}.toml"
-    return parse(file.read_text(encoding="utf-8"))
+    return file.read_text(encoding="utf-8")
+
+
+def _extended(table: Mapping[str, Any], wrong: list[str]) -> Mapping[str, Any]:
+    """The table with what it takes from the scenario of the library that it extends."""
+    extended = table.get("extends")
+    if extended is None:
+        return table
+    if extended not in names():
+        wrong.append(f"extends: {extended!r} is not one of {', '.join(names())}")
+        return table
+    base = _extended(tomllib.loads(_library_text(extended)), wrong)
+    known = {job["job_id"] for job in base["job"] if "job_id" in job}
+    changes = {job["job_id"]: job for job in table.get("job", ()) if job.get("job_id") in known}
+    further = [job for job in table.get("job", ()) if job.get("job_id") not in known]
+    return {**base, **table, "job": [*(job | changes.get(job.get("job_id"), {}) for job in base["job"]), *further]}
 
 
 def names() -> tuple[str, ...]:
@@ -183,6 +208,27 @@ def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
 
 def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, seed: int) -> ClusterSettings:
     return replace(cluster(seed), costs=costs)
+
+
+def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
+    """Values that are not the tables or lists which a scenario has there."""
+    for key in ("job", "event"):
+        entries = table.get(key, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            yield f"{key}: is no list of tables; each begins with [[{key}]]"
+    for key in ("costs", "variant"):
+        if not isinstance(table.get(key, {}), dict):
+            yield f"{key}: is no table"
+    variants = table.get("variant", {})
+    for name, entry in variants.items() if isinstance(variants, dict) else ():
+        if not isinstance(entry, dict):
+            yield f"variant {name}: is no table"
+            continue
+        changes, without = entry.get("job", {}), entry.get("without", [])
+        if not isinstance(changes, dict) or not all(isinstance(change, dict) for change in changes.values()):
+            yield f"variant {name}: job is no table of tables, as [variant.{name}.job.ID]"
+        if not isinstance(without, list) or not all(isinstance(job_id, str) for job_id in without):
+            yield f"variant {name}: without is no list of job ids"
 
 
 def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:

@@ -69,7 +69,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_page_tells_the_story(daemon: Daemon, browser: Browser, scripts: bool) -> None:
+def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, scripts: bool) -> None:
     browser.screen(1280, 800, scripts=scripts)
     browser.open(daemon.start())
     root = browser.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
@@ -79,7 +79,7 @@ def test_the_page_tells_the_story(daemon: Daemon, browser: Browser, scripts: boo
                   "judging: the throughput of the victim is measured",
                   "To change that: lower benefit.min_gain", "Stalled: no move has ended for 70 s", "alice (1)",
                   "62.0 MB/s after: 86% of the loss regained", "closed: helped; kept", "all 392", "all 5000",
-                  "300 refused: has # hard links", "tierctl undo F1", "one stripe for a file of 2 TB",
+                  "300 refused: has # hard links", "tierctl undo 17", "one stripe for a file of 2 TB",
                   r"/proj/a\nb", "and 391 more", "347 of 439"):
         assert words in shown, words
     assert "alert(1)</script>" not in shown
@@ -149,7 +149,7 @@ def test_tab_reaches_the_content_first(daemon: Daemon, browser: Browser) -> None
     assert browser.run("document.activeElement.textContent") == "Skip to content"
 
 
-def test_a_search_keeps_what_was_asked_for(daemon: Daemon, browser: Browser) -> None:
+def test_a_search_keeps_its_query(daemon: Daemon, browser: Browser) -> None:
     url = daemon.start()
     browser.open(f"{url}/history")
     browser.run(f"document.getElementById('job').value = {json.dumps(EVIL)}; "

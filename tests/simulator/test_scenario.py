@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,9 +133,18 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: cluster.ost.pool"),
     ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: a scenario has no such key"),
     ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: 'clay' is not one of events, flows"),
+    ("extends = 'none'\n[[job]]\nkind = 'ls'", "line 1: extends: 'none' is not one of accelerator"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
+    ("job = 3", "job: is no list of tables"),
+    ("[job]\nkind='ls'", r"job: is no list of tables; each begins with \[\[job\]\]"),
+    ("event = [1]\n[[job]]\nkind='ls'", "event: is no list of tables"),
+    ("costs = 3\n[[job]]\nkind='ls'", "costs: is no table"),
+    ("[[job]]\nkind='ls'\n[[variant]]\nname = 'a'", "variant: is no table"),
+    ("variant.a = 3\n[[job]]\nkind='ls'", "variant a: is no table"),
+    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = 'b'", "variant a: without is no list of job ids"),
+    ("[[job]]\nkind='ls'\n[variant.a]\njob = ['b']", "variant a: job is no table of tables"),
 ])  # fmt: skip
 def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
@@ -155,3 +166,28 @@ def test_wrong_values_of_a_job_are_mistakes_and_nothing_else(values: dict[str, o
     wrong: list[str] = []
     job = toml_settings.settings_from(SmallFileWriter, values, wrong, "job 1")
     assert (job is None) == bool(wrong)
+
+
+def test_a_scenario_extends_one_of_the_library() -> None:
+    base = scenario.library("noisy-neighbour-paper-long")
+    small = scenario.library("noisy-neighbour-paper-long-1m")
+    assert [job.job_id for job in small.jobs] == [job.job_id for job in base.jobs] == ["ior.1002", "mdtest.1001"]
+    assert small.jobs[0] == base.jobs[0]
+    assert small.jobs[1] == replace(base.jobs[1], sizes=(1 << 20,))
+    assert (small.seconds, base.jobs[1].start_seconds) == (180.0, 70.0)
+    assert small.settings() == base.settings() == scenario.library("noisy-neighbour-paper").settings()
+
+
+def test_an_extended_scenario_gets_further_jobs_and_keeps_what_is_not_named() -> None:
+    parsed = scenario.parse("""
+        extends = "noisy-neighbour"
+        [[job]]
+        kind = "ls"
+        [[job]]
+        job_id = "mdt_small.1001"
+        files_per_second = 5.0
+    """)
+    base = scenario.library("noisy-neighbour")
+    assert [job.job_id for job in parsed.jobs] == [*(job.job_id for job in base.jobs), "ls.1011"]
+    assert parsed.jobs[1] == replace(base.jobs[1], files_per_second=5.0)
+    assert (parsed.title, parsed.seconds, set(parsed.variants())) == (base.title, base.seconds, set(base.variants()))

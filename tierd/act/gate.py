@@ -102,7 +102,7 @@ class MoveBatches:
                 keep([each.action], each.finding)
             ended = outcome_of_move(moved)
             if tripped := self._breaker.note(ended, each.action.path):
-                self._operating_state.pause(self._operating_state.paused or tripped.sentence, tripped=True)
+                self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
             yield self._completed_acts.ended(
                 each.action, ended, moved.detail, entry, each.before, each.move.fid
             )

@@ -7,6 +7,7 @@ every act.
 from __future__ import annotations
 
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tierd.act.journal.writer import Journal
@@ -59,16 +60,33 @@ class OperatingState:
         self._maintenance = maintenance
         self._clock = clock
         state = journal.state()
-        self.paused = state.get("paused", "")
-        """The reason that an administrator or the circuit breaker gave for a pause; empty without a pause."""
+        self._reason = state.get("paused", "")
+        self._until = float(state.get("paused_until") or 0.0)
+        """Epoch seconds of the end of the pause; 0 without an end."""
         self.tripped = bool(state.get("tripped"))
         """Whether the circuit breaker paused tierd, and not an administrator."""
         self.draining = state.get("draining", "")
         """The reason for a drain: queued acts end, and no new ones are planned. Empty without a drain."""
 
-    def pause(self, reason: str, *, tripped: bool = False) -> None:
-        """Begin no act until :meth:`resume`. A move in progress ends first."""
-        self.paused, self.tripped = reason, tripped
+    @property
+    def paused(self) -> str:
+        """The reason that an administrator or the circuit breaker gave for a pause; empty without a pause.
+
+        A pause for a time has its end in the text.
+        """
+        reason = self.pause_reason
+        end = f", until {datetime.fromtimestamp(self._until, UTC):%Y-%m-%d %H:%M:%S UTC}" if self._until else ""
+        return reason and reason + end
+
+    @property
+    def pause_reason(self) -> str:
+        """The reason for a pause without its end; empty without a pause."""
+        return "" if self._until and self._clock.now() >= self._until else self._reason
+
+    def pause(self, reason: str, *, tripped: bool = False, seconds: float = 0.0) -> None:
+        """Begin no act until :meth:`resume`, or for some seconds. A move in progress ends first."""
+        self._reason, self.tripped = reason, tripped
+        self._until = self._clock.now() + seconds if seconds else 0.0
 
     def drain(self, reason: str) -> None:
         """Plan nothing new until :meth:`resume`. Queued acts continue."""
@@ -76,11 +94,14 @@ class OperatingState:
 
     def resume(self) -> None:
         """End the pause and the drain."""
-        self.paused, self.tripped, self.draining = "", False, ""
+        self._reason, self._until, self.tripped, self.draining = "", 0.0, False, ""
 
     def store(self) -> None:
         """Enter the state in the journal, so that a restart does not end a pause."""
-        self._journal.set_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
+        if not self.paused:  # ended by itself, too
+            self._reason, self._until, self.tripped = "", 0.0, False
+        self._journal.set_state({"paused": self._reason, "paused_until": repr(self._until) if self._until else "",
+                                 "tripped": "yes" * self.tripped, "draining": self.draining})
 
     @property
     def held(self) -> Refusal | None:

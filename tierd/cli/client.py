@@ -1,4 +1,4 @@
-"""Functions for all commands of tierctl: select the daemon, print its answer, format values.
+"""Functions for all commands of tierctl: select the daemon, print its answer, format and colour values.
 
 Times, sizes, verdicts and evidence of findings look alike in all commands. The name of a value has its unit, which
 decides the format.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TextIO, TypeVar
 
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
@@ -56,13 +59,20 @@ RUN = "/run/tierd"
 A = TypeVar("A")
 
 
-def add_daemon_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that select the daemon and the output format."""
+def add_daemon_options(command: argparse.ArgumentParser, **default: Any) -> None:
+    """Add the options that select the daemon and the output format.
+
+    They stand before or after the command. Those after it have no default, which would hide those before it.
+    """
+    default = default or {"default": argparse.SUPPRESS}
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--fs", metavar="NAME", help=f"use the daemon with the socket {RUN}/NAME/tierd.sock")
+    which.add_argument("--fs", metavar="NAME", help=f"use the daemon with the socket {RUN}/NAME/tierd.sock", **default)
     which.add_argument("--socket", metavar="PATH",
-                       help=f"use the daemon with this socket (default: the only one in {RUN})")
-    command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+                       help=f"use the daemon with this socket (default: the only one in {RUN})", **default)
+    switches = default if default["default"] is argparse.SUPPRESS else {"default": False}
+    command.add_argument("--json", action="store_true", help="print the whole answer as JSON", **switches)
+    command.add_argument("--utc", action="store_true", help="show and read times in UTC (default: local time)",
+                         **switches)
 
 
 def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
@@ -98,10 +108,55 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
     except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        if request["request"] not in MAY_GO_ON:
+            raise
+        print(f"interrupted; tierd may still carry out {request['request']}: see tierctl status and tierctl history",
+              file=sys.stderr)
+        return INTERRUPTED
     well = succeeded(answer)
-    print(json.dumps(found, indent=1) if chosen.json else "\n".join(map(printable, show(answer))),
-          file=sys.stdout if well or chosen.json else sys.stderr)
+    out = sys.stdout if well or chosen.json else sys.stderr
+    if chosen.json:
+        print(json.dumps(found, indent=1), file=out)
+    else:
+        lines = map(printable, show(answer))
+        print("\n".join(map(coloured, lines) if colours(out, os.environ) else lines), file=out)
     return 0 if well else 1
+
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as in shells."""
+MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume"})
+"""Requests that change something: the daemon does not stop when the client does."""
+RED, YELLOW, GREEN, CYAN, BOLD = "1;31", "33", "32", "36", "1"
+COLOURS: tuple[tuple[str, str], ...] = (
+    (r"^(?:tierd )?(?:PAUSED|HELD|DRAINING)\b.*|^(?:CANNOT|STALLED): .*|^(?:paused|still held): .*", RED),
+    (r"dry run: nothing is changed|^  not done: ", YELLOW),
+    (r"^finding F\d+|^F\d+\b", "1;33"),
+    (r"(?<=  )(?:failed|doubtful|not undone)(?=  )|^not undone: ", RED),
+    (r"(?<=  )(?:done|helped; kept)(?=  |$)|^undone: ", GREEN),
+    (r"(?<=  )(?:refused|gave-way|gone|interrupted|dry-run|already)(?=  )", YELLOW),
+    (r"^[A-Z][\w ]*:$|^ID +time .*", BOLD),
+)
+"""What is coloured in the lines of all commands, and how (codes of SGR)."""
+
+
+def colours(out: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether to colour the output: on a terminal, unless NO_COLOR is set (no-color.org); FORCE_COLOR always does."""
+    if environment.get("NO_COLOR"):
+        return False
+    return bool(environment.get("FORCE_COLOR")) or (out.isatty() and environment.get("TERM") != "dumb")
+
+
+def coloured(line: str) -> str:
+    r"""A line of output with colours.
+
+    >>> coloured("finding F3: slow"), coloured("no findings")
+    ('\x1b[1;33mfinding F3\x1b[0m: slow', 'no findings')
+    """
+    for pattern, code in COLOURS:
+        line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line)
+    return line
 
 
 @contextmanager
@@ -127,13 +182,63 @@ def positive(text: str) -> int:
     return number
 
 
-def utc_time(seconds: float | None) -> str:
-    """Format a time in UTC.
+ZONE: ContextVar[tzinfo | None] = ContextVar("ZONE", default=None)
+"""The time zone of the output; None is local time."""
 
-    >>> utc_time(1_795_000_000), utc_time(None)
+
+def time_text(seconds: float | None, zone: tzinfo | None = None) -> str:
+    """Format a time with its zone.
+
+    >>> time_text(1_795_000_000, UTC), time_text(None)
     ('2026-11-18 11:06:40 UTC', 'never')
     """
-    return "never" if not seconds else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return "never" if not seconds else local_time(seconds, zone).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def local_time(seconds: float, zone: tzinfo | None = None) -> datetime:
+    """A time in ``zone``, or else in the zone of the output."""
+    return datetime.fromtimestamp(seconds, zone or ZONE.get()).astimezone(zone or ZONE.get())
+
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
+    """Parse a duration before ``now``, or a time in the zone of the output. Raises ValueError.
+
+    >>> moment("2h", 10_000.0), moment("1970-01-01T01:00", 0.0, UTC), moment("1970-01-01T01:00Z", 0.0)
+    (2800.0, 3600.0, 3600.0)
+    """
+    span = _SPAN.fullmatch(text)
+    if span:
+        return now - float(span[1]) * _SECONDS[span[2]]
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a duration (6h, 7d) nor a time (2026-11-20T08:00)") from None
+    return (time if time.tzinfo else time.replace(tzinfo=zone or ZONE.get())).timestamp()
+
+
+def duration_seconds(text: str) -> float:
+    """Parse a duration of an option.
+
+    >>> duration_seconds("2h"), duration_seconds("1.5d")
+    (7200.0, 129600.0)
+    """
+    span = _SPAN.fullmatch(text)
+    if span is None or float(span[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: 90s, 30m, 2h, 1d")
+    return float(span[1]) * _SECONDS[span[2]]
+
+
+def moment_option(text: str) -> str:
+    """A time or duration of an option, which is read when the zone is known."""
+    try:
+        moment(text, 0.0, UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def ago(seconds: float) -> str:

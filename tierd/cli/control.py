@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, evidence_text, positive, utc_time
+from tierd.cli.client import ago, evidence_text, positive, time_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -25,7 +26,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import result_text
+from tierd.daemon.states import result_text, state_text
 from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
@@ -48,6 +49,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         client.add_daemon_options(command)
         command.set_defaults(run=run, command=name)
+        if name == "pause":
+            command.add_argument("--for", dest="seconds", type=client.duration_seconds, metavar="TIME",
+                                 help="resume by itself after this time: 30m, 2h, 1d")
         if name in {"pause", "drain"}:
             command.add_argument("reason", nargs="?", default="", help="reason that tierctl status shows, in quotes")
         if name == "drain":
@@ -61,13 +65,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                                  help="number of acts to show (default: %(default)s)")
             command.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME",
                                  help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
+            command.add_argument("--path", type=from_root, metavar="PATH",
+                                 help="show only acts on this path, from the root of the file system, or below it")
+            command.add_argument("--job", metavar="JOB",
+                                 help="show only acts because of a finding with this job as aggressor or victim")
+            command.add_argument("--since", type=client.moment_option, metavar="WHEN",
+                                 help="show only acts since: 6h, 7d, or 2026-11-20T08:00 in local time")
             command.add_argument("--long", action="store_true", help="show layouts before and after, and the reason")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Send the request and print the answer."""
     request = {"request": chosen.command}
-    request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
+    request |= {key: value for key in ("reason", "id", "last", "outcome", "path", "job", "seconds")
+                if (value := getattr(chosen, key, None)) is not None}
+    if getattr(chosen, "since", None):
+        request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
     return progress.ask_and_wait(chosen, lambda: COMMANDS[chosen.command](chosen, request),
                                  waits=getattr(chosen, "wait", False))
 
@@ -118,7 +131,7 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
     lines += [f"source {source.name}: {source.state}" for source in answer.sources]
     age = f", {ago(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
-    lines.append(f"last reading {utc_time(answer.last_cycle)}{age}")
+    lines.append(f"last reading {time_text(answer.last_cycle)}{age}")
     for activity in answer.activities:
         if activity.under_way_seconds > BUSY_SECONDS:
             what = activity.waits_for
@@ -131,28 +144,39 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     elif (not answer.device_time and answer.looking_since
           and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"learning: observing since {utc_time(answer.looking_since)}; the cost of operations on the targets is "
+            f"learning: observing since {time_text(answer.looking_since)}; the cost of operations on the targets is "
             f"unknown until a stream runs. An aggressor that was active in the first {answer.least_seconds:.0f} s is "
             "found after that, or after it has paused"
         )
     lines += device_time_lines(answer.device_time)
-    acted_on = {case.finding for case in answer.remediations}
-    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
-        lines.append(f"finding F{number}: {sentence}")
-        lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
-    if not answer.findings:
-        lines.append("no findings yet: learning" if answer.learning else "no findings")
+    lines += case_lines(answer)
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
-    for case in answer.remediations:
-        result = result_text(case.state, case.verdict, judged=case.judged)
-        lines.append(
-            f"case F{case.finding}: {case.aggressor} against {case.victim} in "
-            f"{first_names(case.directories)} since {utc_time(case.since)}: {result}{waiting_text(case)}"
-        )
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
+
+
+def case_lines(answer: StatusAnswer) -> list[str]:
+    """Each finding that holds with what is done about it and why not more; then cases whose finding has ended."""
+    lines: list[str] = []
+    by_number: dict[int | None, RemediationAnswer] = {case.finding: case for case in answer.remediations}
+    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
+        lines.append(f"finding F{number}: {sentence}")
+        case = by_number.pop(number, None)
+        lines.append(f"  {case_line(case)}" if case else f"  {state_text('', '')}")
+        lines += not_done_lines(whys)
+    if not answer.findings:
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
+    return lines + [case_line(case) for case in by_number.values()]
+
+
+def case_line(case: RemediationAnswer) -> str:
+    """What is done about one finding, in the words that the page uses."""
+    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason) if case.state else result_text(
+        case.state, case.verdict, judged=case.judged)
+    return (f"case F{case.finding}: {case.aggressor} against {case.victim} in {first_names(case.directories)} since "
+            f"{time_text(case.since)}: {state}{waiting_text(case)}")
 
 
 BAR_CHARACTERS = 20
@@ -200,8 +224,6 @@ def waiting_text(case: RemediationAnswer) -> str:
     if case.waiting_moves:
         held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
         parts.append(f"{case.waiting_moves} files to move{held}")
-    if case.undo_reason:
-        parts.append(f"being undone: {case.undo_reason}")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -245,7 +267,7 @@ def finding_lines(answer: FindingsAnswer) -> list[str]:
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
     """A table with one line for each act."""
-    rows = [(e.id, utc_time(e.time), e.outcome, e.kind, quoted(e.place),
+    rows = [(e.id, time_text(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
                              else bytes_text(e.size_bytes)))
             for e in answer.entries]
@@ -266,7 +288,7 @@ def record_begins(answer: HistoryAnswer) -> list[str]:
     if begins is None:  # or the daemon is of the previous release
         return []
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
-    return [f"the journal begins {utc_time(begins)}{older}"]
+    return [f"the journal begins {time_text(begins)}{older}"]
 
 
 def no_acts_lines(answer: HistoryAnswer) -> list[str]:
@@ -274,14 +296,14 @@ def no_acts_lines(answer: HistoryAnswer) -> list[str]:
     if not answer.all_outcomes:
         return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
-    return [f"no act has this outcome; outcomes of all acts: {ended}"]
+    return [f"no such act; outcomes of all acts: {ended}"]
 
 
 def act_lines(entry: ActAnswer) -> Iterator[str]:
     """One act in three lines."""
     detail = f" ({entry.detail})" if entry.detail else ""
     what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
-    yield f"{entry.id:5}  {utc_time(entry.time)}  {what}"
+    yield f"{entry.id:5}  {time_text(entry.time)}  {what}"
     yield f"       {entry.before or 'no layout of its own'} -> {entry.after or 'none'}"
     yield f"       because {entry.reason}"
 
@@ -309,6 +331,17 @@ def act_or_finding(text: str) -> int | str:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
         raise argparse.ArgumentTypeError(f"{text!r} is neither the number of an act (17) nor of a finding (F3)")
     return int(digits) if digits == text else f"F{digits}"
+
+
+def from_root(path: str) -> str:
+    """Parse a path from the root of the file system, or below its mount point.
+
+    >>> from_root("/proj/ingest/")
+    '/proj/ingest'
+    """
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        raise argparse.ArgumentTypeError(f"{path!r} does not begin with / at the root of the file system")
+    return "/" + "/".join(part for part in path.split("/") if part)
 
 
 def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:

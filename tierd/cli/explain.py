@@ -6,12 +6,13 @@ These commands change nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import evidence_text, utc_time
+from tierd.cli.client import ago, evidence_text, time_text
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -52,9 +53,8 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     """The lines of ``tierctl explain``."""
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
-    since = f"made {utc_time(finding.time)}" if answer.ordered else f"found {utc_time(finding.time)}; {now}"
-    lines = [f"F{finding.id}, {finding.kind}, {since}."]
-    lines += [f"  {finding.sentence}."]
+    since = f"made {time_text(finding.time)}" if answer.ordered else f"found {time_text(finding.time)}; {now}"
+    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", "", *timeline(answer)]
     if finding.evidence:
         lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
@@ -64,27 +64,73 @@ def explanation(answer: ExplainAnswer) -> list[str]:
         lines += [f"Directories of the aggressor, by the changelogs: {first_names(finding.directories, 16)}."]
     elif finding.aggressor and finding.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
-    if answer.messages:
-        lines += ["", "Log:"]
-        lines += [f"  {story_time(message.time, finding.time)}  {message.sentence}" for message in answer.messages]
     lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 
 
-def story_time(time: float, begun: float) -> str:
+def timeline(answer: ExplainAnswer) -> list[str]:
+    """What happened, in the order of time: found, acts, verdict, end. Repeated lines of one kind are one line."""
+    begun = answer.finding.time
+    events = [(message.time, message.sentence) for message in answer.messages]
+    if not any(first_word(sentence) == "FOUND" for _, sentence in events):
+        events.append((begun, "ordered" if answer.ordered else "found"))
+    moves = [act for act in answer.acts if act.kind == ActKind.MIGRATE]
+    if moves:
+        events.append((moves[0].time, f"first move: {quoted(moves[0].place)}: {moves[0].outcome}"))
+    if not any(first_word(sentence) == "SET" for _, sentence in events):
+        events += [(act.time, f"default layout of {quoted(act.place)}: {act.outcome}") for act in answer.acts
+                   if act.kind == ActKind.SET_DEFAULT_LAYOUT]
+    events += [(found.time, f"verdict: {verdict_text(found.verdict)}") for found in answer.judgements]
+    ordered = sorted(events, key=lambda event: event[0])  # of events at one time, the log comes first
+    return [f"Timeline, {time_text(begun)[:10]} {time_text(begun)[20:]}:",
+            *(line for run in runs_of_one_kind(ordered) for line in timeline_lines(run, begun))]
+
+
+Event = tuple[float, str]
+"""A time and a sentence."""
+
+
+def runs_of_one_kind(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """Groups of events about moves with the same first word, one after the other; other events alone."""
+    for kind, found in groupby(events, lambda event: first_word(event[1])):
+        run = list(found)
+        yield from [run] if kind in OF_MOVES else ([event] for event in run)
+
+
+def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
+    """The line of some events of one kind: the first with its time, and the number of the others."""
+    (time, sentence), last = run[0], run[-1][0]
+    more = f" (and {len(run) - 1} more until {clock_text(last, begun)})" if len(run) > 1 else ""
+    after = f"+{ago(time - begun)}" if time >= begun + 1 else ""
+    if sentence.startswith(" "):  # it continues the line before
+        yield f"  {'':{len(clock_text(time, begun))}}  {'':>8}    {sentence.strip()}"
+    else:
+        yield f"  {clock_text(time, begun)}  {after:>8}  {sentence}{more}"
+
+
+OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
+"""First words of log lines that a finding may have many of."""
+
+
+def first_word(sentence: str) -> str:
+    """The first word of a sentence, which names the kind of a log line."""
+    return sentence.split(" ", 1)[0]
+
+
+def clock_text(time: float, begun: float) -> str:
     """The time of a log line, with the date if it differs from the date of the finding.
 
-    >>> story_time(1_795_000_060, 1_795_000_000), story_time(1_795_050_000, 1_795_000_000)
-    ('11:07:40', '2026-11-19 01:00:00')
+    >>> clock_text(1_795_000_060, 1_795_000_000)[2:5]
+    ':07'
     """
-    return utc_time(time)[11:19] if utc_time(time)[:10] == utc_time(begun)[:10] else utc_time(time)[:19]
+    return time_text(time)[11:19] if time_text(time)[:10] == time_text(begun)[:10] else time_text(time)[:19]
 
 
 def repetition_lines(answer: ExplainAnswer) -> list[str]:
     """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
     def named(others: Sequence[SameFindingRow]) -> str:
         acts = {other.id: f", {other.acts} acts" if other.acts else "" for other in others}
-        return ", ".join(f"F{other.id} ({utc_time(other.time)}{acts[other.id]})" for other in others)
+        return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
 
     number = answer.finding.id
     before = [other for other in answer.same if other.id < number]
@@ -112,7 +158,7 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     """The victim's throughput before, during and after, with the verdict."""
     lines = []
     for found in answer.judgements:
-        lines.append(f"Verdict, {utc_time(found.time)}: {verdict_text(found.verdict)}. The victim had "
+        lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")
     if not lines and answer.all_acts and answer.finding.victim:
@@ -162,7 +208,7 @@ def plan_lines(answer: PlanAnswer) -> list[str]:
         lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
         if plan.earlier:
             before = plan.earlier.outcome
-            acted = f"{utc_time(plan.earlier.since)} ({result_text('', before.name, judged=before.judged)})"
+            acted = f"{time_text(plan.earlier.since)} ({result_text('', before.name, judged=before.judged)})"
             follows = "only files that became eligible since then are added"
             lines.append(f"  acted on {acted}" + ("" if plan.earlier.outcome.judged else f": {follows}"))
         lines += step_lines(plan.actions, "  ")

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tierd.daemon.client import ControlError, ask
 
@@ -19,6 +20,8 @@ DESCRIPTION = ("Queue files for promotion or demotion, without waiting. Exit sta
                "or tierd does not answer in time (try again later); 1 error.")
 EXIT_TRY_AGAIN = 75
 """EX_TEMPFAIL of sysexits.h."""
+EXIT_INTERRUPTED = 130
+"""As in shells after Ctrl-C."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,11 +29,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     submit = commands.add_parser(
         "submit", help="queue files for migration, from robinhood's cmd()",
         description=DESCRIPTION)
-    add_options(submit)
+    add_options(submit, default=argparse.SUPPRESS)
     submit.set_defaults(run=run)
 
 
-def add_options(submit: argparse.ArgumentParser) -> None:
+def add_options(submit: argparse.ArgumentParser, **default: Any) -> None:
     """Add the arguments. robinhood passes {fullpath}, and for example {rule} as the reason."""
     submit.add_argument("paths", nargs="*", metavar="PATH",
                         help="path below the mount point; - reads paths from standard input")
@@ -39,10 +42,12 @@ def add_options(submit: argparse.ArgumentParser) -> None:
     submit.add_argument("--demote", action="store_true", help="move to HDD (default: to flash)")
     submit.add_argument("--reason", default="", metavar="WORDS",
                         help="reason for the journal, for example robinhood's {rule}")
-    submit.add_argument("--fs", metavar="NAME", help="use the daemon with the socket /run/tierd/NAME/tierd.sock")
+    # The same options as of other commands, without their imports.
+    submit.add_argument("--fs", metavar="NAME", help="use the daemon with the socket /run/tierd/NAME/tierd.sock",
+                        **default)
     submit.add_argument("--socket", metavar="PATH",
-                        help="use the daemon with this socket (default: the only one in /run/tierd)")
-    submit.add_argument("--json", action="store_true", help="print the answer as JSON")
+                        help="use the daemon with this socket (default: the only one in /run/tierd)", **default)
+    submit.add_argument("--json", action="store_true", help="print the answer as JSON", **default)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -64,6 +69,9 @@ def run(chosen: argparse.Namespace) -> int:
         except ControlError as error:
             print(f"{error}" + (f" (accepted before: {taken} of {len(paths)})" if taken else ""), file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1
+        except KeyboardInterrupt:
+            print(f"interrupted; accepted before: {taken} of {len(paths)}", file=sys.stderr)
+            return EXIT_INTERRUPTED
         taken += accepted
     print(f'{{"accepted": {taken}}}' if chosen.json else f"accepted: {taken}")
     return 0

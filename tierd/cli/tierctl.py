@@ -6,6 +6,7 @@ import argparse
 import errno
 import sys
 from collections.abc import Sequence
+from datetime import UTC
 
 from lustre import __version__
 from tierd import dependencies
@@ -24,8 +25,11 @@ monitor:
   tierctl report --since 7d -o week.html                 write an HTML report of the last 7 days
 control:
   tierctl pause "maintenance until noon"                 stop all changes until tierctl resume
+  tierctl pause --for 2h "maintenance"                   the same, for two hours
   tierctl drain                                          finish the queue and start no new acts
   tierctl history; tierctl undo 17                       list acts; undo one act
+  tierctl undo F3                                        undo what was done about finding F3
+  tierctl history --job ior.1002 --since 1d              list the acts of a day that are about a job
 move files by hand:
   tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it
   tierctl submit --reason {rule} {fullpath}              queue a file from robinhood's cmd()
@@ -41,12 +45,14 @@ simulate:
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The command line of all commands, or of one command only."""
     from tierd import cli  # noqa: PLC0415 -- `tierctl submit` starts once for every file and skips these imports
+    from tierd.cli import client  # noqa: PLC0415
 
     main_parser = argparse.ArgumentParser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Control the tierd daemon, show layouts of files on Lustre, and try policies on simulated "
                     "clusters.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
+    client.add_daemon_options(main_parser, default=None)
     subparsers = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in cli.modules_for(command):
         module.add(subparsers)
@@ -77,9 +83,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_command(given: Sequence[str]) -> int:
     """Run a command other than ``submit``."""
-    found = parser(given[0] if given else "").parse_args(given)
-    code: int = found.run(found)
+    from tierd.cli.client import ZONE  # noqa: PLC0415 -- see parser()
+
+    found = parser(command_in(given)).parse_args(given)
+    zone = ZONE.set(UTC if found.utc else None)
+    try:
+        code: int = found.run(found)
+    finally:
+        ZONE.reset(zone)
     return code
+
+
+def command_in(given: Sequence[str]) -> str:
+    """The command among the arguments, behind options that stand before it; "" if there is none.
+
+    >>> command_in(["--fs", "scratch", "status"]), command_in(["--socket=/s", "--utc", "top"]), command_in(["--help"])
+    ('status', 'top', '')
+    """
+    words = iter(given)
+    for word in words:
+        if word in {"--fs", "--socket"}:
+            next(words, "")
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def run_submit(given: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tierd.cli import client
-from tierd.cli.client import utc_time
+from tierd.cli.client import time_text
 from tierd.cli.control import headline, queue_line
 from tierd.daemon.answers import TopAnswer, from_json
 from tierd.daemon.client import ControlError, ask
@@ -124,7 +124,7 @@ def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
     parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
     parts.append(
         Text(
-            f"last reading {utc_time(answer.last_cycle)}, over {answer.seconds:.0f} s; {queue_line(answer)}, "
+            f"last reading {time_text(answer.last_cycle)}, over {answer.seconds:.0f} s; {queue_line(answer)}, "
             f"{bytes_text(answer.moved_bytes)} moved"
         )
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lustre.layout.model import explain
-from tierd.acts import Verdict
+from tierd.acts import Outcome, Verdict
 from tierd.daemon.answers import CaseAnswer, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
 from tierd.daemon.curves import Curve, StreamCurves
 from tierd.daemon.remediation import Remediation
@@ -45,6 +45,8 @@ class RemediationSnapshot:
     defaults: tuple[DefaultLayoutRow, ...]
     queued: int
     moved_at: float
+    dry_run: bool
+    """Whether its default layouts were set in a dry run, so that nothing has changed."""
     waiting_defaults: int = 0
     """Number of queued default layouts."""
     waiting_moves: int = 0
@@ -58,10 +60,11 @@ def remediation_snapshot(case: Remediation, waiting_defaults: int, waiting_moves
     """The present state of a remediation. The caller holds the lock of the store."""
     defaults = tuple(DefaultLayoutRow(done.entry, done.action.directory, explain(done.action.layout))
                      for done in case.defaults[:MAX_LISTED])
+    dry_run = bool(case.defaults) and all(done.result == Outcome.DRY_RUN for done in case.defaults)
     return RemediationSnapshot(
         case.number, case.finding, case.begun_at, case.acted_at, case.state, case.judged, case.verdict, case.judgement,
-        case.judged_at, defaults, case.queued, case.moved_at, waiting_defaults, waiting_moves, case.moves_held,
-        case.undo_reason)
+        case.judged_at, defaults, case.queued, case.moved_at, dry_run, waiting_defaults, waiting_moves,
+        case.moves_held, case.undo_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class CaseFigures:
     """Before the first act."""
     onsets: Mapping[Key, float] = field(default_factory=dict)
     """When the aggressor came."""
+    times: Mapping[str, TargetTime] = field(default_factory=dict)
+    """The device times that ``time_now`` was made of."""
 
 
 def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
@@ -91,16 +96,19 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
             widest[finding.key] = max((f for f in known if f is not None), key=lambda each: len(each.targets))
     streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in widest.items() if finding.victim}
     drawn = curves.updated(windows, streams.values())
-    acted = {case.finding.key for case in cases if has_acted(case)}
-    now = {key: row for key, f in widest.items() if (row := mean_time(f.targets, times)) is not None}
+    acted = {case.finding.key for case in cases if has_acted(case) and not case.dry_run}
+    known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
+    now = {key: row for key, finding in widest.items()
+           if (row := known_now[key] if key in known_now and before.widest.get(key) is finding
+               else mean_time(finding.targets, times)) is not None}
     earlier = {key: row for key in widest if (row := before.time_before.get(key) if key in acted else now.get(key))}
     onsets = {key: before.onsets.get(key) or onset(finding, windows) for key, finding in widest.items()}
     return CaseFigures(widest, {key: drawn[stream] for key, stream in streams.items() if stream in drawn}, now, earlier,
-                       {key: time for key, time in onsets.items() if time})
+                       {key: time for key, time in onsets.items() if time}, times)
 
 
 def has_acted(case: RemediationSnapshot) -> bool:
-    """Whether anything was done about its finding."""
+    """Whether anything was done about its finding, also in a dry run."""
     return bool(case.defaults or case.moved_at or case.verdict)
 
 
@@ -128,7 +136,7 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
     rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.share_error([job]) for t in known), 4))
                  for job, taken in most)
     error = max(time.utilisation_error for time in known)
-    return TargetTimeRow("", round(busy / len(known), 4), round(error, 4), rows)
+    return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
 
 
 def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[RemediationSnapshot],
@@ -174,7 +182,7 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
         acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
         judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,
         moves=case.queued, waiting_moves=case.waiting_moves, moves_held=case.moves_held,
-        time_before=figures.time_before.get(key) if has_acted(case) else None)
+        time_before=figures.time_before.get(key) if has_acted(case) and not case.dry_run else None)
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

@@ -49,7 +49,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
                            "journalctl -u tierd says why it may not answer", again=True) from error
     except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd", again=True) from error
+        raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
     except BlockingIOError as error:

@@ -154,11 +154,11 @@ class Observer:
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
         self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): recovery status "
                             "not known; tierd finds nothing there" if unseen else "")
-        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
+        unhealthy = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
         self._log.fault(
             "targets",
-            f"{first_names(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; tierd finds nothing there"
-            if ill
+            f"{first_names(sorted(unhealthy))}: {', '.join(sorted(set(unhealthy.values())))}; tierd finds nothing there"
+            if unhealthy
             else "",
         )
 

@@ -36,12 +36,12 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import OPEN, STATE_TEXTS, State, state_text, verdict_text
+from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
 from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, ALL_ROWS = 12, 20, 10_000
-"""Rows of a table and cards on the first page, and on the pages with all of them."""
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
+"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
 HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[Json], Json]
@@ -119,7 +119,7 @@ class Pages:
         if path == "/":
             return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
         if path in {"/targets", "/jobs"}:
-            return self._overview(f"{path[1:]}.html", ALL_ROWS, viewer)
+            return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
         if path == "/history":
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
@@ -279,6 +279,10 @@ def headline(overview: OverviewAnswer) -> Headline:
                         "Too little is known to say that nobody is slowed.")
     if not overview.jobs:
         return Headline("quiet", "No job is active", "")
+    if judging := [case for case in overview.cases if case.state in OPEN]:
+        return Headline("quiet", "Nobody is slowed",
+                        f"{count_of(len(judging), 'case')} without a verdict yet: F{judging[0].finding} is "
+                        f"{judging[0].state}.")
     if not state.device_time:
         return Headline("learning", "No finding; device time is not known yet",
                         "An aggressor that was there before tierd is found once a stream has run for some time.")
@@ -319,7 +323,8 @@ def steps(case: CaseAnswer) -> list[tuple[str, str]]:
         "did-not-help", "harmed-others", "taken-back"} else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
-    return [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
+    later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
+    return [(FOUND, "done" if case.state else "now"), *later]
 
 
 OPEN_STATES = [state for state in State if state in OPEN]
@@ -328,8 +333,9 @@ OPEN_STATES = [state for state in State if state in OPEN]
 # Pictures
 
 
-def chart(case: CaseAnswer, now: float) -> Chart | None:
+def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
+    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:
@@ -344,7 +350,7 @@ def chart(case: CaseAnswer, now: float) -> Chart | None:
         return round(100 * (1 - max(rate, 0.0) / top), 2)
 
     path = "".join(f"{'L' if n else 'M'}{x(time):g} {y(rate):g}" for n, (time, rate) in enumerate(thinned(points)))
-    events = (("aggressor came", "onset", case.onset), ("acted", "act", case.acted_at),
+    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
     slow = (x(case.onset or first), x(case.judged_at or last)) if case.onset or case.active else None

@@ -11,7 +11,7 @@ from html import escape
 from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
-from tierd.daemon.states import verdict_text
+from tierd.daemon.states import FOUND, state_text, verdict_text
 from tierd.text import first_names, html_safe, printable, quoted
 
 Points = Sequence[tuple[float, float]]
@@ -177,17 +177,31 @@ def summary_sentence(answer: ReportAnswer) -> str:
 def findings_table(answer: ReportAnswer) -> str:
     """Table of findings with their verdicts."""
     judged = {j.finding: j for j in answer.judgements}
+    present = present_states(answer)
     rows: list[tuple[str, ...]] = []
     for finding in answer.findings:
         verdict = judged.get(finding.id)
-        result = "" if verdict is None else (
+        result = present.get(finding.id, "") if verdict is None else (
             f"{verdict_text(verdict.verdict)}: {verdict.usual / 1e6:.1f} MB/s before, "
             f"{verdict.contended / 1e6:.1f} during, {verdict.after / 1e6:.1f} after")
         where = first_names(finding.directories, 16)
         rows.append(
             (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
         )
-    return html_table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer.kinds.values()))
+    return html_table(("No.", "When", "Kind", "What", "Where", "State or verdict"), rows, sum(answer.kinds.values()))
+
+
+def present_states(answer: ReportAnswer) -> dict[int | None, str]:
+    """State of each finding that holds or has a remediation, and why it is not acted on, in the words of the page."""
+    status = answer.status
+    found: dict[int | None, str] = {}
+    for number, whys in zip(status.finding_ids, status.why_not, strict=True):
+        reasons = "; ".join(why.sentence for why in whys)
+        found[number] = f"{FOUND}: {reasons or 'not acted on'}"
+    for case in status.remediations:
+        if case.state:
+            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason)
+    return found
 
 
 def acts_table(answer: ReportAnswer) -> str:

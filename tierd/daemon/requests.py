@@ -147,10 +147,24 @@ def number_of(request: Request, key: str, default: float) -> float:
     return float(value)
 
 
+def below(mount: str, path: str) -> str:
+    """A path from the root of the file system, given below its mount point or from the root.
+
+    >>> below("/mnt/lustre", "/mnt/lustre/a"), below("/mnt/lustre", "/a"), below("/mnt/lustre", "/mnt/lustre2")
+    ('/a', '/a', '/mnt/lustre2')
+    """
+    mount = mount.rstrip("/")
+    return path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+
+
 def count_in(request: Request, key: str, default: int) -> int:
     """An argument as a whole number. Raises TypeError, ValueError and OverflowError."""
     value = request.get(key, default)
     return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
+
+
+MAX_PAUSE_SECONDS = 366 * 86400.0
+"""A longer pause has no end: ``tierctl pause`` without ``--for``."""
 
 
 class ChangingRequests:
@@ -184,7 +198,10 @@ class ChangingRequests:
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
-        self._gate.operating_state.pause(self._reason(request))
+        seconds = number_of(request, "seconds", 0.0)
+        if not 0 <= seconds <= MAX_PAUSE_SECONDS:
+            raise ValueError(f"a pause with an end lasts {MAX_PAUSE_SECONDS / 86400:.0f} days at most")
+        self._gate.operating_state.pause(self._reason(request), seconds=seconds)
         return self._operating_state()
 
     def _drain(self, request: Request) -> OperatingStateAnswer:
@@ -288,7 +305,7 @@ class ChangingRequests:
         if not path:
             raise ValueError("an empty path")
         mount = self._settings.filesystem.mount.rstrip("/")
-        inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+        inner = below(mount, path)
         if not inner.startswith("/") and inner:
             raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
         inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
@@ -330,8 +347,12 @@ class ReadingRequests:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
         word = text_of(request, "outcome")
-        entries = self._reader.last(last, Outcome.from_journal(word) if word else None, path=text_of(request, "path"),
-                                    job=text_of(request, "job"), since=number_of(request, "since", 0))
+        job, path = text_of(request, "job"), text_of(request, "path")
+        if job and not self._reader.has_job(job):
+            raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
+        entries = self._reader.last(
+            last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
+            number_of(request, "since", 0.0))
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())

@@ -63,7 +63,7 @@ STATE_TEXTS: Mapping[State, str] = {
     State.FORGOTTEN: "only the journal has it",
 }
 """What each state means, for people. Wherever a state is shown, its name is the value of :class:`State`."""
-NOT_ACTED_ON = "not acted on"
+FOUND = "found"
 """What is shown in place of a state for a finding without a remediation."""
 _OPEN_TEXTS = {State.PLANNED: "acts are queued", State.ACTING: "acts are under way", State.JUDGING: "being judged"}
 VERDICT_TEXTS = {
@@ -103,12 +103,12 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
     >>> state_text("undone", "did-not-help"), state_text("undoing", "", undo_reason="pool 'flash' is full")
     ('undone: did not help', "undoing: pool 'flash' is full")
     >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
-    ('kept: helped', 'undone: by hand', 'not acted on')
+    ('kept: helped', 'undone: by hand', 'found: not acted on')
     >>> state_text("paused-by-a-later-release", "")
     'paused-by-a-later-release'
     """
     if not state:
-        return NOT_ACTED_ON
+        return f"{FOUND}: not acted on"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
         # the words of a verdict end with what became of the acts, which may be the state
         return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"

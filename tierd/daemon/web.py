@@ -33,7 +33,7 @@ from tierd.text import printable
 
 MAX_CONNECTIONS = 16
 MAX_EVENT_STREAMS = 6
-"""Pages that are told of changes at the same time. Further ones ask again every few seconds."""
+"""Maximum number of pages that receive changes at once. Further pages poll every few seconds."""
 EVENT_STREAM_SECONDS = 45.0
 """An answer with events ends after this time, before the server's own limit on answers."""
 MIN_EVENT_SECONDS = 2.0

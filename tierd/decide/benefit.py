@@ -38,6 +38,11 @@ class Settings:
     """Weight of ``first_effect``, in judgements."""
 
 
+CERTAIN_LOSS = 0.09
+"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it, as a finding
+would not end at this loss. A second kind of evidence makes up for certainty."""
+
+
 def effect(won_back: Sequence[float], settings: Settings) -> float:
     """Part of a loss that an act is expected to win back: the mean of earlier judgements and ``first_effect``.
 
@@ -57,6 +62,10 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
+    if evidence.gain_low is not None and not evidence.confirmed and 1 - 1 / evidence.gain_low < CERTAIN_LOSS:
+        return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(1 - 1 / evidence.gain_low)} of its throughput is a "
+                       f"certain loss, and {percent(CERTAIN_LOSS)} are needed while no other evidence agrees with "
+                       "device time").about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:

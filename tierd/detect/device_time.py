@@ -39,11 +39,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nlargest
 from math import isfinite, sqrt
+from statistics import fmean
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tierd.detect.profile import Profile
 from tierd.model import JobLoad, NamespaceLoad
+from tierd.text import percent
 
 NO_UNLINKS: Mapping[str, float] = MappingProxyType({})
 
@@ -364,6 +366,24 @@ class TargetTime:
         taken = nlargest(count, [(read_cost * read + write_cost * written + operation_cost * operations, job)
                                  for job, (read, written, operations) in self.work.items()])
         return [(job, min(seconds / busy, 1.0)) for seconds, job in taken if seconds > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTimeShare:
+    """Mean part of the service time of some targets that a job takes."""
+
+    share: float
+    error: float
+    """Standard error."""
+
+    def __str__(self) -> str:
+        return f"device time ({percent(self.share)} ±{percent(self.error)})"
+
+
+def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
+    """What a job takes of the service time of these targets; at least one."""
+    return DeviceTimeShare(fmean([time.share([job]) for time in times]),
+                           fmean([time.share_error([job]) for time in times]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
-from tierd.simulation.run import Outcome
+from tierd.simulation.run import CYCLE_SECONDS, Outcome
 from tierd.text import quoted
 
 WITH_TIERD = "tierd"
@@ -62,6 +62,8 @@ def on_flash(job: Job, whole: bool) -> Job:
 
 
 PHASE_SECONDS_MIN = 2.0
+MIN_SECONDS = 4 * CYCLE_SECONDS
+"""tierd finds nothing in less: ``min_windows`` of ``[noisy_neighbour]`` is 4 by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +79,25 @@ class Comparison:
     """End of the compared interval. It starts one minute after the last job."""
     phases: tuple[tuple[float, float], ...] = ()
     """Intervals between changes of the running jobs or of the cluster."""
+    tierd_starts: float = 0.0
+    """When tierd starts; virtual seconds."""
+
+    @property
+    def too_short(self) -> bool:
+        """Whether the scenario ends before tierd can find anything."""
+        seconds = max((outcome.seconds for outcome in self.outcomes.values()), default=0.0)
+        return seconds - self.tierd_starts < MIN_SECONDS
 
 
 def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float,
-            changes: Iterable[float] = ()) -> Comparison:
+            changes: Iterable[float] = (), tierd_starts: float = 0.0) -> Comparison:
     """Compare the outcomes from one minute after the last job's start."""
     came = max(job.start_seconds for job in jobs)
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
     times = {time for job in jobs for time in (job.start_seconds, job.stop_seconds)} | set(changes)
-    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds))
+    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds),
+                      tierd_starts)
 
 
 def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:
@@ -314,8 +325,11 @@ def _tierd(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
         return
     found = data["variants"][WITH_TIERD]
     yield ""
-    yield "What tierd did:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or ["  nothing"]
+    since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
+    yield f"What tierd did{since}:"
+    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
+        f"  nothing: it needs {MIN_SECONDS:.0f} s at the least, four windows of {CYCLE_SECONDS:.0f} s"
+        if comparison.too_short else "  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
         size = found["bytes_moved"] / 1e6

@@ -48,7 +48,7 @@ def options(idle_seconds: int, *, compiled: bool) -> JobOptions:
 
 
 def shown(page: MetricsPage) -> dict[str, bytes]:
-    return {family.name: b"".join(chunks) for family, chunks in page.chunks.items() if any(chunks)}
+    return {family.name: b"".join(chunks) for family, chunks in page.chunks.items() if chunks}
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -39,8 +39,8 @@ def run_until_said(at: World, words: str, before: float) -> str:
 def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
-    sentence = run_until_said(at, "of the device time of the 4 targets", before=BEFORE_TIERD + 60)
-    assert "Evidence: device time" in sentence
+    sentence = run_until_said(at, "both were there before tierd", before=BEFORE_TIERD + 60)
+    assert "evidence: device time (" in sentence
     (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
     assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)

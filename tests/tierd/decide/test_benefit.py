@@ -50,3 +50,12 @@ def test_moves_must_pay_within_the_horizon() -> None:
     found = cost_refusal(FINDING, noise(), 0.8, moves(8 << 30), Settings())
     assert found is not None
     assert found.reason is Reason.MOVES_TOO_DEAR
+
+
+def test_a_loss_that_only_an_assumed_cost_predicts_must_be_certain() -> None:
+    """The neighbour was there before tierd: the usual throughput is a prediction."""
+    assert reason(noise(gain_low=1.06, gain_high=1.9)) is Reason.UNCERTAIN_GAIN
+    assert reason(noise(gain_low=1.12, gain_high=1.9)) is None
+    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.01)) is None
+    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.3, cross_section_ratio=0.9)) \
+        is Reason.UNCERTAIN_GAIN

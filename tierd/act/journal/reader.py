@@ -48,26 +48,33 @@ class JournalReader:
         self._path = path
         self.sums = Sums(self._all)
 
-    def last(self, count: int, outcome: Outcome | None = None, *, path: str = "", job: str = "",
+    def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
              since: float = 0.0) -> list[Entry]:
-        """The last acts that match all that is given, oldest first.
+        """The last acts, oldest first. Each further argument selects.
 
-        ``path`` is a part of the path of the file or directory. ``job`` is the aggressor or the victim of the finding.
+        ``path``: the path of an act or of a directory above it; without a leading slash, any part of the path.
+        ``job``: aggressor or victim of the finding.
         """
-        conditions: dict[str, tuple[Value, ...]] = {}
+        place = os.fsencode(path.rstrip("/"))
+        chosen: list[tuple[str, tuple[Value, ...]]] = []
         if outcome:
-            conditions[f"{_OUTCOME} = ?"] = (outcome,)
-        if path:
-            conditions["instr(place, ?) > 0"] = (os.fsencode(path),)
+            chosen.append((f"{_OUTCOME} = ?", (outcome,)))
+        if place and not path.startswith("/"):
+            chosen.append(("instr(place, ?) > 0", (place,)))
+        elif place:
+            chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
         if job:
-            conditions["finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)"] = (job, job)
+            chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (job, job)))
         if since:
-            conditions["intended_at >= ?"] = (since,)
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        values = [value for each in conditions.values() for value in each]
+            chosen.append(("intended_at >= ?", (since,)))
+        where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
-                         *values, count)
+                         *(value for _, values in chosen for value in values), count)
         return [entry_of(row) for row in reversed(rows)]
+
+    def has_job(self, job: str) -> bool:
+        """Whether a finding has this job as aggressor or victim."""
+        return bool(self._all("SELECT 1 FROM findings WHERE aggressor = ? OR victim = ? LIMIT 1", job, job))
 
     def under_way(self) -> list[Entry]:
         """Acts without an outcome, oldest first."""

@@ -20,6 +20,8 @@ from tierd.model import JobLoad, Window
 
 LoadSeries = tuple[Sequence[float], Sequence[float]]
 """Bytes and operations, window by window."""
+DoseKey = tuple[str, frozenset[str], tuple[str, ...]]
+"""A victim, its suspects and the targets."""
 LoadArrays = tuple["array[float]", "array[float]"]
 """Bytes and operations of one job on one target, window by window."""
 
@@ -36,6 +38,8 @@ class LoadTracks:
         self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
         """Identity of the windows; packing a window does not change it."""
         self.known: dict[tuple[str, str], LoadArrays] = {}
+        self.doses: dict[DoseKey, tuple[float, float]] = before.doses if before is not None else {}
+        """When each dose was tested last, and its probability by chance."""
         self._old: dict[tuple[str, str], LoadArrays] = {}
         self._from = self._to = 0
         """Position of the common windows in ``before``."""
@@ -68,6 +72,8 @@ class LoadTracks:
     def settle(self) -> None:
         """Release the rest of the previous cycle's arrays. No more lookups follow."""
         self._old = {}
+        oldest = self.windows[0].end if self.windows else 0.0
+        self.doses = {key: tested for key, tested in self.doses.items() if tested[0] >= oldest}
 
     def on(self, targets: Collection[str], job: str) -> LoadSeries:
         """Bytes and operations of one job, summed over several targets."""
@@ -289,8 +295,8 @@ class SlowdownSettings:
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
     """Suspects' part of the load that was added to the shared targets since they came, without the victim's."""
     operation_seconds: Annotated[float, Gt(0)] = 0.1
-    """Throughput that one operation can cost a stream, as seconds of it: seeks, a journal commit, a RAID's
-    read-modify-write."""
+    """Throughput that one operation can cost a stream, as seconds of it, while the costs of the pool are not known:
+    seeks, a journal commit, a RAID's read-modify-write."""
 
 
 def threshold(quiet: Sequence[float], held: bool, settings: SlowdownSettings) -> float:

@@ -4,9 +4,9 @@ The increase decides, not the total: a job with the same load as before did not 
 together may cause what none causes alone, such as the tasks of an array job, each with its own job id. Then the few
 that cause most of the increase are named, and small ones are not.
 
->>> sorted(named({"m.1": 0.9, "n.2": 0.1}, (), 0.25)), sorted(named({"m.1": 0.1, "n.2": 0.1}, (), 0.25))
+>>> sorted(blamed_jobs({"m.1": 0.9, "n.2": 0.1}, (), 0.25)), sorted(blamed_jobs({"m.1": 0.1, "n.2": 0.1}, (), 0.25))
 (['m.1'], [])
->>> len(named({f"task.{n}": 0.1 for n in range(8)}, (), 0.25))
+>>> len(blamed_jobs({f"task.{n}": 0.1 for n in range(8)}, (), 0.25))
 7
 
 A neighbour can cost a stream only as much time as its operations cost the disks: three operations per second cannot
@@ -49,11 +49,11 @@ def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple
         parts = {
             slow.other.job: share_of_increase(slow, rates(at, slow.targets), rates_before(at, slow)) for slow in mine
         }
-        names = named(parts, [job for job, of in known if of == victim], load_share)
+        names = blamed_jobs(parts, [job for job, of in known if of == victim], load_share)
         yield from (slow for slow in mine if slow.other.job in names)
 
 
-def named(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Collection[str]:
+def blamed_jobs(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Collection[str]:
     """Suspects of one victim to name, by each suspect's share of the load increase on the targets.
 
     Together they must have caused ``load_share`` of it. A suspect named before stays named while its share is fair.

@@ -6,11 +6,12 @@ victim is as slow as before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import TypedDict
 
+from tierd.detect.device_time import TargetTime, mean_share
 from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
 from tierd.detect.noisy_neighbour.blame import blamed, most_taken
 from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
@@ -38,8 +39,7 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
     """Findings of the newest window, each pair of jobs once."""
     suspects = {p.job: p for p in view.jobs.values() if is_suspect(p, settings.classes)}
     streams = [p for p in view.streams if p.job not in suspects]
-    slowed = [slow for slow in slowdowns(view, streams, suspects.values(), DETECTOR.name, settings)
-              if within_reach(slow, settings.operation_seconds)]
+    slowed = explained(view, list(slowdowns(view, streams, suspects.values(), DETECTOR.name, settings)), settings)
     held = {key[1:] for key in view.active if key[0] == DETECTOR.name}
     found = set()
     for slow in blamed(view, slowed, held, settings.load_share):
@@ -61,13 +61,54 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
                 )
 
 
-def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
-    """Whether the suspect's operations can cost as much throughput as the victim lost."""
+def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: SlowdownSettings) -> list[Slowdown]:
+    """Slowdowns whose suspects can have cost as much throughput as the victim lost.
+
+    The cost of everybody's operations decides. On a failing disk those of all jobs cost more than usual on the pool, so
+    the suspects' part of the device time stays what it was, and a trickle is not blamed. A stream may lose more than
+    this part, as its stripes wait for the slowest. So the part needs to be no more than the loss at which a finding
+    begins (``enter``). While costs are not known, an operation costs at most ``operation_seconds``.
+    """
+    suspects: defaultdict[str, list[Profile]] = defaultdict(list)
+    for slow in slowed:
+        suspects[slow.victim.job].append(slow.other)
+
+    def is_explained(slow: Slowdown) -> bool:
+        lost = 1 - slow.now / slow.usual if slow.usual else 0.0
+        times = device_times(view, slow.targets)
+        if len(times) == len(slow.targets):
+            taken = max(largest_share(time, suspects[slow.victim.job]) for time in times)
+            return min(lost, 1 - settings.enter) <= taken
+        return lost <= most_throughput(slow, settings.operation_seconds)
+
+    return [slow for slow in slowed if is_explained(slow)]
+
+
+SURE_ERRORS = 2.0
+"""Standard errors beyond which a suspect cannot have taken more time."""
+
+
+def largest_share(time: TargetTime, suspects: Sequence[Profile]) -> float:
+    """Largest part of a target's service time that these jobs can take while they are at work."""
+    loads = [(load, job.seconds) for job in suspects if (load := job.by_target.get(time.target)) is not None]
+    work = (sum(load.read_bytes / seconds for load, seconds in loads),
+            sum(load.write_bytes / seconds for load, seconds in loads),
+            sum(load.operations / seconds for load, seconds in loads))
+    taken = time.costs.busy(work) + SURE_ERRORS * time.costs.busy_error(work)
+    return taken / min(time.utilisation, 1.0) if time.utilisation > 0 else 1.0
+
+
+def most_throughput(slow: Slowdown, operation_seconds: float) -> float:
+    """Largest share of the victim's throughput that the suspect's operations can cost."""
     here = [slow.other.by_target[target] for target in slow.targets]
     seconds = slow.other.seconds
-    taken = most_taken(sum(load.operations for load in here) / seconds,
-                       sum(load.moved_bytes for load in here) / seconds, slow.usual, operation_seconds)
-    return slow.usual - slow.now <= taken * slow.usual
+    return most_taken(sum(load.operations for load in here) / seconds,
+                      sum(load.moved_bytes for load in here) / seconds, slow.usual, operation_seconds)
+
+
+def device_times(view: SlowdownView, targets: Collection[str]) -> list[TargetTime]:
+    """Service time of those targets whose pool's costs are known."""
+    return [time for target in targets if (time := view.device_time.get(target)) is not None]
 
 
 def evidence(view: SlowdownView, slow: Slowdown, streams: Collection[Profile],
@@ -75,37 +116,39 @@ def evidence(view: SlowdownView, slow: Slowdown, streams: Collection[Profile],
     """The numbers of a finding from the victim's past."""
     suspect = slow.other
     gain, gain_share = bystanders_gain(view.tracks, slow, streams, settings)
-    times = [time for target in slow.targets if (time := view.device_time.get(target)) is not None]
+    times = device_times(view, slow.targets)
+    taken = mean_share(times, suspect.job) if times else None
     return NoisyNeighbourEvidence(
         victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
         quiet_windows=len(slow.course.quiet), contended_windows=len(slow.course.contended),
         learnt_windows=slow.learnt_windows,
         **aggressor_numbers(suspect, slow.victim, slow.targets, settings.classes),
         bystanders_gain_bytes_per_second=gain, bystanders_gain_share=gain_share,
-        device_time_share=fmean(time.share([suspect.job]) for time in times) if times else None,
-        device_time_share_error=fmean(time.share_error([suspect.job]) for time in times) if times else None,
+        device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
     )
 
 
 def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) -> NoisyNeighbourEvidence:
     """The numbers of a finding without a past: what is usual is what device time predicts without the aggressors."""
-    share, error = seen.share([aggressor.job])
+    taken = seen.device_time(aggressor.job)
     return NoisyNeighbourEvidence(
         victim_usual_bytes_per_second=seen.now * seen.gain.expected, victim_bytes_per_second=seen.now,
         slowdown=seen.gain.expected, quiet_windows=0, contended_windows=seen.contended_windows,
         **aggressor_numbers(aggressor, seen.victim, seen.targets, classes),
-        device_time_share=share, device_time_share_error=error, gain_low=seen.gain.low, gain_high=seen.gain.high,
-        dose_probability=seen.dose_probability, cross_section_ratio=seen.cross_section_ratio,
+        device_time_share=taken.share, device_time_share_error=taken.error,
+        gain_low=seen.gain.low, gain_high=seen.gain.high,
+        dose_probability=seen.dose.probability if seen.dose else None,
+        cross_section_ratio=seen.cross_section.ratio if seen.cross_section else None,
     )
 
 
 def aggressor_numbers(suspect: Profile, victim: Profile, targets: Collection[str],
                       classes: Classes) -> AggressorNumbers:
     """What an aggressor does."""
-    files, own = is_small_files(suspect, classes), operations_on(targets, suspect)
+    files = is_small_files(suspect, classes)
     return {
-        "aggressor_operations_per_second": own / suspect.seconds,
-        "aggressor_operations_share": own / (own + operations_on(targets, victim)),
+        "aggressor_operations_per_second": operations_on(targets, suspect) / suspect.seconds,
+        "aggressor_operations_share": operations_share(targets, suspect, victim),
         "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
         "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
         "aggressor_largest_rpc_bytes": suspect.largest_rpc_bytes,
@@ -120,10 +163,10 @@ def operations_on(targets: Collection[str], job: Profile) -> float:
     return sum(job.by_target[target].operations for target in targets if target in job.by_target)
 
 
-def operations_share(slow: Slowdown) -> float:
-    """The aggressor's part of the two jobs' operations on the shared targets."""
-    own = operations_on(slow.targets, slow.other)
-    return own / (own + operations_on(slow.targets, slow.victim))
+def operations_share(targets: Collection[str], suspect: Profile, victim: Profile) -> float:
+    """The suspect's part of the two jobs' operations on the shared targets."""
+    own = operations_on(targets, suspect)
+    return own / (own + operations_on(targets, victim))
 
 
 def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
@@ -150,18 +193,17 @@ def sentence(slow: Slowdown, classes: Classes) -> str:
     return (f"{slow.victim.job} streams at {rate_text(slow.now)} instead of {rate_text(slow.usual)} "
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
             f"{count_of(len(slow.targets), 'target')} with {work_sentence(suspect, classes)}, "
-            f"{percent(operations_share(slow))} of the two jobs' operations there")
+            f"{percent(operations_share(slow.targets, suspect, slow.victim))} of the two jobs' operations there")
 
 
 def signature_sentence(seen: Signature, aggressor: Profile, classes: Classes) -> str:
-    """The finding without a past: what it rests on, and how sure it is."""
-    share, error = seen.share([aggressor.job])
+    """The finding without a past: the kinds of evidence it rests on, and how sure it is."""
     low, high = seen.now * seen.gain.low, seen.now * seen.gain.high
-    return (f"{aggressor.job} takes {percent(share)} (±{percent(error)}) of the device time of the "
-            f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {rate_text(seen.now)}, "
-            f"with {work_sentence(aggressor, classes)}; without it the stream would get "
-            f"{rate_text(seen.now * seen.gain.expected)} ({rate_text(low)} to {rate_text(high)}). "
-            f"Evidence: {', '.join(seen.kinds)}; both were there before tierd")
+    without = "it" if len(seen.aggressors) == 1 else f"the {len(seen.aggressors)} neighbours"
+    return (f"{aggressor.job} works with {work_sentence(aggressor, classes)} on the "
+            f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {rate_text(seen.now)}; "
+            f"without {without} the stream would get {rate_text(seen.now * seen.gain.expected)} ({rate_text(low)} to "
+            f"{rate_text(high)}); both were there before tierd; evidence: {seen.kinds(aggressor.job)}")
 
 
 def work_sentence(suspect: Profile, classes: Classes) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.config.settings import Settings
 from tierd.detect.device_time import DeviceCosts, Work
+from tierd.detect.noisy_neighbour import signature
+from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.engine import Engine
 from tierd.model import Facts, Finding, JobLoad, NoisyNeighbourEvidence, Window
 
@@ -23,12 +26,13 @@ def known(seconds_per_operation: float, error: float = 0.0005) -> dict[str, Devi
     return {"hdd": DeviceCosts(Work(6e-8, 6e-8, seconds_per_operation), (ZERO, ZERO, (0.0, 0.0, error**2)), 90)}
 
 
-def found(windows: Sequence[Window], costs: dict[str, DeviceCosts] | None = None) -> list[list[Finding]]:
+def found(windows: Sequence[Window], costs: dict[str, DeviceCosts] | None = None,
+          pools: Mapping[str, tuple[str, ...]] = POOLS) -> list[list[Finding]]:
     """Noisy neighbours after each window."""
     engine = Engine(Settings())
     if costs:
         engine.use_costs(costs)
-    return [[f for f in engine.run_cycle(each, lambda *_: (), lambda: Facts(pools=POOLS)).findings
+    return [[f for f in engine.run_cycle(each, lambda *_: (), lambda: Facts(pools=pools)).findings
              if f.kind == "noisy-neighbour"] for each in windows]
 
 
@@ -51,8 +55,8 @@ def test_small_files_that_take_a_third_of_the_bytes_are_found_within_a_few_windo
     assert evidence.lacks_past
     assert evidence.device_time_share == pytest.approx(0.4, abs=0.1)
     assert evidence.victim_usual_bytes_per_second > 1.3 * evidence.victim_bytes_per_second
-    assert finding.sentence.endswith("Evidence: device time; both were there before tierd")
-    assert "m.2 takes " in finding.sentence
+    assert finding.sentence.startswith("m.2 works with 20 files/s of 1024 KiB on the 4 targets to which s.1 streams")
+    assert "both were there before tierd; evidence: device time (" in finding.sentence
 
 
 def test_a_trickle_is_no_neighbour() -> None:
@@ -72,7 +76,7 @@ def test_an_uncertain_cost_alone_blames_nobody() -> None:
     assert not any(found(always(20, stream("s.1", 50.0), small_io("f.2", 24))))
 
 
-def test_learnt_costs_make_it_certain() -> None:
+def test_learned_costs_make_it_certain() -> None:
     windows = always(20, stream("s.1", 36.0), small_io("f.2", 48))
     looks = found(windows, known(0.03))
     assert looks[-1]
@@ -147,6 +151,36 @@ def test_a_finding_ends_when_the_neighbour_leaves() -> None:
 
 
 def test_targets_in_trouble_are_left_out() -> None:
-    ill = dict.fromkeys(TARGETS, "degraded")
-    windows = [window(n, stream("s.1", 40.0), small_files("m.2", 20, size=MIB), conditions=ill) for n in range(12)]
+    unhealthy = dict.fromkeys(TARGETS, "degraded")
+    windows = [window(n, stream("s.1", 40.0), small_files("m.2", 20), conditions=unhealthy) for n in range(12)]
     assert not any(found(windows, known(0.01)))
+
+
+def test_a_disk_that_fails_beside_a_trickle_is_no_neighbour() -> None:
+    """All operations cost twice as much since: four a second take no more of the device time than before."""
+    windows = [*(window(n, stream("s.1", 60.0)) for n in range(8)),
+               *(window(8 + n, stream("s.1", 30.0), small_files("m.2", 4, size=64 << 10)) for n in range(10))]
+    assert not any(found(windows, known(0.01)))
+    assert any(found(windows, pools={})), "an operation may cost that much while the pools are not known"
+
+
+def test_two_neighbours_share_the_blame_by_device_time() -> None:
+    """One makes many cheap operations, the other few large files: the second takes more time."""
+    jobs = stream("s.1", 30.0), small_io("f.2", 60), small_files("m.3", 6, size=4 * MIB)
+    looks = found(always(10, *jobs), known(0.01))
+    shares = {finding.aggressor: evidence_of(finding).device_time_share or 0.0 for finding in looks[-1]}
+    assert shares["m.3"] > 1.3 * shares["f.2"]
+    assert sum(shares.values()) > 0.4
+
+
+def test_a_dose_is_tested_again_after_half_a_minute() -> None:
+    windows = varying(lambda operations: 66.0 - 0.6 * operations, count=40)
+    tracks, tested = None, []
+    for last in range(signature.MIN_DOSE_WINDOWS, 40):
+        tracks = LoadTracks(windows[:last], tracks)
+        found_dose = signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS)
+        assert found_dose is not None
+        ((at, _),) = tracks.doses.values()
+        tested.append(at)
+        tracks.settle()
+    assert [later - earlier for earlier, later in itertools.pairwise(sorted({*tested}))] == [30.0] * 5

@@ -1,0 +1,3 @@
+def read_many(
+    parent: str, devices: list[str], name: str, one_line: bool, progress: bytearray, /
+) -> list[bytes | int | None]: ...

@@ -1,0 +1,207 @@
+"""Options of all commands, times and colours; and what history, pause and completion add to them."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.act.gate_world import World
+from tests.tierd.act.gate_world import world as world
+from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import site as site
+from tierd.cli import client, completion
+from tierd.cli.tierctl import main, parser
+
+ROOT = Path(__file__).parents[3]
+NOON = 1_795_000_000.0
+
+
+@pytest.fixture
+def berlin() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
+    time.tzset()
+    yield
+    os.environ.pop("TZ")
+    if before is not None:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+def test_options_of_the_daemon_stand_before_or_after_the_command(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    after = shown(capsys, "status", site=site)
+    assert main(["--socket", site.socket, "status"]) == 0
+    assert capsys.readouterr().out == after
+    assert main(["--json", "--socket", site.socket, "status"]) == 0
+    assert capsys.readouterr().out.startswith("{")
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_are_local_and_utc_on_request(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=20)
+    local, utc = (re.search(r"last reading [\d-]+ (\d\d):\S+ (\w+)", shown(capsys, "status", *more, site=site))
+                  for more in ([], ["--utc"]))
+    assert local is not None
+    assert utc is not None
+    assert (local[2], utc[2]) == ("CET", "UTC") or (local[2], utc[2]) == ("CEST", "UTC")
+    assert (int(local[1]) - int(utc[1])) % 24 in {1, 2}
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_of_options_are_local_and_utc_on_request() -> None:
+    assert client.moment("2026-11-18T12:00", 0.0) == client.moment("2026-11-18T11:00", 0.0, UTC)
+    assert client.moment("2026-11-18T11:00Z", 0.0) == client.moment("2026-11-18T11:00", 0.0, UTC)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["history", "--since", "yesterday"], ["history", "--since", "1x"], ["history", "--path", "proj"],
+    ["history", "--path", "/a/../b"], ["history", "--outcome", "nice"], ["history", "--last", "0"],
+    ["pause", "--for", "2"], ["pause", "--for", "0h"], ["pause", "--for", "-1h"], ["completion", "csh"],
+])
+def test_wrong_values_are_refused_before_any_request(
+        arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "error: argument" in capsys.readouterr().err
+
+
+def ids(text: str) -> list[str]:
+    return re.findall(r"^ *(\d+)  ", text, re.MULTILINE)
+
+
+def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=60)
+    (every,) = ids(shown(capsys, "history", site=site))
+    for chosen in (["--path", "/proj"], ["--path", "/proj/ingest/"], ["--job", "ior_stream.1002"],
+                   ["--job", "mdt_small.1001"], ["--path", f"{site.settings.filesystem.mount}/proj"],
+                   ["--since", "1970-01-02"]):
+        assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
+    for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
+                  ["--outcome", "failed"]):
+        assert "no such act; outcomes of all acts: 1 done" in shown(capsys, "history", *other, site=site)
+    assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
+
+
+def test_a_pause_for_a_time_ends_by_itself(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=10)
+    paused = shown(capsys, "pause", "--for", "30s", "disks", site=site)
+    assert re.match(r"paused: disks, until 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\n", paused)
+    assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
+    site.run(until=45)
+    assert shown(capsys, "status", site=site).startswith("running")
+    assert "until" not in shown(capsys, "pause", "longer", site=site)
+    site.run(until=200)
+    assert shown(capsys, "status", site=site).startswith("PAUSED: longer (")
+
+
+def test_a_pause_for_a_time_survives_a_restart_and_ends_at_its_time(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=10)
+    shown(capsys, "pause", "--for", "60s", "disks", site=site)
+    site.run(until=20)
+    site.service.close()
+    site.start()
+    assert shown(capsys, "status", site=site).startswith("PAUSED: disks, until 20")
+    site.run(until=80)
+    assert shown(capsys, "status", site=site).startswith("running")
+
+
+def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
+    state = world.gate.operating_state
+    state.pause("maintenance", seconds=60.0)
+    state.pause(state.pause_reason or "too many failures", tripped=True)
+    assert state.paused == "maintenance"
+    assert state.tripped
+
+
+def test_colours_are_for_terminals_without_no_color() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert client.colours(Terminal(), {})
+    assert not client.colours(Terminal(), {"NO_COLOR": "1"})
+    assert not client.colours(Terminal(), {"TERM": "dumb"})
+    assert not client.colours(io.StringIO(), {})
+    assert client.colours(io.StringIO(), {"FORCE_COLOR": "1"})
+    assert not client.colours(io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"})
+
+
+def test_colours_change_no_text(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=60)
+    for command in (["status"], ["findings"], ["history"], ["explain", "F1"]):
+        plain = shown(capsys, *command, site=site)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        coloured = shown(capsys, *command, site=site)
+        monkeypatch.delenv("FORCE_COLOR")
+        assert "\x1b[" in coloured
+        assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+
+
+def test_explain_is_a_timeline(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=130)
+    explained = shown(capsys, "explain", "F1", site=site)
+    timeline = explained.partition("Timeline, ")[2].partition("\n\n")[0].splitlines()[1:]
+    events = [line for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
+    assert [line[2:10] for line in events] == sorted(line[2:10] for line in events)
+    order = [next(number for number, line in enumerate(timeline) if part in line)
+             for part in ("FOUND", "SET default layout", "verdict: helped")]
+    assert order == sorted(order)
+    assert re.search(r"  \+\d+ s  ", timeline[-1])
+
+
+COMMANDS = [name for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
+            for name in action.choices]
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_completions_have_every_command_and_are_accepted_by_the_shell(shell: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "tierd.cli.tierctl", "completion", shell], capture_output=True,
+                          text=True, check=True, cwd=ROOT)
+    assert [name for name in COMMANDS if name not in done.stdout] == []
+    if found := shutil.which(shell):
+        script = tmp_path / "completions"
+        script.write_text(done.stdout)
+        assert subprocess.run([found, "-n", str(script)], check=False).returncode == 0
+
+
+def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
+    script = tmp_path / "completions"
+    script.write_text(completion.completions(parser(), "bash"))
+    for words, expected in ((["pa"], "pause"), (["history", "--ou"], "--outcome"),
+                            (["history", "--outcome", "fai"], "failed")):
+        typed = f"COMP_WORDS=(tierctl {' '.join(words)}); COMP_CWORD={len(words)}"
+        line = f"{typed}; _shtab_tierctl; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"source {script}; {line}"], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]
+
+
+def test_manual_pages_are_those_of_the_parsers(tmp_path: Path) -> None:
+    for package in ("lustre-tierd", "lustre-exporter"):
+        subprocess.run([sys.executable, "scripts/cli_files.py", package, str(tmp_path)], check=True, cwd=ROOT)
+    pages = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("usr/share/man/*/*"))
+    assert pages == ["usr/share/man/man1/tierctl.1", "usr/share/man/man8/lustre-exporter.8",
+                     "usr/share/man/man8/tierd.8"]
+    text = (tmp_path / pages[0]).read_text().replace("\\-", "-")
+    assert [name for name in COMMANDS if f"tierctl {name}" not in text] == []
+    assert "--outcome" in text
+    assert ".SH EXAMPLES" in text
+    if shutil.which("groff"):
+        for page in pages:
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(tmp_path / page)], capture_output=True,
+                                  text=True, check=True)
+            assert done.stderr == ""

@@ -1,0 +1,413 @@
+"""tierd's pages without a browser: what they are made of, who may change something, and events."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from httpserver.config import WebConfigFile
+from httpserver.serving import BackgroundServer
+from tests.operation.page_answers import ANSWERS, CASE, DIRECTORY, EVIL, NOW, OVERVIEW, overview
+from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
+from tests.tierd.simulated import NOISE
+from tests.tierd.site import Site, fetched
+from tests.tierd.site import site as site
+from tierd.config.settings import WebSettings
+from tierd.daemon import page
+from tierd.daemon.answers import SourceAnswer, to_json
+from tierd.daemon.changes import Changes
+from tierd.daemon.states import STATE_TEXTS, State, state_text
+from tierd.daemon.users import UserNames
+from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
+
+__all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
+LOGIN = {"Authorization": "Basic " + base64.b64encode(b"prometheus:secret").decode()}
+SAME = {"Sec-Fetch-Site": "same-origin"}
+
+
+class Port:
+    """tierd's port over prepared answers, and what it was asked to do."""
+
+    def __init__(self, web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> None:
+        self.answers: dict[str, Any] = dict(ANSWERS)
+        self.asked: list[dict[str, Any]] = []
+        self.changes = Changes()
+        app = App(CollectorRegistry(), self.ask, lambda: True, lambda: None, self.changes, users)
+        self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(dict(request))
+        found = self.answers[request["request"]]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def request(self, path: str, method: str = "GET", body: str | None = None,
+                **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(), answer.headers
+        finally:
+            connection.close()
+
+    def post(self, form: dict[str, str], **headers: str) -> tuple[int, str]:
+        status, body, _ = self.request("/do", "POST", urlencode(form), **{
+            "Content-Type": "application/x-www-form-urlencoded", **headers})
+        return status, body
+
+    def token(self, **headers: str) -> str:
+        found = re.search(r'name="token" value="(\w+)"', self.request("/", **headers)[1])
+        return found[1] if found else ""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., Port]]:
+    ports: list[Port] = []
+
+    def start(web_config: WebConfigFile | None = None, users: tuple[str, ...] = ()) -> Port:
+        ports.append(Port(web_config, users))
+        return ports[-1]
+
+    yield start
+    for port in ports:
+        port.changes.close()
+        port.server.close()
+
+
+@pytest.fixture
+def locked(serving: Callable[..., Port], users_text: str, web_file: Callable[[str], Path]) -> Port:
+    """A port with passwords, whose user prometheus may change something."""
+    pytest.importorskip("bcrypt")
+    return serving(WebConfigFile(web_file(users_text)), ("prometheus",))
+
+
+# Content
+
+
+@pytest.mark.parametrize("path", ["/", "/targets", "/jobs", "/history", "/case/F1"])
+def test_nothing_in_a_page_is_run_or_styled_but_files_of_tierd(serving: Callable[..., Port], path: str) -> None:
+    status, body, headers = serving().request(path)
+    assert status == 200
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|<script>|<script [^s]", body)
+    assert re.findall(r"<script[^>]*>", body) == [re.search(r'<script src="/static/tierd.js\?\w+" defer>', body)[0]]  # type: ignore[index]
+
+
+@given(name=st.text(min_size=1, max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_no_name_breaks_out_of_its_place(name: str) -> None:
+    case = replace(CASE, aggressor=name, victim=name + "v", directories=(name,), sentence=name,
+                   targets=(name,), subject=name)
+    answers = {**ANSWERS, "overview": overview(cases=(case,), users={name: name}, status_held=name,
+                                               status_faults={"x": name})}
+    whole = page.Pages(lambda request: answers[str(request["request"])])
+    plain = page.Pages(lambda request: ANSWERS[str(request["request"])])
+    made, usual = (each.page("/", {}, page.Viewer()) or "" for each in (whole, plain))
+    made.encode()  # no half of a character is left
+    assert set(re.findall(r"<(\w+)", made)) <= set(re.findall(r"<(\w+)", usual)) | {"br"}
+
+
+def test_learning_is_never_called_quiet(serving: Callable[..., Port]) -> None:
+    port = serving()
+    good = (SourceAnswer("counters", 2.0, 30.0, False, "2 s old"),)
+    port.answers["overview"] = overview(cases=(), all_cases=0, status_learning=True, status_windows=3, status_faults={},
+                                        status_sources=good)
+    body = port.request("/")[1]
+    assert "Learning: 3 of 8 readings" in body
+    assert "Too little is known to say that nobody is slowed." in body
+    assert "<h1 id=\"lead-h\">Nobody is slowed" not in body
+    port.answers["overview"] = overview(cases=(), all_cases=0, status_faults={}, status_sources=good)
+    assert "device time is not known yet" in port.request("/")[1]
+    port.answers["overview"] = overview(cases=(), all_cases=0, status_faults={}, status_sources=good,
+                                        status_device_time=OVERVIEW.device_time)
+    assert "<h1 id=\"lead-h\">Nobody is slowed" in port.request("/")[1]
+
+
+@pytest.mark.parametrize(("changed", "word"), [
+    ({"status_paused": "by root"}, "PAUSED"), ({"status_held": "outside the maintenance windows"}, "HELD"),
+    ({"status_draining": "by root"}, "DRAINING"), ({}, "DRY RUN"),
+    ({"status_dry_run": False, "status_mode": "observe"}, "observe")])
+def test_what_holds_acts_back_stands_at_the_top(serving: Callable[..., Port], changed: dict[str, object],
+                                                word: str) -> None:
+    port = serving()
+    port.answers["overview"] = overview(**changed)
+    body = port.request("/")[1]
+    banner = body[body.index('id="banner"'):body.index("</header>")]
+    assert f"<b>{word}</b>" in banner
+    assert "hidden" not in banner
+
+
+def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
+    port = serving()
+    target, job = OVERVIEW.targets[0], OVERVIEW.jobs[0]
+    times = replace(OVERVIEW.device_time[0])
+    rows = tuple(replace(target, target=f"lustre-OST{n:04x}") for n in range(400))
+
+    def ask(request: Any) -> Any:
+        if request["request"] != "overview":
+            return ANSWERS[request["request"]]
+        most = request["most"]
+        return to_json(replace(
+            OVERVIEW, cases=(CASE,) * request["cases"], all_cases=300, targets=rows[:most], all_targets=400,
+            device_time=tuple(replace(times, target=row.target) for row in rows[:most]),
+            jobs=tuple(replace(job, job=f"j{n}.1") for n in range(5000))[:most], all_jobs=5000))
+
+    port.ask = ask  # type: ignore[method-assign]
+    pages = page.Pages(ask)
+    first = pages.page("/", {}, page.Viewer()) or ""
+    assert len(first) < 300_000
+    assert 'and 388 more: <a href="/targets">all 400 targets</a>' in first
+    assert 'and 4988 more: <a href="/jobs">all 5000 jobs</a>' in first
+    assert (pages.page("/targets", {}, page.Viewer()) or "").count("<tr>") == 401
+    jobs = pages.page("/jobs", {}, page.Viewer()) or ""
+    assert (jobs.count("<tr>"), "all 5000 jobs" in jobs) == (501, True)
+    assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
+
+
+def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
+    assert [name for name, _ in page.steps(CASE)] == [
+        "found", "planned", "acting", "judging", "kept", "closed"]
+    assert dict(page.steps(CASE))["judging"] == "now"
+    undone = replace(CASE, state="undone", verdict="did-not-help", judged=True)
+    assert [name for name, place in page.steps(undone) if place == "done"] == [
+        "found", "planned", "acting", "judging"]
+    assert state_text("undone", "did-not-help") == "undone: did not help"
+    assert set(STATE_TEXTS) == set(State)
+
+
+def test_a_chart_has_onset_act_and_verdict_in_this_order() -> None:
+    kept = replace(CASE, state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
+    chart = page.chart(kept, NOW)
+    assert chart is not None
+    assert [mark.kind for mark in chart.marks] == ["onset", "act", "verdict"]
+    places = [mark.x for mark in chart.marks]
+    assert places == sorted(places)
+    assert chart.slow == (places[0], places[2])
+    assert page.chart(replace(CASE, curve=CASE.curve[:1]), NOW) is None
+
+
+@given(curve=st.lists(st.tuples(st.floats(0, 1e10), st.floats(0, 1e13)), min_size=2, max_size=400))
+@settings(deadline=None)
+def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> None:
+    chart = page.chart(replace(CASE, curve=tuple(sorted(curve)), onset=None, acted_at=None), NOW)
+    if chart is not None:
+        numbers = [float(number) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", chart.path)]
+        assert all(0 <= number <= 100 for number in numbers)
+        assert len(numbers) <= 2 * page.MAX_DRAWN
+
+
+def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
+    port = serving()
+    for query in ("since=yesterday", "last=0", "last=99999", "last=x"):
+        status, body, _ = port.request(f"/history?{query}")
+        assert (status, "class=\"bad\"" in body) == (200, True), query
+    assert not [asked for asked in port.asked if asked["request"] == "history"]
+    port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20"}))
+    (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
+    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0}
+
+
+def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:
+    port = serving()
+    status, _, headers = port.request("/static/tierd.css")
+    assert (status, headers["Content-Type"]) == (200, "text/css; charset=utf-8")
+    again, body, _ = port.request("/static/tierd.css", If_None_Match=headers["ETag"])
+    assert (again, body) == (304, "")
+    assert port.request("/static/../page.py")[0] == 404
+    assert port.request("/case/F1x")[0] == 404
+    port.answers["explain"] = ValueError("the journal has no finding F9")
+    assert port.request("/case/F9")[0] == 404
+
+
+# Who may change something
+
+
+def test_without_passwords_there_are_no_buttons(serving: Callable[..., Port]) -> None:
+    port = serving(None, ("",))
+    body = port.request("/")[1]
+    assert "<button" not in body
+    assert "tierctl pause" in body
+    assert port.post({"do": "pause", "token": FormTokens().token("")}, **SAME)[0] == 403
+    assert not [asked for asked in port.asked if asked["request"] == "pause"]
+
+
+def test_a_user_who_may_only_look_has_no_buttons(serving: Callable[..., Port], users_text: str,
+                                                 web_file: Callable[[str], Path]) -> None:
+    pytest.importorskip("bcrypt")
+    port = serving(WebConfigFile(web_file(users_text)), ("alice",))
+    assert "<button" not in port.request("/", **LOGIN)[1]
+    assert port.post({"do": "pause"}, **LOGIN, **SAME)[0] == 403
+
+
+def test_a_button_needs_password_origin_and_token(locked: Port) -> None:
+    locked.answers["pause"] = {"paused": "oss03", "held": "", "draining": "", "waiting_moves": 0, "waiting_bytes": 0}
+    token = locked.token(**LOGIN)
+    form = {"do": "pause", "reason": "oss03", "token": token}
+    assert locked.post(form, **SAME)[0] == 401
+    assert locked.post(form, **LOGIN)[0] == 403
+    assert locked.post(form, **LOGIN, Sec_Fetch_Site="cross-site")[0] == 403
+    assert locked.post(form, **LOGIN, Origin="http://evil.example")[0] == 403
+    assert locked.post({**form, "token": "0" * 64}, **LOGIN, **SAME)[0] == 403
+    assert locked.post({**form, "token": FormTokens().token("prometheus")}, **LOGIN, **SAME)[0] == 403
+    assert locked.request("/do", "POST", '{"do": "pause"}', **LOGIN, **SAME, Content_Type="application/json")[0] == 400
+    assert not [asked for asked in locked.asked if asked["request"] == "pause"]
+    assert locked.post(form, **LOGIN, **SAME)[0] == 200
+    assert locked.post(form, **LOGIN, Origin=f"http://127.0.0.1:{locked.server.port}")[0] == 200
+    (first, _) = [asked for asked in locked.asked if asked["request"] == "pause"]
+    assert first == {"request": "pause", "reason": "oss03", "by": "prometheus (web)"}
+
+
+def test_a_token_is_of_one_user() -> None:
+    tokens = FormTokens()
+    assert tokens.right("alice", tokens.token("alice"))
+    assert not tokens.right("bob", tokens.token("alice"))
+    assert not tokens.right("alice", "\udcff")
+
+
+def test_what_fails_is_said_on_the_page(locked: Port) -> None:
+    locked.answers["undo"] = ValueError("the journal has no act 99; tierctl history lists <them>")
+    status, body = locked.post({"do": "undo", "id": "99", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)
+    assert status == 409
+    assert "Not done" in body
+    assert "the journal has no act 99; tierctl history lists &lt;them&gt;" in body
+    assert locked.post({"do": "rm", "token": locked.token(**LOGIN)}, **LOGIN, **SAME)[0] == 409
+    assert {"request": "undo", "id": 99, "by": "prometheus (web)"} in locked.asked
+
+
+# Events
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_an_answer_with_events_ends_and_starts_with_what_the_page_lacks() -> None:
+    changes, released = Changes(), []
+    changes.announce()
+    stream = EventStream(changes, 0, lambda: released.append(1), 4.0, Seconds())
+    found = iter(stream)
+    assert next(found) == b"retry: 3000\n\n"
+    assert next(found) == b"id: 1\ndata: new\n\n"
+    changes.close()
+    assert list(found) == []
+    stream.close()
+    stream.close()
+    assert released == [1]
+
+
+def test_a_page_from_before_a_restart_is_notified_at_once() -> None:
+    changes = Changes()
+    changes.announce()
+    assert b"data" in list(iter_until_data(EventStream(changes, 4711, lambda: None, 9.0, Seconds())))[-1]
+
+
+def iter_until_data(stream: EventStream) -> Iterator[bytes]:
+    for piece in stream:
+        yield piece
+        if b"data" in piece:
+            return
+
+
+def test_few_pages_listen_at_a_time_and_the_others_are_refused(serving: Callable[..., Port]) -> None:
+    port = serving()
+    listening = []
+    for _ in range(MAX_EVENT_STREAMS):
+        connection = http.client.HTTPConnection("127.0.0.1", port.server.port, timeout=20)
+        connection.request("GET", "/events")
+        answer = connection.getresponse()
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        assert answer.readline() == b"retry: 3000\n"
+        listening.append((connection, answer))
+    assert port.request("/events")[0] == 503
+    assert port.request("/")[0] == 200
+    port.changes.close()
+    for connection, answer in listening:
+        answer.read()
+        connection.close()
+
+
+# A daemon
+
+
+def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=40)
+    assert "No cases." in fetched(site, "/")[1] or "Learning" in fetched(site, "/")[1]
+    site.run(until=55)
+    body = fetched(site, "/")[1]
+    assert "acting:" in body or "judging:" in body
+    assert "default layout of 1 directory set: <code>/proj/ingest</code>" in body
+    assert 'class="mark onset"' in body
+    site.run(until=130)
+    body = fetched(site, "/")[1]
+    assert re.search(r"helped; kept: [\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss regained", body)
+    assert 'class="mark verdict"' in body
+    assert "tierctl undo --socket" in body
+    assert "it helped" in fetched(site, "/case/F1")[1]
+    found = fetched(site, "/history?job=" + NOISE.job_id)[1]
+    assert "/proj/ingest" in found
+    assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]
+    assert "No act matches" in fetched(site, "/history?path=/nowhere")[1]
+    assert "/proj/ingest" in fetched(site, "/history?path=/proj&outcome=done")[1]
+
+
+def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=55)
+
+    def away(*_: object) -> None:
+        raise AssertionError("the page asked the file system")
+
+    for name in ("space", "pools", "layout", "status", "path_of"):
+        monkeypatch.setattr(site.filesystem, name, away)
+    with site.service._daemon.lock:
+        for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
+            assert fetched(site, path)[0] == 200
+
+
+def test_the_name_of_a_user_is_looked_up_in_the_background() -> None:
+    class Later(Executor):
+        def __init__(self) -> None:
+            self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
+
+        def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+            self.calls.append((fn, arguments))
+            return Future()
+
+    later = Later()
+    users = UserNames({1002: "alice"}.__getitem__, later)
+    assert users.names(["ior.1002", "4711", "ior.1002"]) == {"ior.1002": "1002"}
+    for fn, arguments in later.calls:
+        fn(*arguments)
+    assert len(later.calls) == 1
+    assert users.names(["fio.1002"]) == {"fio.1002": "alice (1002)"}
+
+
+def test_hostile_names_are_links_that_find_them(serving: Callable[..., Port]) -> None:
+    port = serving()
+    body = port.request("/")[1]
+    links = re.findall(r'href="(/history\?job=[^"]*script[^"]*)"', body)
+    assert links
+    port.request(links[0].replace("&amp;", "&"))
+    assert EVIL in [asked.get("job") for asked in port.asked]
+    assert DIRECTORY not in body
