@@ -141,6 +141,13 @@ MULTIPLIERS = {
     "flag": "flags set",
     "phase": "2 phases",
     "problem": "problems found",
+    "policy": "running policies but fifo",
+    "by": "1",
+    "rule": "rules",
+    "path": "backends",
+    "rwid": "1",
+    "roid": "1",
+    "lqa": "logical quota aggregations",
 }
 """What each label multiplies the series of a family by."""
 
