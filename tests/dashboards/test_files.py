@@ -13,6 +13,7 @@ import pytest
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
 from dashboards.panels import NEUTRAL
+from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
 
@@ -277,3 +278,11 @@ def test_what_only_some_sites_have_is_in_closed_rows(board: dict[str, Any]) -> N
     """The dashboard Clients needs no exporter on a server, all others need none on a client."""
     absent = SERVER_METRICS if board["uid"] == "lustre-clients" else CLIENT_METRICS
     assert [panel["title"] for panel in board["panels"] if panel["type"] != "row" and needs(panel, absent)] == []
+
+
+def test_the_slim_dashboard_needs_only_what_the_slim_profile_shows() -> None:
+    board = next(board for board in BOARDS_JSON if board["uid"] == "lustre-clients-slim")
+    shown = {re.sub("_total$", "", family.name) for collector in SLIM_COLLECTORS for family in collector.families}
+    needed = {name for _, expr, _ in expressions(board) for name in sources(metric_names(expr))}
+    assert {re.sub("_total$", "", name) for name in needed} <= shown
+    assert len([panel for panel in panels(board) if panel["type"] != "row"]) >= 10
