@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards bench stack
+.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack
 .DEFAULT_GOAL := test
 
 BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
@@ -44,6 +44,9 @@ dashboards: .venv/stamp ## write dashboards/json
 
 golden: .venv/stamp ## rewrite the expositions in tests/golden
 	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py tests/exporter/test_written.py
+
+runbooks: .venv/stamp .tools/stamp ## rewrite the output in docs/runbooks, from a simulated site
+	RUNBOOKS=rewrite PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -q -n 2 tests/alerts/test_troubles.py
 
 bench: .venv/stamp ## processor time and memory of the exporter; twenty minutes
 	$(PY) -m bench.exporter

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import ago, evidence_text, time_text
+from tierd.cli.client import ago, time_text
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -24,7 +24,7 @@ from tierd.daemon.answers import (
 )
 from tierd.daemon.states import result_text, verdict_text
 from tierd.journal_rows import SameFindingRow
-from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
+from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
