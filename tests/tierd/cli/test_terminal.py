@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,18 @@ LOV = Path(__file__).parents[2] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.cli.tierctl"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Children inherit that SIGINT is ignored, as it is where a shell runs the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 MAY_GO_ON = "interrupted; tierd may still carry out {}: see tierctl status and tierctl history\n"
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("command", "sentence"), [
     (["status"], "interrupted\n"), (["top"], "interrupted\n"), (["promote", "/a"], MAY_GO_ON.format("promote")),
     (["undo", "F3"], MAY_GO_ON.format("undo")), (["submit", "/a"], "interrupted; accepted before: 0 of 1\n"),
