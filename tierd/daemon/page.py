@@ -37,7 +37,7 @@ from tierd.daemon.answers import (
     undo_from_json,
 )
 from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
-from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
@@ -262,10 +262,16 @@ class Headline:
 def headline(overview: OverviewAnswer) -> Headline:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
     state = overview.status
-    slowed = [case for case in overview.cases if case.active and case.victim and case.usual]
+    slowed = [case for case in overview.cases if is_slowed(case)]
     if slowed:
         worst = min(slowed, key=rate_share)
+        if rate_share(worst) >= RECOVERED_SHARE:
+            return Headline("warn", f"{worst.victim} is back at its usual throughput",
+                            f"{worst.aggressor} still works on the same targets, or has just left them.")
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
+        if not worst.active:
+            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+                            f"The finding has ended, and F{worst.finding} is {worst.state}.")
         return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
                         f"{worst.aggressor} works on the same targets.{more}")
     active = [case for case in overview.cases if case.active]
@@ -290,6 +296,17 @@ def headline(overview: OverviewAnswer) -> Headline:
                     f"{count_of(overview.all_targets, 'target')}.")
 
 
+def is_slowed(case: CaseAnswer) -> bool:
+    """Whether the victim of a finding that holds, or of a case without a verdict, lacks throughput."""
+    if not (case.victim and case.usual):
+        return False
+    return case.active or (case.state in OPEN and rate_share(case) < RECOVERED_SHARE)
+
+
+RECOVERED_SHARE = 0.95
+"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
+
+
 def rate_share(case: CaseAnswer) -> float:
     """What the victim has of its usual throughput."""
     now = case.contended if case.now is None else case.now
@@ -300,7 +317,9 @@ def case_title(case: CaseAnswer) -> str:
     """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
-    if case.active and case.usual:
+    if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
+        return f"{case.victim} is back at its usual throughput"
+    if is_slowed(case):
         return f"{case.victim} has {percent(rate_share(case))} of its usual throughput"
     return f"{case.victim} was slowed by {case.aggressor}"
 
@@ -432,7 +451,7 @@ def environment(assets: Mapping[str, Asset]) -> Environment:
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
-        "link": link,
+        "link": link, "evidence": evidence_text,
         "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
     return made
