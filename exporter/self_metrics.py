@@ -131,10 +131,18 @@ def registry(
     web_config: WebConfigFile | None = None,
     connections: Connections | None = None,
     held_bytes: Callable[[], int] = lambda: 0,
+    *,
+    slim: bool = False,
 ) -> CollectorRegistry:
-    """Make the registry of the exporter's own metrics, including its process and its garbage collector."""
+    """Make the registry of the exporter's own metrics, including its process and its garbage collector.
+
+    The slim profile has the state of the collectors and the process only.
+    """
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
+    if slim:
+        ProcessCollector(registry=own)
+        return own
     if web_config is not None:
         own.register(WebConfigMetrics(web_config, PREFIX))
     if connections is not None:

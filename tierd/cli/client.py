@@ -129,7 +129,17 @@ def coloured(line: str) -> str:
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
     """Show a spinner on a terminal while the daemon computes a plan or scans directories."""
-    if what not in {"plan", "promote", "demote", "undo", "report"} or not sys.stderr.isatty():
+    if what not in {"plan", "promote", "demote", "undo", "report"}:
+        yield
+        return
+    with working(what):
+        yield
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show a spinner on a terminal."""
+    if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console  # noqa: PLC0415 -- only on terminals
