@@ -15,7 +15,8 @@ for package in "$@"; do
     work=$scratch/$package
     from=packaging/debian/$package
     mkdir -p "$work/DEBIAN"
-    sh packaging/install.sh "$package" "$work"
+    ZSH_FOLDER=usr/share/zsh/vendor-completions sh packaging/install.sh "$package" "$work"
+    gzip -9n "$work"/usr/share/man/man*/*
     sed -e "s/@PYTHON@/python3 (>= 3.$minor), python3 (<< 3.$((minor + 1)))/" \
         -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$(dpkg --print-architecture)/" "$from/control" >"$work/DEBIAN/control"
     cp "$from/conffiles" "$work/DEBIAN/conffiles"

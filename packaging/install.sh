@@ -25,8 +25,8 @@ fi
     --no-compile "$@" ".[$extras]"
 site=$(echo "$root$here"/lib/python3.*/site-packages)
 for source in $(find lustre httpserver exporter -name "*.c"); do
-    set -- "$site/${source%.c}".*.so
-    [ -e "$1" ] || [ -n "${PURE_PYTHON:-}" ] ||
+    built=$(ls "$site/${source%.c}".*.so 2>/dev/null || :)
+    [ -n "$built" ] || [ -n "${PURE_PYTHON:-}" ] ||
         { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }
 done
 if [ "$package" = lustre-exporter ]; then
@@ -40,4 +40,10 @@ grep -rlI "$root$here" "$root$here/bin" "$root$here/pyvenv.cfg" 2>/dev/null | wh
     [ -L "$file" ] || sed -i "s|$root$here|$here|g" "$file"
 done
 find "$root$here" -name direct_url.json -delete
-sh packaging/files.sh "$package" "$root"
+# Manual pages and completions are made by an environment that the package does not contain.
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+"$python" -m venv --without-pip "$tools"
+"$python" -m pip --python "$tools/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
+    "$@" '.[tierd]' 'argparse-manpage>=4'
+PYTHON=$tools/bin/python sh packaging/files.sh "$package" "$root"

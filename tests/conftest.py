@@ -6,6 +6,7 @@ import http.client
 import os
 import shutil
 import ssl
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
     if roomy(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+        os.environ.setdefault("TMPDIR", str(IN_MEMORY))  # tapes are unpacked there, and programs inherit it
+        tempfile.tempdir = os.environ["TMPDIR"]
 
 
 def roomy(place: Path) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -63,12 +64,18 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield name.removesuffix(".__init__"), path
 
 
+@cache
+def import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The imports of a module, also inside functions. Several rules read the same modules."""
+    return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in import_statements(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}: relative import; write imports in full"
             assert node.module is not None
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
@@ -136,10 +143,10 @@ def importing(sources: Mapping[str, str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, text in sources.items():
         named: set[str] = set()
-        for node in ast.walk(ast.parse(text)):
+        for node in import_statements(text):
             if isinstance(node, ast.Import):
                 named |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            elif node.module is not None:
                 submodules = (f"{node.module}.{alias.name}" for alias in node.names)
                 named |= {submodule if submodule in sources else node.module for submodule in submodules}
         found[name] = named & sources.keys()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from tests.damaged import any_text
 from tests.rules import every
-from tests.spoilt import any_text
 
 
 def test_all_cases_that_break_a_rule_are_listed() -> None:

@@ -21,6 +21,10 @@ examples:
 """
 
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as in shells."""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of tierd."""
     main_parser = argparse.ArgumentParser(
@@ -56,7 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = parser().parse_args(arguments)
     try:
-        return run(chosen)
+        code = run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # tierd replay … | head
+        sys.stderr.close()
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         return dependencies.report_missing("tierd", error)
 
@@ -105,6 +117,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
+    from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
     from tierd.config.load import Examined, dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
@@ -114,7 +127,8 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     remarks, settings = list(examined.remarks), examined.settings
     if online and settings is not None and examined.files:
         values = merge(examined.files)
-        found = online_check.online_contradictions(settings, values, online_check.this_node(settings))
+        with working("asking the file system and the servers"):
+            found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in found]
     for remark in sorted(remarks):

@@ -115,7 +115,9 @@ def parse(text: str) -> Scenario:
         table: Mapping[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"scenario: {error}") from None
-    wrong: list[str] = []
+    wrong = list(_shape_errors(table))
+    if wrong:
+        raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
     table = _extended(table, wrong)
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
     events = [
@@ -206,6 +208,27 @@ def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
 
 def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, seed: int) -> ClusterSettings:
     return replace(cluster(seed), costs=costs)
+
+
+def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
+    """Values that are not the tables or lists which a scenario has there."""
+    for key in ("job", "event"):
+        entries = table.get(key, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            yield f"{key}: is no list of tables; each begins with [[{key}]]"
+    for key in ("costs", "variant"):
+        if not isinstance(table.get(key, {}), dict):
+            yield f"{key}: is no table"
+    variants = table.get("variant", {})
+    for name, entry in variants.items() if isinstance(variants, dict) else ():
+        if not isinstance(entry, dict):
+            yield f"variant {name}: is no table"
+            continue
+        changes, without = entry.get("job", {}), entry.get("without", [])
+        if not isinstance(changes, dict) or not all(isinstance(change, dict) for change in changes.values()):
+            yield f"variant {name}: job is no table of tables, as [variant.{name}.job.ID]"
+        if not isinstance(without, list) or not all(isinstance(job_id, str) for job_id in without):
+            yield f"variant {name}: without is no list of job ids"
 
 
 def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:

@@ -16,7 +16,7 @@ from exporter.rpc_stats import RpcKeys
 from exporter.totals import stats_contributions
 from lustre.formats import compiled, rpc_stats, stats
 from lustre.formats.outline import LONGEST, Forms
-from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
+from tests.damaged import any_text, damage, damaged, renumbered, renumbering, texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
@@ -42,7 +42,7 @@ def rpcs_agree(forms: Forms[RpcForm], text: bytes, like: RpcForm | None = None) 
 def agree_when_changed(agree, text, damages, numbers, every, cut) -> None:
     """Also when it is changed after it was read, and as the first that is read."""
     like = agree(text)
-    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
+    for changed in (renumbered(text, numbers, every), text[:cut], *(damaged(text, *one) for one in damages)):
         agree(changed, like)
         agree(changed)
 

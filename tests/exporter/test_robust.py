@@ -34,14 +34,14 @@ READERS = {
 
 @pytest.fixture
 def tree(capture, tmp_path) -> Path:
-    """A copy that may be spoilt."""
+    """A copy that tests may damage."""
     root = tmp_path / "tree"
     unread = shutil.ignore_patterns("ldlm", "exports", "osd-*", "lwp", "seq", "fld", "mdd", "mds", "ost", "mgs", "qmt")
     shutil.copytree(capture("2.17.57/tree-load-1"), root, symlinks=True, ignore=unread)
     return root
 
 
-def spoil(path: Path, data: bytes) -> None:
+def overwrite(path: Path, data: bytes) -> None:
     path.chmod(0o644)
     path.write_bytes(data)
 
@@ -55,13 +55,13 @@ def families_of(text: bytes, samples) -> set[str]:
     product(KINDS, (False, True), (b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000)),
     lambda case: f"{case[:2]}, {case[2][:4]!r}",
 )
-def test_one_spoilt_file_costs_its_own_samples_only(tree, exporter, samples, name, per_target, data) -> None:
+def test_one_damaged_file_costs_its_own_samples_only(tree, exporter, samples, name, per_target, data) -> None:
     before = families_of(exporter(tree, osc_per_target=per_target).scrape("osc", "llite"), samples)
     whole = (tree / FIRST / name).read_bytes()
-    spoil(tree / FIRST / name, data)
+    overwrite(tree / FIRST / name, data)
     running = exporter(tree, osc_per_target=per_target)
     shown = families_of(running.scrape("osc", "llite"), samples)
-    spoil(tree / FIRST / name, whole)
+    overwrite(tree / FIRST / name, whole)
     assert shown == before
     assert running.reasons() == {}
     noticed = running.errors().get((f"osc.*.{name}", "empty"), 0) + running.skipped().get(f"osc.*.{name}", 0)
@@ -88,7 +88,7 @@ def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, 
     readers = READERS[path.split("lustre/")[1].split("/")[0]]
     true = samples(exporter(tree, osc_per_target=True).scrape(*readers))
     for cut in range(1, len(whole), max(1, len(whole) // 25)):
-        spoil(tree / path, whole[:cut])
+        overwrite(tree / path, whole[:cut])
         running = exporter(tree, osc_per_target=True)
         shown = samples(running.scrape(*readers))
         assert running.reasons() == {}
@@ -97,7 +97,7 @@ def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, 
                 assert Decimal(value) <= Decimal(true.get(key, value))
             elif "_bucket" not in key[0] and not key[0].endswith(("_sum", "_count")):
                 assert value == true.get(key), (cut, key)
-    spoil(tree / path, whole)
+    overwrite(tree / path, whole)
 
 
 def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
@@ -113,7 +113,7 @@ def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
 @pytest.mark.parametrize("limit", [0, 5])
 def test_what_cannot_be_jobs_is_given_up_before_it_costs_anything(tree, exporter, begin, limit) -> None:
     place = "proc/fs/lustre/obdfilter/lustre-OST000{}/job_stats"
-    spoil(tree / place.format(1), begin + b"x" * (3 * MAX_JOB_BYTES))
+    overwrite(tree / place.format(1), begin + b"x" * (3 * MAX_JOB_BYTES))
     running = exporter(tree, jobs_limit=limit)
     for reading in (1, 2):  # in one piece, then in many
         shown = running.scrape("jobs")
@@ -133,8 +133,8 @@ def test_a_target_that_vanishes_is_absent_and_no_error(tree, exporter) -> None:
 
 
 def test_a_number_that_is_none_is_counted(tree, exporter, samples) -> None:
-    spoil(tree / "sys/fs/lustre/obdfilter/lustre-OST0001/kbytesfree", b"12\x00\n")
-    spoil(tree / "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesfree", b"12345")
+    overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0001/kbytesfree", b"12\x00\n")
+    overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesfree", b"12345")
     running = exporter(tree)
     shown = samples(running.scrape("ost"))
     assert sum(name == "lustre_ost_free_bytes" for name, _ in shown) == 4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from exporter import templates
 from exporter.exposition import Counter, Histogram, single_values
 from lustre.formats import compiled, header
-from tests.spoilt import texts
+from tests.damaged import texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)

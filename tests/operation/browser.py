@@ -152,9 +152,10 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, text=text if kind == "keyDown" else "",
                       windowsVirtualKeyCode=codes[name])
 
-    def picture(self, path: Path) -> None:
-        """The whole page as PNG."""
+    def picture(self, path: Path, height: int | None = None) -> None:
+        """The page as PNG: its upper part, or all of it."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip={
-            "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1})
+        part = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height or size["height"]),
+                "scale": 1}
+        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=part)
         path.write_bytes(base64.b64decode(taken["data"]))

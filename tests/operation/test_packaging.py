@@ -7,10 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
@@ -19,9 +23,18 @@ SPLIT = "0.1.0-2"
 """The first version of two packages; up to 0.1.0-1 lustre-tierd had everything."""
 
 
+@cache
+def laid_out_once(package: str) -> tempfile.TemporaryDirectory[str]:
+    """What a package holds besides its environment."""
+    folder = tempfile.TemporaryDirectory()
+    subprocess.run(["sh", "packaging/files.sh", package, folder.name], check=True, cwd=ROOT,
+                   env=os.environ | {"PYTHON": sys.executable})
+    return folder
+
+
 def laid_out(package: str, root: Path) -> Path:
-    """What a package holds besides its environment, below a folder of its own."""
-    subprocess.run(["sh", "packaging/files.sh", package, str(root)], check=True, cwd=ROOT)
+    """A copy of what a package holds besides its environment, below a folder of its own."""
+    shutil.copytree(laid_out_once(package).name, root, symlinks=True, dirs_exist_ok=True)
     return root
 
 
@@ -54,6 +67,49 @@ def test_no_file_belongs_to_two_packages(tmp_path: Path) -> None:
             "/usr/lib/systemd/system/tierd@.service", "/usr/lib/tmpfiles.d/tierd.conf", "/etc/tierd/tierd.toml",
             "/usr/share/doc/lustre-tierd/runbooks/TierdDown.md"} <= tierd
     assert [path for path in exporter if "tierd" in path] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_links_of_the_documents_lead_to_files_of_the_package(package: str, tmp_path: Path) -> None:
+    laid_out(package, tmp_path)
+    pages = sorted(tmp_path.rglob("*.md"))
+    assert len(pages) >= 5
+    wrong = [(str(page.relative_to(tmp_path)), target) for page in pages
+             for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(
+                 r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+             if "://" not in target and not (page.parent / target).exists()]
+    assert wrong == []
+
+
+def test_examples_lie_where_the_documentation_names_them(tmp_path: Path) -> None:
+    """Commands of the quick start and of the READMEs work in the folder of the examples."""
+    share = laid_out("lustre-tierd", tmp_path) / "usr/share/lustre-tierd"
+    named = set()
+    for page in ("docs/quickstart.md", "docs/operations.md", "README.md", "packaging/README.md"):
+        for line in re.findall(r"^    (?:install|cp|cd|tierd replay) .*$", (ROOT / page).read_text(), re.MULTILINE):
+            named |= set(re.findall(r"(?<![\w/])((?:alerts|dashboards|packaging|systemd|tests/tapes)/[\w./@-]*[\w*])",
+                                    line.partition("  #")[0]))
+    assert {"systemd/tierd.toml", "tests/tapes/noisy-create-1m"} <= named
+    assert [name for name in named if not list(share.glob(f"{name}*"))] == []
+
+
+def test_only_rules_lie_among_the_rules(tmp_path: Path) -> None:
+    rules = laid_out("lustre-tierd", tmp_path) / "usr/share/lustre-tierd/alerts/rules"
+    assert sorted(path.name for path in rules.iterdir()) == sorted(
+        path.name for path in (ROOT / "alerts/rules").glob("*.yml"))
+    assert all(path.read_text().count("groups:") == 1 for path in rules.iterdir())
+    assert (rules.parent / "alertmanager.yml").is_file()
+
+
+def test_what_the_playbook_names_is_in_the_packages(tmp_path: Path) -> None:
+    held = files(laid_out("lustre-tierd", tmp_path)) | files(laid_out("lustre-exporter", tmp_path))
+    playbook = (ROOT / "packaging/ansible/site.yml").read_text()
+    plays = yaml.safe_load(playbook)
+    assert [play["hosts"] for play in plays] == ["servers:clients", "monitoring", "tierd"]
+    units = set(re.findall(r"name: ((?:lustre-exporter|tierd)\.service)", playbook))
+    assert {f"/usr/lib/systemd/system/{unit}" for unit in units} <= held
+    for path in re.findall(r"(/etc/(?:lustre-exporter|tierd)/\S+|/usr/(?:bin|share)/[\w/.-]+)", playbook):
+        assert path in held or any(name.startswith(f"{path}/") for name in held), path
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -96,10 +152,13 @@ def test_settings_survive_an_upgrade(package: str, tmp_path: Path) -> None:
 def test_the_spec_file_lists_what_is_there(package: str, tmp_path: Path) -> None:
     held, named = files(laid_out(package, tmp_path)), listed(package)
     assert f"/opt/{package}" in named
-    assert [path for path in held if not any(path == name or path.startswith(f"{name}/") for name in named)] == []
+
+    def belongs(path: str, name: str) -> bool:
+        return fnmatch(path, name) or path.startswith(f"{name}/")
+
+    assert [path for path in held if not any(belongs(path, name) for name in named)] == []
     environment = f"/opt/{package}"
-    assert [name for name in named if name != environment and not (tmp_path / name[1:]).exists()
-            and not (tmp_path / name[1:]).is_symlink()] == []
+    assert [name for name in named if name != environment and not any(belongs(path, name) for path in held)] == []
 
 
 def test_the_versions_of_all_packages_are_that_of_the_source() -> None:

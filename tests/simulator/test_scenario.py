@@ -137,6 +137,14 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nburst_seconds = 9", "line 1: .* so burst_seconds needs events"),
     ("model = 'flows'\n[[job]]\nkind = 'small_files'\nbuild_up_seconds = 9", "so build_up_seconds needs events"),
     ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
+    ("job = 3", "job: is no list of tables"),
+    ("[job]\nkind='ls'", r"job: is no list of tables; each begins with \[\[job\]\]"),
+    ("event = [1]\n[[job]]\nkind='ls'", "event: is no list of tables"),
+    ("costs = 3\n[[job]]\nkind='ls'", "costs: is no table"),
+    ("[[job]]\nkind='ls'\n[[variant]]\nname = 'a'", "variant: is no table"),
+    ("variant.a = 3\n[[job]]\nkind='ls'", "variant a: is no table"),
+    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = 'b'", "variant a: without is no list of job ids"),
+    ("[[job]]\nkind='ls'\n[variant.a]\njob = ['b']", "variant a: job is no table of tables"),
 ])  # fmt: skip
 def test_mistakes_are_reported_with_their_line(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

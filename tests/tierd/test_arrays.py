@@ -127,7 +127,7 @@ def test_a_tracker_has_no_job_twice_and_none_that_it_never_saw(windows: list[set
         assert set(members) <= seen
 
 
-def test_directories_are_asked_for_where_many_ids_are_alike() -> None:
+def test_directories_are_looked_up_if_many_ids_are_alike() -> None:
     asked: list[str] = []
 
     def directory_of(job: str) -> str:

@@ -22,13 +22,13 @@ def nowhere(_: str, __: float) -> list[DirectoryActivity]:
     return []
 
 
-def held(*spans: tuple[int, list[Part]], ill_from: int = 10**9) -> list[bool]:
+def held(*spans: tuple[int, list[Part]], degraded_from: int = 10**9) -> list[bool]:
     """Whether there is a finding after each window of these spans."""
     engine, found, number = Engine(Settings()), [], 0
     for count, parts in spans:
         for _ in range(count):
             seen = window(number, *parts)
-            if number >= ill_from:
+            if number >= degraded_from:
                 seen = replace(seen, conditions=dict.fromkeys((target for target, _ in seen.loads), "degraded"))
             found.append(any(f.victim == "s.1" for f in engine.run_cycle(seen, nowhere).findings))
             number += 1
@@ -57,6 +57,6 @@ def test_it_ends_when_the_victim_is_gone() -> None:
 
 
 def test_nothing_is_held_on_targets_that_are_not_well() -> None:
-    found = held((6, [WELL]), (9 * MINUTE, [SLOW, NOISE]), ill_from=8 * MINUTE)
+    found = held((6, [WELL]), (9 * MINUTE, [SLOW, NOISE]), degraded_from=8 * MINUTE)
     assert found[8 * MINUTE - 1]
     assert not any(found[8 * MINUTE:])

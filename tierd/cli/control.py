@@ -9,7 +9,7 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, evidence_text, positive, time_text
+from tierd.cli.client import ago, positive, time_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -27,7 +27,7 @@ from tierd.daemon.answers import (
     undo_from_json,
 )
 from tierd.daemon.states import result_text, state_text
-from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
+from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""

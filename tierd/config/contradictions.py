@@ -254,6 +254,9 @@ def addresses(settings: Settings) -> Iterator[Contradiction]:
     elif web.enabled and not web.config_file and not is_loopback(address):
         yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "
                             "TLS and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
+    if web.change_users and not web.config_file:
+        yield Contradiction(("web", "change_users"), "the page has no buttons without passwords: name a config_file, "
+                            "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
     for number, name in enumerate(settings.sense.exporter_dns):
         if not _DNS_NAME.fullmatch(name):
             yield Contradiction(("sense", "exporter_dns", number), "write _lustre-exporter._tcp.example.org (SRV) or "

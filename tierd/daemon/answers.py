@@ -283,7 +283,7 @@ class CaseAnswer:
     contended: float | None
     """When it was found."""
     now: float | None
-    """In the last window; None without a curve."""
+    """In the last seconds; None without a curve."""
     after: float | None
     """As measured for the verdict."""
     acted_at: float | None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lustre.layout.model import explain
-from tierd.acts import Verdict
+from tierd.acts import Outcome, Verdict
 from tierd.daemon.answers import CaseAnswer, DefaultLayoutRow, JobTimeRow, RefusalAnswer, TargetTimeRow
 from tierd.daemon.curves import Curve, StreamCurves
 from tierd.daemon.remediation import Remediation
@@ -45,6 +45,8 @@ class RemediationSnapshot:
     defaults: tuple[DefaultLayoutRow, ...]
     queued: int
     moved_at: float
+    dry_run: bool
+    """Whether its default layouts were set in a dry run, so that nothing has changed."""
     waiting_defaults: int = 0
     """Number of queued default layouts."""
     waiting_moves: int = 0
@@ -58,10 +60,11 @@ def remediation_snapshot(case: Remediation, waiting_defaults: int, waiting_moves
     """The present state of a remediation. The caller holds the lock of the store."""
     defaults = tuple(DefaultLayoutRow(done.entry, done.action.directory, explain(done.action.layout))
                      for done in case.defaults[:MAX_LISTED])
+    dry_run = bool(case.defaults) and all(done.result == Outcome.DRY_RUN for done in case.defaults)
     return RemediationSnapshot(
         case.number, case.finding, case.begun_at, case.acted_at, case.state, case.judged, case.verdict, case.judgement,
-        case.judged_at, defaults, case.queued, case.moved_at, waiting_defaults, waiting_moves, case.moves_held,
-        case.undo_reason)
+        case.judged_at, defaults, case.queued, case.moved_at, dry_run, waiting_defaults, waiting_moves,
+        case.moves_held, case.undo_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class CaseFigures:
     """Before the first act."""
     onsets: Mapping[Key, float] = field(default_factory=dict)
     """When the aggressor came."""
+    times: Mapping[str, TargetTime] = field(default_factory=dict)
+    """The device times that ``time_now`` was made of."""
 
 
 def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequence[Finding],
@@ -91,16 +96,19 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
             widest[finding.key] = max((f for f in known if f is not None), key=lambda each: len(each.targets))
     streams = {key: (finding.victim, frozenset(finding.targets)) for key, finding in widest.items() if finding.victim}
     drawn = curves.updated(windows, streams.values())
-    acted = {case.finding.key for case in cases if has_acted(case)}
-    now = {key: row for key, f in widest.items() if (row := mean_time(f.targets, times)) is not None}
+    acted = {case.finding.key for case in cases if has_acted(case) and not case.dry_run}
+    known_now = before.time_now if before.times is times else {}  # activities publish several times in a cycle
+    now = {key: row for key, finding in widest.items()
+           if (row := known_now[key] if key in known_now and before.widest.get(key) is finding
+               else mean_time(finding.targets, times)) is not None}
     earlier = {key: row for key in widest if (row := before.time_before.get(key) if key in acted else now.get(key))}
     onsets = {key: before.onsets.get(key) or onset(finding, windows) for key, finding in widest.items()}
     return CaseFigures(widest, {key: drawn[stream] for key, stream in streams.items() if stream in drawn}, now, earlier,
-                       {key: time for key, time in onsets.items() if time})
+                       {key: time for key, time in onsets.items() if time}, times)
 
 
 def has_acted(case: RemediationSnapshot) -> bool:
-    """Whether anything was done about its finding."""
+    """Whether anything was done about its finding, also in a dry run."""
     return bool(case.defaults or case.moved_at or case.verdict)
 
 
@@ -128,7 +136,7 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
     rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.share_error([job]) for t in known), 4))
                  for job, taken in most)
     error = max(time.utilisation_error for time in known)
-    return TargetTimeRow("", round(busy / len(known), 4), round(error, 4), rows)
+    return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
 
 
 def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[RemediationSnapshot],
@@ -140,6 +148,20 @@ def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases:
     found = [_answer(holding.get(key) or by_key[key].finding, numbers.get(key), by_key.get(key), key in holding,
                      why_not.get(key, ()), figures) for key in keys]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -_loss(case), -case.since))
+
+
+RECENT_SECONDS = 12.0
+"""Throughput now is the mean of so many seconds: that of one window varies."""
+
+
+def recent_rate(curve: Curve) -> float | None:
+    """Throughput in the last seconds; None without a curve.
+
+    >>> recent_rate(((0.0, 9.0), (5.0, 1.0), (10.0, 2.0), (15.0, 3.0))), recent_rate(())
+    (2.0, None)
+    """
+    lately = [rate for time, rate in curve[-10:] if time > curve[-1][0] - RECENT_SECONDS]
+    return sum(lately) / len(lately) if lately else None
 
 
 def _loss(case: CaseAnswer) -> float:
@@ -159,7 +181,7 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
         onset=figures.onsets.get(key), targets=widest.targets, directories=finding.directories[:MAX_LISTED],
         state="", verdict="", judged=False, undo_reason="", why_not=tuple(map(refusal_answer, why_not)),
         usual=rates.victim_usual_bytes_per_second if rates else None,
-        contended=rates.victim_bytes_per_second if rates else None, now=curve[-1][1] if curve else None, after=None,
+        contended=rates.victim_bytes_per_second if rates else None, now=recent_rate(curve), after=None,
         acted_at=None, judged_at=None, defaults=(), waiting_defaults=0, moves=0, waiting_moves=0, moves_held=False,
         curve=curve, time_before=None, time_now=figures.time_now.get(key))
     if case is None:
@@ -174,7 +196,7 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
         acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
         judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,
         moves=case.queued, waiting_moves=case.waiting_moves, moves_held=case.moves_held,
-        time_before=figures.time_before.get(key) if has_acted(case) else None)
+        time_before=figures.time_before.get(key) if has_acted(case) and not case.dry_run else None)
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

@@ -37,11 +37,11 @@ from tierd.daemon.answers import (
     undo_from_json,
 )
 from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
-from tierd.text import bytes_text, count_of, percent, printable, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
-TOP_ROWS, TOP_CASES, ALL_ROWS = 12, 20, 10_000
-"""Rows of a table and cards on the first page, and on the pages with all of them."""
+TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
+"""Rows of a table and cards on the first page; rows on the pages of targets and jobs, and with ``?rows=all``."""
 HISTORY_ROWS, RECENT_ACTS, MAX_HISTORY_ROWS = 100, 8, 2000
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 Ask = Callable[[Json], Json]
@@ -119,7 +119,7 @@ class Pages:
         if path == "/":
             return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
         if path in {"/targets", "/jobs"}:
-            return self._overview(f"{path[1:]}.html", ALL_ROWS, viewer)
+            return self._overview(f"{path[1:]}.html", ALL_ROWS if query.get("rows") == "all" else MANY_ROWS, viewer)
         if path == "/history":
             return self._search(query, viewer)
         if path.startswith("/case/F") and path[7:].isascii() and path[7:].isdigit() and len(path) < 25:
@@ -262,10 +262,16 @@ class Headline:
 def headline(overview: OverviewAnswer) -> Headline:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
     state = overview.status
-    slowed = [case for case in overview.cases if case.active and case.victim and case.usual]
+    slowed = [case for case in overview.cases if is_slowed(case)]
     if slowed:
         worst = min(slowed, key=rate_share)
+        if rate_share(worst) >= RECOVERED_SHARE:
+            return Headline("warn", f"{worst.victim} is back at its usual throughput",
+                            f"{worst.aggressor} still works on the same targets, or has just left them.")
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
+        if not worst.active:
+            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+                            f"The finding has ended, and F{worst.finding} is {worst.state}.")
         return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
                         f"{worst.aggressor} works on the same targets.{more}")
     active = [case for case in overview.cases if case.active]
@@ -279,11 +285,26 @@ def headline(overview: OverviewAnswer) -> Headline:
                         "Too little is known to say that nobody is slowed.")
     if not overview.jobs:
         return Headline("quiet", "No job is active", "")
+    if judging := [case for case in overview.cases if case.state in OPEN]:
+        return Headline("quiet", "Nobody is slowed",
+                        f"{count_of(len(judging), 'case')} without a verdict yet: F{judging[0].finding} is "
+                        f"{judging[0].state}.")
     if not state.device_time:
         return Headline("learning", "No finding; device time is not known yet",
                         "An aggressor that was there before tierd is found once a stream has run for some time.")
     return Headline("quiet", "Nobody is slowed", f"{count_of(overview.all_jobs, 'job')} on "
                     f"{count_of(overview.all_targets, 'target')}.")
+
+
+def is_slowed(case: CaseAnswer) -> bool:
+    """Whether the victim of a finding that holds, or of a case without a verdict, lacks throughput."""
+    if not (case.victim and case.usual):
+        return False
+    return case.active or (case.state in OPEN and rate_share(case) < RECOVERED_SHARE)
+
+
+RECOVERED_SHARE = 0.95
+"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
 
 
 def rate_share(case: CaseAnswer) -> float:
@@ -296,7 +317,9 @@ def case_title(case: CaseAnswer) -> str:
     """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
-    if case.active and case.usual:
+    if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
+        return f"{case.victim} is back at its usual throughput"
+    if is_slowed(case):
         return f"{case.victim} has {percent(rate_share(case))} of its usual throughput"
     return f"{case.victim} was slowed by {case.aggressor}"
 
@@ -329,8 +352,9 @@ OPEN_STATES = [state for state in State if state in OPEN]
 # Pictures
 
 
-def chart(case: CaseAnswer, now: float) -> Chart | None:
+def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | None:
     """The curve of a case from some minutes before the onset; None if it has fewer than two points."""
+    act = "dry run of the acts" if dry_run else "layout set" if case.defaults else "acted"
     begin = (case.onset or case.acted_at or case.since) - 240.0
     points = [(time, rate) for time, rate in case.curve if time >= begin] or list(case.curve)
     if len(points) < 2:
@@ -345,7 +369,7 @@ def chart(case: CaseAnswer, now: float) -> Chart | None:
         return round(100 * (1 - max(rate, 0.0) / top), 2)
 
     path = "".join(f"{'L' if n else 'M'}{x(time):g} {y(rate):g}" for n, (time, rate) in enumerate(thinned(points)))
-    events = (("aggressor came", "onset", case.onset), ("acted", "act", case.acted_at),
+    events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
     slow = (x(case.onset or first), x(case.judged_at or last)) if case.onset or case.active else None
@@ -427,7 +451,7 @@ def environment(assets: Mapping[str, Asset]) -> Environment:
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
-        "link": link,
+        "link": link, "evidence": evidence_text,
         "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
     return made

@@ -227,6 +227,9 @@ class StatusView:
         cases = case_answers(view.findings, view.numbers, view.cases, why_not, view.figures)
         advice = self.findings(advice=True).findings
         every_target, every_job = self._tables(view)
+        times = view.device_time
+        every_target = sorted(every_target, key=lambda row: (
+            -(row.slowdown or 0), not row.condition, -times[row.target].utilisation if row.target in times else 0.0))
         targets, jobs = every_target[:max_rows], every_job[:max_rows]
         reasons = [ReasonRow(outcome, reason, count)
                    for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
@@ -319,7 +322,7 @@ def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ..
 def time_row(time: TargetTime) -> TargetTimeRow:
     """The jobs that take most of the service time of one target."""
     return TargetTimeRow(
-        time.target, round(time.utilisation, 4), round(time.utilisation_error, 4),
+        time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
         tuple(JobTimeRow(job, round(share, 4), round(time.share_error([job]), 4))
               for job, share in time.top(JOBS_SHOWN)))
 

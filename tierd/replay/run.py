@@ -5,7 +5,7 @@ Time is the tape's: each snapshot is one cycle. Changelog records are read with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientCounters, client_load
 from tierd.sense.facts import MIN_OPENERS, FillRates, RecentDirectories
-from tierd.sense.readings import window
+from tierd.sense.readings import Reading, window
 from tierd.sense.tape import Tape
 
 
@@ -66,7 +66,11 @@ class Report:
     """Further findings, each once, which the plan does not use."""
 
 
-def replay(tape: Tape, settings: Settings) -> Report:
+ReadCounters = Callable[[Tree, float], Reading]
+"""Reads the counters of a snapshot, with its time."""
+
+
+def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.reading) -> Report:
     """Run sense, detect and decide over the whole tape."""
     engine = Engine(settings)
     table = ActivityTable(tape.resolve)
@@ -75,13 +79,13 @@ def replay(tape: Tape, settings: Settings) -> Report:
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[str, None] = {}
-    before = parameters.reading(tape.trees[0], tape.times[0])
+    before = read(tape.trees[0], tape.times[0])
     records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
         while records_read < len(tape.records) and tape.records[records_read].time <= time:
             table.add([tape.records[records_read]])
             records_read += 1
-        after = parameters.reading(tree, time)
+        after = read(tree, time)
         result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
         for finding in result.findings:

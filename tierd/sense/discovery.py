@@ -190,8 +190,8 @@ Raises OSError if the name servers do not answer, or if the name does not exist.
 """
 
 
-def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
-    """A resolver that uses ``server``, or else the name servers of ``/etc/resolv.conf``.
+def dns_resolver(server: tuple[str, int] | None = None, lifetime_seconds: float = LIFETIME_SECONDS) -> ResolveDns:
+    """A resolver that asks ``server``, or else the name servers of ``/etc/resolv.conf``, within ``lifetime_seconds``.
 
     Raises OSError without the package dnspython or without that file.
     """
@@ -210,7 +210,7 @@ def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
 
     def resolve(name: str, kind: str) -> Sequence[str]:
         try:
-            return [str(record) for record in resolver.resolve(name, kind, lifetime=LIFETIME_SECONDS)]
+            return [str(record) for record in resolver.resolve(name, kind, lifetime=lifetime_seconds)]
         except NoAnswer:
             return ()
         except exception.DNSException as error:

@@ -12,8 +12,8 @@ from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS, invalid_sums, read_block, render
 from exporter.jobs.statistics import numbers as numbers_of
 from lustre.formats import compiled, job_stats
+from tests.damaged import any_text, damage, damaged, renumbered, renumbering, texts
 from tests.exporter.jobs.test_texts import block, counters
-from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
@@ -63,10 +63,10 @@ def test_jobs_of_any_counters(lines: list[str], job: str) -> None:
 
 @any_text
 @given(st.integers(0, 9999), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 3000))
-def test_recorded_jobs_spoilt(capture, which, damages, numbers, every, cut) -> None:
+def test_damaged_recorded_jobs(capture, which, damages, numbers, every, cut) -> None:
     known = [one for text in texts(capture(TREE), "job_stats")[:2] for one in job_stats.split(text)]
     text = renumbered(known[which % len(known)], numbers, every)
-    for changed in (text, text[:cut], *(spoilt(text, *one) for one in damages)):
+    for changed in (text, text[:cut], *(damaged(text, *one) for one in damages)):
         if len(job_stats.split(changed)) == 1 and changed.endswith(b"\n"):
             same_or_none(changed)
 

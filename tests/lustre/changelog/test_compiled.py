@@ -13,8 +13,8 @@ from lustre.changelog.decode import AVAILABLE, EXTRA, Take, decode, form, pieces
 from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import MADE, records
-from tests.spoilt import damage, spoilt
 
 if not AVAILABLE:
     pytest.skip("the module in C was not built: no compiler, or no Python.h", allow_module_level=True)
@@ -85,7 +85,7 @@ def test_damage(path: Path, first: int, length: int, several) -> None:
     first %= len(data)
     changed = data[first : first + length]
     for one in several:
-        changed = spoilt(changed, *one)
+        changed = damaged(changed, *one)
         same(changed)
 
 

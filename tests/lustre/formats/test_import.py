@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.formats import compiled, import_
-from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
+from tests.damaged import any_text, damage, damaged, renumbered, renumbering, texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
@@ -42,7 +42,7 @@ def test_imports_of_a_form_are_read_alike(capture, first, second, damages, numbe
     _, like = import_.watched(before, forms, None)
     for changed in (
         text, renumbered(text, numbers, every), text.replace(b"usecs", b"0 usecs"), text[:cut], text + text,
-        text.replace(b"FULL", b"IDLE"), *(spoilt(text, *one) for one in damages),
+        text.replace(b"FULL", b"IDLE"), *(damaged(text, *one) for one in damages),
     ):  # fmt: skip
         expected = import_.brief(import_.parse(changed))
         for form in (like, None):

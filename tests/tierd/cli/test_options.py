@@ -70,7 +70,7 @@ def test_times_of_options_are_local_and_utc_on_request() -> None:
     ["history", "--path", "/a/../b"], ["history", "--outcome", "nice"], ["history", "--last", "0"],
     ["pause", "--for", "2"], ["pause", "--for", "0h"], ["pause", "--for", "-1h"], ["completion", "csh"],
 ])
-def test_wrong_values_are_refused_before_the_daemon_is_asked(
+def test_wrong_values_are_refused_before_any_request(
         arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -159,7 +159,7 @@ def test_explain_is_a_timeline(site: Site, capsys: pytest.CaptureFixture[str]) -
     events = [line for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
     assert [line[2:10] for line in events] == sorted(line[2:10] for line in events)
     order = [next(number for number, line in enumerate(timeline) if part in line)
-             for part in ("FOUND", "SET default layout", "verdict: helped")]
+             for part in ("FOUND", "SET default layout", "KEPT: it helped")]
     assert order == sorted(order)
     assert re.search(r"  \+\d+ s  ", timeline[-1])
 

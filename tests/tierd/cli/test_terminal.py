@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,18 @@ LOV = Path(__file__).parents[2] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.cli.tierctl"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Children inherit that SIGINT is ignored, as it is where a shell runs the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 MAY_GO_ON = "interrupted; tierd may still carry out {}: see tierctl status and tierctl history\n"
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("command", "sentence"), [
     (["status"], "interrupted\n"), (["top"], "interrupted\n"), (["promote", "/a"], MAY_GO_ON.format("promote")),
     (["undo", "F3"], MAY_GO_ON.format("undo")), (["submit", "/a"], "interrupted; accepted before: 0 of 1\n"),
@@ -44,8 +54,11 @@ def test_a_full_disk_is_named() -> None:
     assert (done.returncode, done.stderr) == (1, b"standard output: No space left on device\n")
 
 
-def test_a_closed_pipe_ends_the_command_silently() -> None:
-    process = subprocess.Popen([*CTL, "layout", "--lov", LOV], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize("command", [
+    [*CTL, "layout", "--lov", str(LOV)],
+    [sys.executable, "-m", "tierd", "replay", str(LOV.parents[3] / "tapes/noisy-create-1m")]], ids=["tierctl", "tierd"])
+def test_a_closed_pipe_ends_the_command_silently(command: list[str]) -> None:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()

@@ -81,6 +81,7 @@ WARNED = [
     ('[sense]\nexporters = ["http://a:1"]', 2, "the metrics are at http://a:1/metrics: add /metrics"),
     ('[web]\naddress = "0.0.0.0"', 2, "everybody on the network may read this port: name a config_file"),
     ('[web]\naddress = ""', 2, "everybody on the network may read this port"),
+    ('[web]\nchange_users = ["alice"]', 2, "the page has no buttons without passwords: name a config_file"),
     ('[sense.exporter_access]\nuser = "u"\npassword_file = "/x"\npassword_env = "X"', 4, "password_env is not"),
     ('[sense.robinhood]\ndatabase = "rbh"\nhost = "db1"', 1, "the user 'tierd' has no password: set password_file"),
     ('[sense]\nmdts = ["MDT0000"]\n[sense.readers]\nMDT0001 = "cl1"', 4, "the changelog of MDT0001 is not read"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator.fluid.cluster import FluidCluster
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
@@ -28,7 +29,7 @@ def test_root_who_moves_files_is_a_second_mover(tmp_path: Path) -> None:
 
 def test_load_of_another_mover_is_seen_and_nothing_is_done_until_it_is_gone(tmp_path: Path) -> None:
     """Elsewhere, where no finding leads: but two movers never work on one file system."""
-    at = world(tmp_path, jobs=(STREAM, replace(NOISE, start_seconds=150.0)))
+    at = world(tmp_path, jobs=(STREAM, replace(NOISE, start_seconds=150.0)), model=FluidCluster)
     large = [at.cluster.make_file(f"/elsewhere/{number}", 64 << 20).path for number in range(3)]
     at.run(until=145)
     for path in large:

@@ -176,6 +176,19 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     assert 'and 388 more: <a href="/targets">all 400 targets</a>' in first
     assert 'and 4988 more: <a href="/jobs">all 5000 jobs</a>' in first
     assert (pages.page("/targets", {}, page.Viewer()) or "").count("<tr>") == 401
+    jobs = pages.page("/jobs", {}, page.Viewer()) or ""
+    assert (jobs.count("<tr>"), "all 5000 jobs" in jobs) == (501, True)
+    assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
+
+
+def test_a_victim_that_has_recovered_is_not_called_slow(serving: Callable[..., Port]) -> None:
+    port = serving()
+    port.answers["overview"] = overview(cases=(replace(CASE, now=73e6),))
+    body = port.request("/")[1]
+    assert "112%" not in body
+    assert body.count("s.1 is back at its usual throughput") >= 2
+    port.answers["overview"] = overview(cases=(replace(CASE, active=False),))
+    assert "The finding has ended, and F1 is judging." in port.request("/")[1]
 
 
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
@@ -314,7 +327,7 @@ def test_an_answer_with_events_ends_and_starts_with_what_the_page_lacks() -> Non
     assert released == [1]
 
 
-def test_a_page_of_before_a_restart_is_told_at_once() -> None:
+def test_a_page_from_before_a_restart_is_notified_at_once() -> None:
     changes = Changes()
     changes.announce()
     assert b"data" in list(iter_until_data(EventStream(changes, 4711, lambda: None, 9.0, Seconds())))[-1]
@@ -364,9 +377,9 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "it helped" in fetched(site, "/case/F1")[1]
     found = fetched(site, "/history?job=" + NOISE.job_id)[1]
     assert "/proj/ingest" in found
-    assert "No act matches" in fetched(site, "/history?job=nobody.1")[1]
+    assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]
     assert "No act matches" in fetched(site, "/history?path=/nowhere")[1]
-    assert "/proj/ingest" in fetched(site, "/history?path=ingest&outcome=done")[1]
+    assert "/proj/ingest" in fetched(site, "/history?path=/proj&outcome=done")[1]
 
 
 def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +395,7 @@ def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: 
             assert fetched(site, path)[0] == 200
 
 
-def test_the_name_of_a_user_is_learnt_meanwhile() -> None:
+def test_the_name_of_a_user_is_looked_up_in_the_background() -> None:
     class Later(Executor):
         def __init__(self) -> None:
             self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []

@@ -164,27 +164,27 @@ def test_a_full_disk_that_allows_a_start_is_reported_once(tmp_path: Path,
         "/j: the journal: database or disk is full", "at work again"]
 
 
-@pytest.mark.parametrize(("spoil", "words"), [
+@pytest.mark.parametrize(("damage_file", "words"), [
     (lambda whole: b"no database " * 1000, "file is not a database"),
     (lambda whole: whole[: len(whole) // 2], "database disk image is malformed"),
     (lambda whole: b"\0" * len(whole), "file is not a database")], ids=["words", "half", "zeros"])
 def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
-        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture, spoil: Callable[[bytes], bytes],
+        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture, damage_file: Callable[[bytes], bytes],
         words: str) -> None:
     caplog.set_level("INFO")
     cycles(site, kept, 25)
     site.service.close()
     path = Path(site.settings.act.journal)
     whole = path.read_bytes()
-    spoilt = spoil(whole)
-    path.write_bytes(spoilt)
+    damaged = damage_file(whole)
+    path.write_bytes(damaged)
     kept._service = None
     assert {*cycles(site, kept, 50)} == {f"tierd does nothing: {path}: the journal: {words}"}
     assert caplog.text.count(words) == 1
     assert kept.beat()
     with pytest.raises(ControlError, match="no such socket"):
         ask(site.socket, {"request": "status"})
-    assert path.read_bytes() == spoilt, "a journal that can be repaired by hand is not changed"
+    assert path.read_bytes() == damaged, "a journal that can be repaired by hand is not changed"
     path.write_bytes(whole)
     assert "first reading" in cycles(site, kept, 55)[0]
     assert "at work again" in caplog.text

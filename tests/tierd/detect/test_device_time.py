@@ -242,7 +242,7 @@ def streams_of(recent: Sequence[Window]) -> set[str]:
 
 
 def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetTime]]]:
-    """What is known of each target, window after window, with nothing learnt before."""
+    """What is known of each target, window after window, with nothing learned before."""
     learner = CostLearner()
     for number, each in enumerate(windows):
         unlinks = own_unlinks(each.namespace.values())

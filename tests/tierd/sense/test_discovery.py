@@ -157,7 +157,7 @@ def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
 def test_nobody_at_the_name_servers_place() -> None:
     pytest.importorskip("dns")
     with pytest.raises(OSError, match=r"tierd\.invalid"):
-        discovery.dns_resolver(("127.0.0.1", 1))("tierd.invalid", "A")
+        discovery.dns_resolver(("127.0.0.1", 1), 0.2)("tierd.invalid", "A")
 
 
 @dataclass

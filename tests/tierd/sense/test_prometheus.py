@@ -267,8 +267,8 @@ def old_label(line: str) -> str:
 
 @pytest.fixture(scope="module")
 def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Path, str, str]]:
-    """A simulated node, its exporter, and a real Prometheus that scrapes it each second: as it is, and as exporters of
-    the version before show the node or some of its targets."""
+    """A simulated node, its exporter, and a real Prometheus that scrapes it twice a second: as it is, and as exporters
+    of the version before show the node or some of its targets."""
     folder = tmp_path_factory.mktemp("prometheus")
     command = program("prometheus")
     cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
@@ -285,7 +285,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
             of_the_version_before(url), of_the_version_before(url, "OST"), of_other_targets(url, "OST")))
         port = free_port()
         hosts = {"now": [new], "before": [old], "mixed": [old_osts, rest], "relabelled": [old_osts, rest]}
-        (folder / "prometheus.yml").write_text("global: {scrape_interval: 1s}\nscrape_configs:\n" + "".join(f"""\
+        (folder / "prometheus.yml").write_text("global: {scrape_interval: 500ms}\nscrape_configs:\n" + "".join(f"""\
   - job_name: {cluster}
     honor_labels: {json.dumps(cluster.endswith("honor"))}
     static_configs: [{{targets: {json.dumps(hosts[cluster.split()[0]])}, labels: {{cluster: {cluster}}}}}]
@@ -310,9 +310,9 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
             if reading.time > after and reading.targets:
                 return reading
             assert clock.now() < until
-            clock.wait(0.2)
+            clock.wait(0.05)
 
-    since = max(read(name, 0).time for name in CLUSTERS) + 2  # by then every server has been scraped
+    since = max(read(name, 0).time for name in CLUSTERS) + 1  # by then every server has been scraped
     before = {name: read(name, since) for name in CLUSTERS}
     far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for reading in before.values():
@@ -321,7 +321,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
         assert reading.conditions == far.conditions
     cluster.advance(5)
     cluster.write_parameters(root)
-    since = clock.now() + 2
+    since = clock.now() + 1
     after = {name: read(name, since) for name in CLUSTERS}
     far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for name, reading in after.items():

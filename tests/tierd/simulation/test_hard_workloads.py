@@ -9,14 +9,15 @@ from tierd.simulation.evaluate import evaluate
 
 
 @pytest.mark.parametrize(("workload", "seed", "cold", "seconds"), [
-    ("tasks of an array", 20101, False, 30),
-    ("tasks of an array", 20035, True, 60),
-    ("bursts of small files", 20034, False, 30),
-    ("bursts of small files", 20034, True, 60),
-    ("noise that builds up", 20036, False, 30),
-    ("noise that builds up", 20036, True, 60),
-    ("small files on a new stream", 20012, False, 30),
-    ("small files on a new stream", 20043, True, 60),
+    ("tasks of an array", 20011, False, 30),
+    ("tasks of an array", 20011, True, 60),
+    ("bursts of small files", 20002, False, 30),
+    ("bursts of small files", 20002, True, 60),
+    ("noise that builds up", 20032, False, 30),
+    ("noise that builds up", 20032, True, 60),
+    ("small files on a new stream", 20015, False, 30),
+    ("small files on a new stream", 20015, True, 60),
+    ("trickle with another stream", 20023, False, 30),
 ])
 def test_a_hard_workload_is_found_and_mended(workload: str, seed: int, cold: bool, seconds: float) -> None:
     verdict = evaluate(seed, Settings(), cold, {workload})

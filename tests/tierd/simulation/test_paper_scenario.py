@@ -1,4 +1,7 @@
-"""The scenario of the paper, judged as the project asks for: how fast, how much flash, and no going to and fro."""
+"""A stream and a neighbour as in the paper, on the recorded test bed: how fast, how much flash, no going to and fro.
+
+The machine of the paper is in ``test_paper_machine.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import FLASH_KIB, recorded_test_bed
 from tests.tierd.simulated import MIB, NOISE, STREAM
 from tierd.config.settings import Settings
@@ -65,7 +69,7 @@ def test_other_victims_do_not_set_an_undone_layout_again() -> None:
     policy = replace(policy, small_files_to_flash=replace(policy.small_files_to_flash, reserve=0.72))
     streams = (STREAM, replace(STREAM, job_id="ior_second.1003", path="/proj/flow/second.dat"))
     jobs = (*streams, replace(NOISE, keep=2000))
-    found = run(Cluster(recorded_test_bed(), jobs), jobs, SECONDS, policy=policy)
+    found = run(FluidCluster(recorded_test_bed(), jobs), jobs, SECONDS, policy=policy)
     defaults = [e for e in found.entries if e.kind == "set-default-layout"]
     assert [e.outcome for e in defaults] == ["undone"]
     assert len({f.victim for _, f in found.findings if f.kind == "noisy-neighbour"}) == 2

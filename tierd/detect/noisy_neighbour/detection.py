@@ -139,6 +139,7 @@ def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) ->
         gain_low=seen.gain.low, gain_high=seen.gain.high,
         dose_probability=seen.dose.probability if seen.dose else None,
         cross_section_ratio=seen.cross_section.ratio if seen.cross_section else None,
+        cross_section_probability=seen.cross_section.probability if seen.cross_section else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -178,9 +179,21 @@ def test_a_dose_is_tested_again_after_half_a_minute() -> None:
     tracks, tested = None, []
     for last in range(signature.MIN_DOSE_WINDOWS, 40):
         tracks = LoadTracks(windows[:last], tracks)
-        found_dose = signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS)
-        assert found_dose is not None
+        assert signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS) is not None
         ((at, _),) = tracks.doses.values()
         tested.append(at)
         tracks.settle()
     assert [later - earlier for earlier, later in itertools.pairwise(sorted({*tested}))] == [30.0] * 5
+
+
+def test_costs_are_known_at_the_first_look_from_the_history_of_prometheus() -> None:
+    """Hours in which the neighbour's rate varied tell what its operations cost; tierd's first windows do not."""
+    before = [replace(each, start=each.start - 10_000, end=each.end - 10_000, learned=True)
+              for each in varying(lambda operations: 66.0 - 0.6 * operations)]
+    engine = Engine(Settings())
+    engine.use_history(before, {"s.1", "f.2"})
+    engine.run_cycle(window(0, stream("s.1", 36.0), small_io("f.2", 50)), lambda *_: (), lambda: Facts(pools=POOLS))
+    assert engine.device_time[TARGETS[0]].share(["f.2"]) == pytest.approx(0.6 * 50 / 66, abs=0.08)
+    without = Engine(Settings())
+    without.run_cycle(window(0, stream("s.1", 36.0), small_io("f.2", 50)), lambda *_: (), lambda: Facts(pools=POOLS))
+    assert not without.device_time

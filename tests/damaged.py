@@ -29,7 +29,7 @@ damage = st.tuples(
 renumbering = st.lists(st.sampled_from([b"0", b"1", b"7", b"100", b"12345678901234567890"]), min_size=1, max_size=40)
 
 
-def spoilt(text: bytes, where: int, what: bytes, length: int) -> bytes:
+def damaged(text: bytes, where: int, what: bytes, length: int) -> bytes:
     at = where % (len(text) + 1)
     return text[:at] + what + text[at + length :]
 

@@ -1,0 +1,162 @@
+"""Cases: curves of victims, device time before and after the acts, why nothing is done, refusals by reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.simulated import world
+from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import site as site
+from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.daemon.answers import DefaultLayoutRow
+from tierd.daemon.cases import CaseFigures, RemediationSnapshot, case_answers, mean_time, onset, updated_figures
+from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
+from tierd.daemon.states import State
+from tierd.daemon.status import socket_options
+from tierd.detect.device_time import DeviceCosts, TargetTime, Work
+from tierd.model import Action, Finding, JobLoad, NoisyNeighbourEvidence, Window
+
+ZERO = (0.0, 0.0, 0.0)
+COSTS = DeviceCosts(Work(1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
+EVIDENCE = NoisyNeighbourEvidence(
+    victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, quiet_windows=8,
+    contended_windows=3, aggressor_operations_per_second=20.0, aggressor_operations_share=0.4,
+    aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=4096.0, aggressor_largest_rpc_bytes=4096,
+    aggressor_read_share=0.5, aggressor_files_per_second=5.0, aggressor_bytes_per_file=1e5)
+FINDING = Finding("noisy-neighbour", 100.0, "noise.1", "stream.2", ("a", "b"), "slow", EVIDENCE, ("/in",))
+
+
+def window(end: float, **mb_by_target: float) -> Window:
+    """A window of five seconds in which the victim wrote so many MB to each target."""
+    return Window(end - 5, end, {(t, "stream.2"): JobLoad(t, "stream.2", write_bytes=5e6 * mb)
+                                 for t, mb in mb_by_target.items()}, {})
+
+
+def target_time(target: str, noise: float) -> TargetTime:
+    return TargetTime(target, COSTS, {"stream.2": (0.0, 40e6, 10.0), "noise.1": (0.0, 0.0, 100 * noise)})
+
+
+def snapshot(state: State = State.JUDGING, **changed: object) -> RemediationSnapshot:
+    made = RemediationSnapshot(
+        number=1, finding=FINDING, begun_at=105.0, acted_at=105.0, state=state, judged=False, verdict=Verdict.NONE,
+        judgement=None, judged_at=0.0, defaults=(DefaultLayoutRow(1, "/in", "first 1M on flash"),), queued=0,
+        moved_at=0.0, dry_run=False)
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def test_a_curve_has_the_past_of_its_stream_and_grows_by_one_point_a_window() -> None:
+    curves, stream = StreamCurves(), ("stream.2", frozenset({"a", "b"}))
+    windows = [window(5.0 * n, a=n, b=1, elsewhere=99) for n in range(1, 5)]
+    assert curves.updated(windows, [stream])[stream] == ((5.0, 2e6), (10.0, 3e6), (15.0, 4e6), (20.0, 5e6))
+    windows.append(window(25.0, a=9))
+    assert curves.updated(windows, [stream])[stream][-1] == (25.0, 9e6)
+    assert len(curves.updated(windows, [stream])[stream]) == 5
+    other = ("noise.1", frozenset({"a"}))
+    assert curves.updated(windows, [other]) == {other: tuple((5.0 * n, 0.0) for n in range(1, 6))}
+
+
+@given(steps=st.lists(st.integers(1, 5), max_size=12))
+def test_a_curve_in_steps_is_the_curve_at_once(steps: list[int]) -> None:
+    stream = ("stream.2", frozenset({"a"}))
+    windows = [window(5.0 * n, a=n % 7) for n in range(1, 1 + sum(steps))]
+    curves, seen = StreamCurves(), 0
+    for step in steps:
+        seen += step
+        found = curves.updated(windows[:seen], [stream])[stream]
+        assert found == tuple((w.end, throughput_on(w, *stream)) for w in windows[:seen][-MAX_POINTS:])
+
+
+def test_device_time_before_the_first_act_stays() -> None:
+    noisy, quiet = ({t: target_time(t, noise) for t in "ab"} for noise in (0.5, 0.1))
+    curves = StreamCurves()
+    figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), noisy)
+    before = figures.time_before[FINDING.key]
+    figures = updated_figures(figures, curves, (FINDING,), (snapshot(),), (), quiet)
+    assert figures.time_before[FINDING.key] == before
+    now = figures.time_now[FINDING.key]
+    assert {job.job: job.share for job in now.jobs}["noise.1"] < {
+        job.job: job.share for job in before.jobs}["noise.1"]
+    dry = updated_figures(figures, curves, (FINDING,), (snapshot(dry_run=True),), (), quiet)
+    assert dry.time_before[FINDING.key] == now
+    assert updated_figures(figures, curves, (), (), (), quiet).time_before == {}
+
+
+def test_a_finding_on_fewer_targets_for_one_cycle_keeps_its_rates() -> None:
+    fewer = replace(FINDING, targets=("a",), evidence=replace(EVIDENCE, victim_usual_bytes_per_second=20e6))
+    curves = StreamCurves()
+    figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), {})
+    figures = updated_figures(figures, curves, (fewer,), (), (), {})
+    (case,) = case_answers((fewer,), {FINDING.key: 1}, (), {}, figures)
+    assert (case.usual, case.targets) == (80e6, ("a", "b"))
+
+
+def test_the_onset_is_where_the_windows_beside_the_aggressor_begin() -> None:
+    windows = [window(5.0 * n, a=1) for n in range(1, 22)]
+    assert onset(FINDING, windows) == 85.0
+    assert onset(replace(FINDING, evidence=replace(EVIDENCE, gain_low=1.2)), windows) == 0.0
+    assert onset(FINDING, []) == 0.0
+
+
+def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:
+    row = mean_time(("a", "b", "unknown"), {"a": target_time("a", 0.2), "b": target_time("b", 0.2)})
+    assert row is not None
+    assert sum(job.share for job in row.jobs) == pytest.approx(1.0, abs=1e-3)
+    assert row.utilisation == pytest.approx(0.7)
+    assert mean_time(("unknown",), {}) is None
+
+
+def test_cases_whose_finding_holds_come_first() -> None:
+    worse = replace(FINDING, victim="worse.3", evidence=replace(EVIDENCE, victim_bytes_per_second=8e6))
+    over = replace(FINDING, victim="over.4")
+    closed = snapshot(State.CLOSED, finding=over, number=7, judged=True, verdict=Verdict.HELPED)
+    found = case_answers((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), {}, CaseFigures())
+    assert [(case.finding, case.active, case.state) for case in found] == [
+        (2, True, ""), (1, True, ""), (7, False, "closed")]
+
+
+def test_refusals_are_counted_by_reason_and_their_number_is_bounded(tmp_path: Path) -> None:
+    acts = world(tmp_path).gate.completed_acts
+    action = Action(ActKind.MIGRATE, Layout((Component(pool="flash"),)), "", ("", "", ""), path="/f")
+    for number in range(30):
+        acts.counted(CompletedAct(action, Outcome.REFUSED, f"it has {number} hard links", 0))
+    assert acts.reasons == {(Outcome.REFUSED, "it has # hard links"): 30}
+    for number in range(100):
+        acts.counted(CompletedAct(action, Outcome.FAILED, "x" * number, 0))
+    assert len(acts.reasons) <= MAX_REASONS + 2
+    assert acts.reasons[Outcome.FAILED, OTHER_REASONS] == 100 - (MAX_REASONS - 1)
+    acts.counted(CompletedAct(action, Outcome.DONE, "moved", 0))
+    assert sum(acts.reasons.values()) == 130
+
+
+def test_while_tierd_is_paused_status_and_page_say_that_this_is_why(site: Site,
+                                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "pause", "rack 7 is moved", site=site)
+    site.run(until=55)
+    status = shown(capsys, "status", site=site)
+    assert "finding F1: ior_stream.1002 streams at" in status
+    assert "  found: not acted on\n  not done: rack 7 is moved" in status
+    page = fetched(site, "/")[1]
+    assert "Why nothing is done:" in page
+    assert page.count("rack 7 is moved") >= 2
+    shown(capsys, "resume", site=site)
+    site.run(until=65)
+    assert re_state(shown(capsys, "status", site=site)) in {"acting", "judging"}
+
+
+def re_state(status: str) -> str:
+    """The state of the first case in the status."""
+    (line,) = [line for line in status.splitlines() if line.strip().startswith("case F1:")]
+    return line.partition("UTC: ")[2].partition(":")[0]
+
+
+def test_options_lead_tierctl_to_this_daemon() -> None:
+    assert socket_options("/run/tierd/tierd.sock") == ""
+    assert socket_options("/run/tierd/home/tierd.sock") == " --fs home"
+    assert socket_options("/run/tierd/a b/tierd.sock") == " --fs 'a b'"
