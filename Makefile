@@ -5,7 +5,9 @@ PY := .venv/bin/python
 .PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack
 .DEFAULT_GOAL := test
 
-.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+
+.venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 
@@ -24,8 +26,8 @@ types: .venv/stamp
 	.venv/bin/mypy
 
 # Without the tools for tests, unless they are there.
-.venv/demo: setup.cfg setup.py pyproject.toml scripts/venv.sh
-	@[ .venv/stamp -nt setup.cfg ] || sh scripts/venv.sh .venv '.[demo]'
+.venv/demo: $(BUILT_FROM)
+	@[ -e .venv/stamp ] && [ -z "$$(find $^ -newer .venv/stamp)" ] || sh scripts/venv.sh .venv '.[demo]'
 	@touch $@
 
 demo: .venv/demo ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C

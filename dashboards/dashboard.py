@@ -69,7 +69,7 @@ CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_byt
 TAG = "lustre"
 UIDS = {
     "glance": "lustre-at-a-glance", "clients": "lustre-clients", "targets": "lustre-targets", "jobs": "lustre-jobs",
-    "tiering": "lustre-tiering", "exporters": "lustre-exporters",
+    "tiering": "lustre-tiering", "exporters": "lustre-exporters", "clients-slim": "lustre-clients-slim",
 }
 
 

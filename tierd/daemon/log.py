@@ -18,7 +18,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.model import Action, Advice, Finding
+from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, without_figures
 from tierd.verify.judgement import Judgement
@@ -139,6 +139,13 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
     numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
                f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
+    evidence = finding.evidence
+    if isinstance(evidence, NoisyNeighbourEvidence) and evidence.gain_low is not None:
+        low, high = (evidence.victim_bytes_per_second * gain / 1e6
+                     for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
+        numbers = (f"{finding.victim}: {judgement.contended / 1e6:.1f} MB/s before the act, "
+                   f"{judgement.after / 1e6:.1f} after; device time predicted {judgement.usual / 1e6:.1f} "
+                   f"({low:.1f} to {high:.1f}) without the noise")
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
     if judgement.verdict == Verdict.CANNOT_TELL:
