@@ -20,39 +20,16 @@ from typing import Any, TextIO, TypeVar
 
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
-from tierd.text import percent, printable, rate_text
-
-_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_bytes_per_second", rate_text),
-    ("_per_second", lambda v: f"{v:.1f}/s"),
-    ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
-    ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
-    ("share", percent),
-    ("seconds", lambda v: f"{v:.0f} s"),
-    ("usec", lambda v: f"{v / 1000:.1f} ms"),
-    ("usec_per_rpc", lambda v: f"{v / 1000:.1f} ms"),
-    ("slowdown", lambda v: f"{v:.2f} times"),
-)
-_UNIT_SUFFIXES = ("_bytes_per_second", "_per_second", "_bytes_per_file", "_bytes", "_seconds", "_usec")
+from tierd.text import evidence_parts, printable
 
 
 def evidence_text(name: str, value: float) -> str:
-    """Format one value of the evidence.
+    """One number of the evidence in one line.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
-    ('victim: 41.2 MB/s', 'aggressor read share: 25%')
-    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12)
-    ('slowdown: 1.50 times', 'quiet windows: 12')
-    >>> evidence_text("aggressor_bytes_per_file", 1 << 20)
-    'aggressor, per file: 1.00 MiB'
+    ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
     """
-    if name == "learnt_windows":
-        return f"quiet windows from Prometheus' history: {value:g}"
-    shown = next((form(value) for ending, form in _UNITS if name.endswith(ending)), f"{value:g}")
-    if name.endswith("_bytes_per_file"):
-        return f"{name.removesuffix('_bytes_per_file').replace('_', ' ')}, per file: {shown}"
-    cut = next((c for c in _UNIT_SUFFIXES if name.endswith(c) and name != c.lstrip("_")), "")
-    return f"{name.removesuffix(cut).replace('_', ' ')}: {shown}"
+    return ": ".join(evidence_parts(name, value))
 
 
 RUN = "/run/tierd"
