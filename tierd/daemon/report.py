@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.states import FOUND, state_text, verdict_text
-from tierd.text import first_names, html_safe, printable, quoted
+from tierd.text import first_names, html_safe, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
@@ -183,8 +183,8 @@ def findings_table(answer: ReportAnswer) -> str:
     for finding in answer.findings:
         verdict = judged.get(finding.id)
         result = present.get(finding.id, "") if verdict is None else (
-            f"{verdict_text(verdict.verdict)}: {verdict.usual / 1e6:.1f} MB/s before, "
-            f"{verdict.contended / 1e6:.1f} during, {verdict.after / 1e6:.1f} after")
+            f"{verdict_text(verdict.verdict)}: {rate_text(verdict.usual)} before, "
+            f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
         where = first_names(finding.directories, 16)
         rows.append(
             (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
