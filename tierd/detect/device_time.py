@@ -553,9 +553,9 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            works = [*chain(*self._kept[pool])]
-            costs = fit(works, self._priors.get(pool))
-            if sum([costs.busy(work) >= SATURATED for work in works]) >= MOST * len(works):
+            observed = [*chain(*self._kept[pool])]
+            costs = fit(observed, self._priors.get(pool))
+            if sum([costs.busy(work) >= SATURATED for work in observed]) >= MOST * len(observed):
                 self.costs = {**self.costs, pool: costs}
 
 
