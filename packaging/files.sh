@@ -12,12 +12,6 @@ case $package in
         install -D -m 644 systemd/lustre-exporter.service "$root/usr/lib/systemd/system/lustre-exporter.service"
         install -D -m 644 systemd/lustre-exporter.sysusers "$root/usr/lib/sysusers.d/lustre-exporter.conf"
         install -D -m 644 systemd/lustre-exporter.environment "$root/etc/lustre-exporter/environment"
-<<<<<<< HEAD
-=======
-        # Compute nodes often have their root in memory: they get only the pages about the exporter.
-        install -m 644 docs/operations.md docs/troubleshooting.md docs/metrics.md docs/security.md docs/sizing.md systemd/web.yml \
-            systemd/lustre-exporter-compute.conf systemd/lustre-exporter-textfile.service systemd/lustre-exporter-textfile.timer "$doc"
->>>>>>> exporter18
         ;;
     lustre-tierd)
         commands='tierd tierctl'

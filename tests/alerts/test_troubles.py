@@ -25,8 +25,7 @@ ORDER = [group["name"] for group in sorted(GROUPS, key=lambda group: any("alert"
 UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 NOT_OURS = ("up", "scrape_duration_seconds", "process_start_time_seconds")
 """Metrics in rules whose names do not begin as ours do."""
-OPTIONAL = {"lustre_job_read_bytes_total", "lustre_llite_read_ahead_hits_total", "tierd_default_layouts_total",
-            "tierd_moves_total"}
+OPTIONAL = {"lustre_job_read_bytes_total", "lustre_llite_read_ahead_hits_total"}
 """Metrics that exist only after the first event. No rule may need them to find or to suppress something."""
 
 

@@ -12,10 +12,12 @@ import pytest
 
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
+from dashboards.dashboard import STATE_WORDS
 from dashboards.panels import NEUTRAL
 from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
+from tierd.daemon.states import FOUND, State
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
@@ -37,6 +39,11 @@ def test_a_difference_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     capsys.readouterr()
     assert main(["--check"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
+    shown = {state: words for state, (words, _) in STATE_WORDS.items()}
+    assert shown == {state: state for state in (FOUND, *State) if state not in {State.CLOSED, State.FORGOTTEN}}
 
 
 @boards

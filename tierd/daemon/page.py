@@ -36,7 +36,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
+from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, gain_text, state_text, verdict_text
 from tierd.text import bytes_text, count_of, evidence_text, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
@@ -328,12 +328,8 @@ def brought(case: CaseAnswer) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
     if not case.judged or not case.verdict:
         return ""
-    if case.after is None or case.usual is None or case.contended is None:
-        return f"{verdict_text(case.verdict)}."
-    loss = case.usual - case.contended
-    part = f": {percent(max(0.0, (case.after - case.contended) / loss))} of the loss regained" if loss > 0 else ""
-    return (f"{verdict_text(case.verdict)}: {rate_text(case.contended)} before the acts, {rate_text(case.after)} after"
-            f"{part}.")
+    gain = gain_text(case.usual, case.contended, case.after)
+    return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
 def steps(case: CaseAnswer) -> list[tuple[str, str]]:

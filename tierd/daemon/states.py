@@ -5,13 +5,15 @@ A remediation is what tierd does about one finding::
     planned -> acting -> judging -> kept | undoing -> undone
     kept, undone -> closed (the finding has ended) -> forgotten
 
-This module imports the standard library only: tierctl uses its words.
+This module imports next to nothing: tierctl uses its words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+
+from tierd.text import percent, rate_text
 
 
 class State(StrEnum):
@@ -116,3 +118,16 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
         return f"{state}: {undo_reason}"
     known = State._value2member_map_.get(state)
     return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state
+
+
+def gain_text(usual: float | None, contended: float | None, after: float | None) -> str:
+    """What the acts brought, from the rates of the victim that the verdict rests on; empty where one is not known.
+
+    >>> gain_text(66e6, 46e6, 61e6), gain_text(66e6, None, None)
+    ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained', '')
+    """
+    if usual is None or contended is None or after is None:
+        return ""
+    loss = usual - contended
+    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 else ""
+    return f"{rate_text(contended)} before the acts, {rate_text(after)} after{part}"

@@ -17,8 +17,8 @@ What can be known:
   vary, the cost is that of a disk, within a factor of two. In no window an operation can have cost more than the whole
   time. A pool that does more operations than such a disk could is no single disk: then half of this bound is assumed,
   with an error of the same size.
-* Below saturation, throughput shows no costs, only that they are no higher. A pool without a stream has no costs here,
-  and its targets have no shares: not knowing is not zero.
+* Below saturation, throughput shows no costs, only that they are no higher. A pool without a stream, or whose streams
+  mostly wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
 The I/O times of ``brw_stats`` are not used. In recordings of a real file system they sum up to 3% to 40% of the time in
 which a throttled disk was saturated, since writes waited in the commit of the journal, which they leave out.
@@ -511,6 +511,9 @@ KEPT_OF_WINDOW = 16
 """Most that one window adds to each sort, so that a large pool does not forget within seconds."""
 MIN_OBSERVATIONS = 12
 """Costs fitted from fewer are not used."""
+MOST = 0.5
+"""Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
+targets, and throughput shows no costs: those of before stay."""
 
 
 class CostLearner:
@@ -550,7 +553,10 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            self.costs = {**self.costs, pool: fit([*chain(*self._kept[pool])], self._priors.get(pool))}
+            works = [*chain(*self._kept[pool])]
+            costs = fit(works, self._priors.get(pool))
+            if sum([costs.busy(work) >= SATURATED for work in works]) >= MOST * len(works):
+                self.costs = {**self.costs, pool: costs}
 
 
 def costs_of_history(windows: Iterable[Window], streams: Collection[str], pool_of: Mapping[str, str],

@@ -165,6 +165,22 @@ def test_a_disk_that_fails_beside_a_trickle_is_no_neighbour() -> None:
     assert any(found(windows, pools={})), "an operation may cost that much while the pools are not known"
 
 
+def beside_a_fast_stream(fast: float) -> list[Window]:
+    """A stream that takes a tenth of the disks and loses 40% since 7 files a second came; the other gets ``fast``."""
+    alone = stream("s.1", 60.0), stream("s.2", 6.7)
+    beside = stream("s.1", fast), stream("s.2", 4.0), small_files("m.3", 7, size=64 << 10)
+    return [*(window(n, *alone) for n in range(8)), *(window(8 + n, *beside) for n in range(8))]
+
+
+def test_a_slow_stream_beside_a_fast_one_loses_much_of_its_little_to_few_operations() -> None:
+    last = found(beside_a_fast_stream(60.0), known(0.01))[-1]
+    assert {(finding.aggressor, finding.victim) for finding in last} == {("m.3", "s.2")}
+
+
+def test_where_the_fast_stream_loses_as_much_it_is_the_disk() -> None:
+    assert not any(found(beside_a_fast_stream(36.0), known(0.01)))
+
+
 def test_two_neighbours_share_the_blame_by_device_time() -> None:
     """One makes many cheap operations, the other few large files: the second takes more time."""
     jobs = stream("s.1", 30.0), small_io("f.2", 60), small_files("m.3", 6, size=4 * MIB)
