@@ -282,8 +282,9 @@ def test_a_panel_that_can_have_no_data_says_so(site: str, absent: tuple[str, ...
 
 @boards
 def test_what_only_some_sites_have_is_in_closed_rows(board: dict[str, Any]) -> None:
-    """The dashboard Clients needs no exporter on a server, all others need none on a client."""
-    absent = SERVER_METRICS if board["uid"] == "lustre-clients" else CLIENT_METRICS
+    """The dashboards of clients need no exporter on a server, all others need none on a client."""
+    of_clients = board["uid"] in {"lustre-clients", "lustre-clients-slim"}
+    absent = SERVER_METRICS if of_clients else CLIENT_METRICS
     assert [panel["title"] for panel in board["panels"] if panel["type"] != "row" and needs(panel, absent)] == []
 
 
