@@ -75,8 +75,8 @@ class ExporterMetrics(Collector):
         )  # fmt: skip
         implausible = CounterMetricFamily(
             PREFIX + "implausible_values",
-            "Values left out of sums over targets because no target can do so much in the time. The sums go on from"
-            " the values before.",
+            "Values left out of sums over targets because no target can do so much in the time. The sums continue from"
+            " the previous values.",
             labels=("collector", "parameter"),
         )
         errors = CounterMetricFamily(

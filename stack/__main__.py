@@ -26,13 +26,17 @@ from tierd.clock import SystemClock
 from tierd.daemon.client import ask
 from tierd.demo import CYCLE_SECONDS, free_port, running_site
 
+DESCRIPTION = (
+    "Run a simulated cluster, the exporter, tierd, Prometheus, Alertmanager and, if it is installed, Grafana. All "
+    "servers listen on 127.0.0.1. All files are in a temporary folder, which is deleted at the end, except Grafana's "
+    "database in .tools/grafana.")
 QUIET_SECONDS = 45.0
 """The neighbour starts this long after everything is up, so that all graphs show the stream alone first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m stack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m stack", description=DESCRIPTION)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
     seconds = parser.parse_args(arguments).seconds
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]

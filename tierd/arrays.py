@@ -1,13 +1,13 @@
-"""Groups the tasks of an array, which have a job id each, so that they are seen as the one neighbour they are.
+"""Groups the tasks of an array, each with its own job id, so that detection sees them as one neighbour.
 
-Fifty equal tasks each do too little to slow anybody. What they do together counts.
+Each of fifty equal tasks does too little to slow another job. Their sum counts.
 
-* The batch system's id names the array: Slurm ``1234_7``, PBS ``1234[7].server``, LSF ``1234[7]``. These tasks are a
-  group wherever they work.
-* Other ids name no array: ``SLURM_JOB_ID`` is a number of its own for each task, ``task07.1001`` (``%e.%u``) the name
-  of a script and a user. Such jobs are a group if their ids differ by numbers only and they work in the same directory.
-  Where the id shows the user, directories that differ by the numbers of their last name are the same too:
-  ``/proj/run/t1``, ``/proj/run/t2``. Without the user, these may belong to anybody.
+* The batch system's id names the array: Slurm ``1234_7``, PBS ``1234[7].server``, LSF ``1234[7]``. Tasks of
+  one array are a group in any directory.
+* Other ids name no array: ``SLURM_JOB_ID`` is a separate number for each task, ``task07.1001`` (``%e.%u``) is the name
+  of a script and a user. Such jobs are a group if their ids differ only in numbers and they work in the same directory.
+  If the id has the user, directories whose last names differ only in numbers count as the same, such as
+  ``/proj/run/t1`` and ``/proj/run/t2``. Without the user, these may belong to different users.
 
 >>> groups(["1234_7", "1234_8", "77_1", "ior.1002"], {})
 {'1234_[]': ('1234_7', '1234_8')}
@@ -93,17 +93,17 @@ def groups(jobs: Iterable[str], directories: Mapping[str, str]) -> dict[str, tup
 
 
 def any_at_work(name: str, tasks: Collection[str], jobs: Collection[str]) -> bool:
-    """Whether a job, or a task of an array of this name, is among the jobs. Tasks that began later count if their ids
-    name the array.
+    """Whether a job, or a task of an array of this name, is among the jobs. Tasks that began later count if their
+    ids name the array.
     """
     return (name in jobs or any(task in jobs for task in tasks)
             or (bool(tasks) and any(array_of(job) == name for job in jobs)))
 
 
 FEW_TASKS = 10
-"""Up to so many tasks are judged one by one: each does a tenth of what all of them do."""
+"""Arrays with up to this many tasks stay single jobs: each task does at least about a tenth of the work."""
 RECENT_SECONDS = 30.0
-"""A task that did nothing for as long does not count for :data:`FEW_TASKS`."""
+"""A task that was idle for longer is not counted for :data:`FEW_TASKS`."""
 
 
 class ArrayTracker:
@@ -158,7 +158,7 @@ def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: 
     """The window with each array of small files or small I/O as one job, under the name of the array.
 
     ``arrays`` are the tasks of each. Tasks that stream stay jobs of their own: each may be the victim of another
-    neighbour. So do all tasks of an array that as a whole is no array of small files or small I/O.
+    neighbour. If the array as a whole does neither small files nor small I/O, all its tasks stay jobs of their own.
     """
     name_of = {task: name for name, tasks in arrays.items() for task in tasks}
     if not name_of:

@@ -46,6 +46,9 @@ from tierd.sense.exporters import scrape_fixed_list
 from tierd.sense.http_client import SourceError
 from tierd.text import bytes_text, count_of, percent, printable, rate_text
 
+DESCRIPTION = (
+    "Run a simulated cluster, the exporter, and tierd with its page and control socket. A noisy neighbour starts after "
+    "25 seconds. All servers listen on loopback. All files are in a temporary folder, which is deleted at the end.")
 CYCLE_SECONDS = 2.0
 DISK_IOPS = 60
 """I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
@@ -128,7 +131,7 @@ def running_site(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=DESCRIPTION)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
     parser.add_argument("--tierd-port", type=int, default=9170, help="port of tierd, or a free one if it is in use")

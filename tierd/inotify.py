@@ -81,7 +81,7 @@ class Watcher:
                 added = self._manager.add_watch(folder, mask | _ONLY_DIRECTORIES, quiet=False)
                 number = next(iter(added.values()))
             except UnicodeError as error:
-                raise InotifyError(f"{folder!a} cannot be watched: its name is no text") from error
+                raise InotifyError(f"{folder!a} cannot be watched: its name is not text") from error
             except Exception as error:
                 raise InotifyError(watch_error(errno_of(str(error)), folder)) from error
             self._folders[number] = folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
 
 
@@ -41,7 +42,7 @@ def quoted(path: str) -> str:
 
 
 def first_names(names: Iterable[str], most: int = 3) -> str:
-    """Names in a sentence, the many of them as a number.
+    """Names in a sentence. Beyond ``most``, only their number.
 
     >>> first_names(["n1", "n2"]), first_names(f"n{n}" for n in range(40))
     ('n1, n2', 'n0, n1, n2 and 37 more')
@@ -91,13 +92,62 @@ def rate_text(bytes_per_second: float) -> str:
     return f"{bytes_text(bytes_per_second)}/s"
 
 
+def binary_text(size_bytes: float) -> str:
+    """Bytes for people, in powers of 1024: sizes of files and RPCs, as layouts and Lustre's settings count them.
+
+    >>> binary_text(512), binary_text(879 * 1024), binary_text(1 << 20), binary_text(1.5 * 2**20), binary_text(3 << 40)
+    ('512 B', '879 KiB', '1 MiB', '1.5 MiB', '3 TiB')
+    """
+    value, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")
+    power = 0
+    while abs(round(value)) >= 1024 and power < len(units) - 1:
+        value, power = value / 1024, power + 1
+    number = f"{value:.0f}" if power < 2 or abs(value) >= 99.95 else f"{value:.1f}".removesuffix(".0")
+    return f"{number} {units[power]}"
+
+
+def evidence_parts(name: str, value: float) -> tuple[str, str]:
+    """One number of a finding's evidence as a label and a text. The unit at the end of its name decides the format.
+
+    >>> evidence_parts("victim_usual_bytes_per_second", 177e9), evidence_parts("device_time_share_error", 0.028)
+    (('victim usual throughput', '177 GB/s'), ('device time share, standard error', '3%'))
+    >>> evidence_parts("aggressor_bytes_per_file", 1 << 20), evidence_parts("aggressor_mean_rpc_bytes", 4096.0)
+    (('aggressor, size per file', '1 MiB'), ('aggressor mean RPC size', '4 KiB'))
+    >>> evidence_parts("slowdown", 1.5), evidence_parts("quiet_windows", 12), evidence_parts("cold_bytes", 3.3e12)
+    (('slowdown', '1.50 times'), ('quiet windows', '12'), ('cold size', '3 TiB'))
+    """
+    if name == "learnt_windows":
+        return "quiet windows from Prometheus' history", f"{value:g}"
+    ending, label, form = next((each for each in _EVIDENCE_FORMS if name.endswith(each[0])), ("", "", "{:.6g}".format))
+    words = f"{name.removesuffix(ending)}{label}".replace("_", " ").replace("rpc", "RPC").strip()
+    return words, form(value)
+
+
+_EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("_bytes_per_second", " throughput", rate_text),
+    ("_per_second", "", "{:.1f}/s".format),
+    ("_bytes_per_file", ", size per file", binary_text),
+    ("_bytes_per_open", ", size per open", binary_text),
+    ("bytes_to_free", "size to free", binary_text),
+    ("_bytes", " size", binary_text),
+    ("_share_error", " share, standard error", percent),
+    ("share", "share", percent),
+    ("_seconds", "", "{:.0f} s".format),
+    ("usec_per_rpc", "time per RPC", lambda usec: f"{usec / 1000:.1f} ms"),
+    ("_usec", "", lambda usec: f"{usec / 1000:.1f} ms"),
+    ("slowdown", "slowdown", "{:.2f} times".format),
+    ("_ratio", "", "{:.2f} times".format),
+    ("_before", " before", lambda time: datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")),
+)
+
+
 def without_figures(sentence: str) -> str:
     """The sentence without its numbers and their units: two reports of one fact compare equal.
 
     >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 900 MB free")
     True
     """
-    return re.sub(r"\d+(\.\d+)?( [kMGT]?B\b)?", "#", sentence)
+    return re.sub(r"\d+(\.\d+)?( ([kMGT]|[KMGT]i)?B\b)?", "#", sentence)
 
 
 def shell_word(path: str) -> str:
@@ -118,34 +168,10 @@ def html_safe(words: str) -> str:
     return escape(printable(words))
 
 
-_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_bytes_per_second", rate_text),
-    ("_per_second", lambda v: f"{v:.1f}/s"),
-    ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
-    ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
-    ("share", percent),
-    ("seconds", lambda v: f"{v:.0f} s"),
-    ("usec", lambda v: f"{v / 1000:.1f} ms"),
-    ("usec_per_rpc", lambda v: f"{v / 1000:.1f} ms"),
-    ("slowdown", lambda v: f"{v:.2f} times"),
-)
-_UNIT_SUFFIXES = ("_bytes_per_second", "_per_second", "_bytes_per_file", "_bytes", "_seconds", "_usec")
-
-
 def evidence_text(name: str, value: float) -> str:
-    """Format one value of the evidence.
+    """One number of a finding's evidence in one line.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
-    ('victim: 41.2 MB/s', 'aggressor read share: 25%')
-    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12)
-    ('slowdown: 1.50 times', 'quiet windows: 12')
-    >>> evidence_text("aggressor_bytes_per_file", 1 << 20)
-    'aggressor, per file: 1.00 MiB'
+    ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
     """
-    if name == "learnt_windows":
-        return f"quiet windows from Prometheus' history: {value:g}"
-    shown = next((form(value) for ending, form in _UNITS if name.endswith(ending)), f"{value:g}")
-    if name.endswith("_bytes_per_file"):
-        return f"{name.removesuffix('_bytes_per_file').replace('_', ' ')}, per file: {shown}"
-    cut = next((c for c in _UNIT_SUFFIXES if name.endswith(c) and name != c.lstrip("_")), "")
-    return f"{name.removesuffix(cut).replace('_', ' ')}: {shown}"
+    return ": ".join(evidence_parts(name, value))

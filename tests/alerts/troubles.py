@@ -211,6 +211,7 @@ USELESS = replace(ACTING, verify=replace(ACTING.verify, min_gain=0.999999, judge
 SLOWLY = replace(ACTING, limits=replace(ACTING.limits, files_per_second=0.0001))
 READERS = tuple(StreamingReader(job_id=f"ior_read.{3000 + n}", path=f"/proj/read/{n}.dat", file_bytes=256 << 20,
                                 direct=True) for n in range(2))
+BOTH_MOUNTS = (STREAM, replace(STREAM, job_id="ior_stream.2100", path="/proj/flow/other.dat", client=1))
 FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/flow/s{n}.dat") for n in range(4)]
 TIERD_SITE = {"settings": ACTING}
 DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True}
@@ -256,7 +257,8 @@ TROUBLES = (
             f"statahead total: {minutes}\nstatahead wrong: 0\nagl total: 0\nlist_total: {minutes}\nfname_total: 0\n"
             f"hit_total: {15_000 * minutes}\nmiss_total: {45_000 * minutes}\n"))),
     Trouble("LustreRpcSaturation",
-            sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8")),
+            sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8"),
+            jobs=BOTH_MOUNTS),
     Trouble("LustreLnetInterfaceDown",
             sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
     Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (

@@ -15,6 +15,7 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import Outcome
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.refusal import Reason, Refusal
+from tierd.text import rate_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class TokenBucket:
         if self._files < 1 - _SLACK:
             return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files/s is reached")
         if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
-            return Refusal(Reason.LIMIT, f"the limit of {rate.bytes_per_second / 1e6:g} MB/s is reached")
+            return Refusal(Reason.LIMIT, f"the limit of {rate_text(rate.bytes_per_second)} is reached")
         return None
 
     @property

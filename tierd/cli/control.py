@@ -164,17 +164,18 @@ def case_lines(answer: StatusAnswer) -> list[str]:
     for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         case = by_number.pop(number, None)
-        lines.append(f"  {case_line(case)}" if case else f"  {state_text('', '')}")
+        lines.append(f"  {case_line(case, dry_run=answer.dry_run)}" if case else f"  {state_text('', '')}")
         lines += not_done_lines(whys)
     if not answer.findings:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    return lines + [case_line(case) for case in by_number.values()]
+    return lines + [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
 
 
-def case_line(case: RemediationAnswer) -> str:
+def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
-    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason) if case.state else result_text(
-        case.state, case.verdict, judged=case.judged)
+    state = result_text(case.state, case.verdict, judged=case.judged)
+    if case.state:  # daemons of earlier releases do not send it
+        state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
     rates = case.measured
     gain = gain_text(rates.usual, rates.contended, rates.after or None) if rates and case.judged else ""
     return (f"case F{case.finding}: {case.aggressor} against {case.victim} in {first_names(case.directories)} since "

@@ -25,11 +25,11 @@ monitor:
   tierctl report --since 7d -o week.html                 write an HTML report of the last 7 days
 control:
   tierctl pause "maintenance until noon"                 stop all changes until tierctl resume
-  tierctl pause --for 2h "maintenance"                   the same, for two hours
+  tierctl pause --for 2h "maintenance"                   stop all changes for two hours
   tierctl drain                                          finish the queue and start no new acts
   tierctl history; tierctl undo 17                       list acts; undo one act
-  tierctl undo F3                                        undo what was done about finding F3
-  tierctl history --job ior.1002 --since 1d              list the acts of a day that are about a job
+  tierctl undo F3                                        restore the default layouts of finding F3
+  tierctl history --job ior.1002 --since 1d              list the acts of the last day for findings about a job
 move files by hand:
   tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it
   tierctl submit --reason {rule} {fullpath}              queue a file from robinhood's cmd()

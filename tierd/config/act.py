@@ -85,7 +85,7 @@ def _days(words: str | None, text: str) -> frozenset[int]:
     for part in words.split(","):
         names = [name.capitalize() for name in part.split("-")]
         if not 1 <= len(names) <= 2 or any(name not in DAYS for name in names):
-            raise ValueError(f"maintenance window {text!r}: {part!r} is no day; days are {', '.join(DAYS)}")
+            raise ValueError(f"maintenance window {text!r}: {part!r} is not a day; days are {', '.join(DAYS)}")
         first, last = DAYS.index(names[0]), DAYS.index(names[-1])
         found.update((first + n) % 7 for n in range((last - first) % 7 + 1))
     return frozenset(found)
@@ -94,7 +94,7 @@ def _days(words: str | None, text: str) -> frozenset[int]:
 def _minutes(clock: str, text: str) -> int:
     hours, minutes = map(int, clock.split(":"))
     if minutes > 59 or hours * 60 + minutes > _MINUTES_A_DAY:
-        raise ValueError(f"maintenance window {text!r}: {clock} is no time of day")
+        raise ValueError(f"maintenance window {text!r}: {clock} is not a time of day")
     return hours * 60 + minutes
 
 

@@ -202,10 +202,11 @@ def credentials(access: ServerAccess, above: Location) -> Iterator[Contradiction
     if has_password and not access.user:
         yield wrong(password, "there is a password but no user: set user")
     if has_token and (access.user or has_password):
-        yield wrong(token, "a server takes a token or a user with a password, not both: remove one of them")
+        yield wrong(token, "a server accepts a token, or a user with a password, not both: remove one of the two")
     for kind in ("password", "token"):
         if getattr(access, f"{kind}_file") and getattr(access, f"{kind}_env"):
-            yield wrong(f"{kind}_env", f"{kind}_file is used and {kind}_env is not: remove one of them", fatal=False)
+            yield wrong(f"{kind}_env", f"{kind}_file is used and {kind}_env is ignored: remove one of the two",
+                        fatal=False)
     if access.key_file and not access.cert_file:
         yield wrong("key_file", "a key needs its certificate: set cert_file")
 
@@ -218,7 +219,7 @@ def database_access(robinhood: RobinhoodSettings) -> Iterator[Contradiction]:
         yield Contradiction((*above, "user"), f"the user {robinhood.user!r} has no password: set password_file",
                             fatal=False)
     if robinhood.socket and robinhood.host != "localhost":
-        yield Contradiction((*above, "host"), "robinhood.socket is used and host is not: remove one of them",
+        yield Contradiction((*above, "host"), "robinhood.socket is used and host is ignored: remove one of the two",
                             fatal=False)
 
 
@@ -240,7 +241,7 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
         judge = ("verify", "judge_seconds")
         yield Contradiction(
             one_that_is_set(values, ("verify", "harm_seconds"), judge),
-            f"harm is looked for only before the verdict: harm_seconds = {settings.verify.harm_seconds:g} should not "
+            f"tierd looks for harm only before the verdict: harm_seconds = {settings.verify.harm_seconds:g} should not "
             f"exceed judge_seconds = {settings.verify.judge_seconds:g}", fatal=False,
             others=(("verify", "harm_seconds"), judge))
 
@@ -255,7 +256,7 @@ def addresses(settings: Settings) -> Iterator[Contradiction]:
         yield Contradiction(("web", "address"), "everybody on the network may read this port: name a config_file with "
                             "TLS and passwords, or use 127.0.0.1", fatal=False, others=(("web", "config_file"),))
     if web.change_users and not web.config_file:
-        yield Contradiction(("web", "change_users"), "the page has no buttons without passwords: name a config_file, "
+        yield Contradiction(("web", "change_users"), "without passwords the page has no buttons: name a config_file, "
                             "or give the option --web.config.file", fatal=False, others=(("web", "config_file"),))
     for number, name in enumerate(settings.sense.exporter_dns):
         if not _DNS_NAME.fullmatch(name):
@@ -265,7 +266,7 @@ def addresses(settings: Settings) -> Iterator[Contradiction]:
         urls = getattr(settings.sense, key)
         for number, url in enumerate(urls):
             if url in urls[:number]:
-                yield Contradiction(("sense", key, number), f"{url} is named twice: remove one of them", fatal=False)
+                yield Contradiction(("sense", key, number), f"{url} is listed twice: remove one entry", fatal=False)
             elif urlsplit(url).path in {"", "/"}:
                 yield Contradiction(("sense", key, number), f"the metrics are at {url.rstrip('/')}/metrics: add "
                                     "/metrics", fatal=False)

@@ -37,8 +37,8 @@ def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
         except Exception as error:
             raise PluginError(f"detector {entry.name} ({entry.value}) cannot be loaded: {error}") from error
         if not isinstance(detector, Detector) or not issubclass(detector.settings, Common):
-            raise PluginError(f"detector {entry.name} ({entry.value}) is no tierd.detect.plugin.Detector with settings "
-                              "derived from tierd.detect.plugin.Common")
+            raise PluginError(f"detector {entry.name} ({entry.value}) is not a tierd.detect.plugin.Detector with "
+                              "settings derived from tierd.detect.plugin.Common")
         if detector.name in {d.name for d in detectors}:
             raise PluginError(f"detector {entry.name} ({entry.value}): the name {detector.name!r} is taken")
         detectors.append(detector)

@@ -23,7 +23,7 @@ from tierd.act.journal.reader import JournalReader
 from tierd.act.movers.parallel import name_thread_as_process
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.text import quoted
+from tierd.text import bytes_text, quoted
 
 REPORTED_AFTER_SECONDS = 60.0
 """A step that lasts longer is reported once, with what it waits for."""
@@ -206,7 +206,7 @@ class Activities:
 
 def describe_act(act: Entry) -> str:
     """Describe an unfinished act."""
-    size = f", {act.size_bytes / 1e6:.0f} MB" if act.size_bytes else ""
+    size = f", {bytes_text(act.size_bytes)}" if act.size_bytes else ""
     return f"{act.kind} of {quoted(act.place)}{size}"
 
 

@@ -47,7 +47,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
         raise
     except FileNotFoundError as error:
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
-                           "journalctl -u tierd says why it may not answer", again=True) from error
+                           "see journalctl -u tierd", again=True) from error
     except ConnectionRefusedError as error:
         raise ControlError(f"{path}: no process listens; run systemctl start tierd", again=True) from error
     except PermissionError as error:
@@ -55,7 +55,7 @@ def ask(path: str, request: Mapping[str, object], timeout_seconds: float = TIMEO
     except BlockingIOError as error:
         raise ControlError(f"{path}: very many ask at once; try again later", again=True) from error
     except TimeoutError as error:
-        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does",
+        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; see journalctl -u tierd",
                            again=True) from error
     except (OSError, ValueError) as error:
         raise ControlError(f"{path}: {error}") from error

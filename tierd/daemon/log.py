@@ -20,7 +20,7 @@ from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Refusal
-from tierd.text import bytes_text, count_of, first_names, percent, quoted, without_figures
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, without_figures
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
@@ -66,7 +66,7 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
             Outcome.FAILED: "FAILED to set"}
     groups: dict[tuple[Outcome, str, str, str], list[Action]] = {}
     for outcome in outcomes:
-        before = "none of its own" if outcome.before is None else explain(outcome.before)
+        before = "no default layout of its own" if outcome.before is None else explain(outcome.before)
         way = outcome.result, explain(outcome.action.layout), before, outcome.detail
         groups.setdefault(way, []).append(outcome.action)
     for (result, layout, before, detail), actions in groups.items():
@@ -130,24 +130,24 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
 
 def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
     """Moves are held because the victim gained nothing while files were moved."""
-    return (f"no gain for {finding.victim} while files are moved ({judgement.after / 1e6:.1f} MB/s, "
-            f"{judgement.contended / 1e6:.1f} before the act): the remaining moves wait while "
+    return (f"no gain for {finding.victim} while files are moved ({rate_text(judgement.after)}, "
+            f"{rate_text(judgement.contended)} before the act): the remaining moves wait while "
             "the effect is measured without them")
 
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
-    numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
-               f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
+    numbers = (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
+               f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
     evidence = finding.evidence
     if isinstance(evidence, NoisyNeighbourEvidence) and evidence.gain_low is not None:
-        low, high = (evidence.victim_bytes_per_second * gain / 1e6
+        low, high = (evidence.victim_bytes_per_second * gain
                      for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
-        numbers = (f"{finding.victim}: {judgement.contended / 1e6:.1f} MB/s before the act, "
-                   f"{judgement.after / 1e6:.1f} after; device time predicted {judgement.usual / 1e6:.1f} "
-                   f"({low:.1f} to {high:.1f}) without the noise")
+        numbers = (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
+                   f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
+                   f"({rate_text(low)} to {rate_text(high)}) without the noise")
     if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
+        return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
     if judgement.verdict == Verdict.CANNOT_TELL:
         return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
     if judgement.verdict == Verdict.HARMED_OTHERS:

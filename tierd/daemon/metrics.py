@@ -60,7 +60,7 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             "Whether the configured modes allow no acts (1) or some (0): observe and recommend allow"
                             " none.", float(settings.resolved_scopes.modes <= {"observe", "recommend"}))
     yield GaugeMetricFamily("tierd_learning",
-                            "Whether tierd knows too little to say that no stream is slowed (1) or enough (0).",
+                            "Whether tierd knows too little to rule out slowed streams (1) or enough (0).",
                             float(daemon.learning))
     own = InfoMetricFamily("tierd_own_job", "Always 1. The label has a job id of tierd's own moves.")
     for job in settings.own_jobs:
@@ -301,7 +301,7 @@ def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
 
 
 JOBS_OF_TARGET = 5
-"""Jobs with a series of device time for each target: those that take most."""
+"""Jobs with a series of device time for each target: those with the largest shares."""
 
 
 def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:

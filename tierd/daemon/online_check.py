@@ -140,7 +140,8 @@ def mdt_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction
         return  # no file system: reported with the pools
     for location, mdt in named:
         if mdt not in known:
-            yield Contradiction(location, f"this client knows no {mdt}; it knows {', '.join(known) or 'none'}")
+            yield Contradiction(location, f"this client is not connected to {mdt}; its metadata targets: "
+                                f"{', '.join(known) or 'none'}")
 
 
 def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:

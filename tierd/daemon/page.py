@@ -37,7 +37,7 @@ from tierd.daemon.answers import (
     undo_from_json,
 )
 from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, gain_text, state_text, verdict_text
-from tierd.text import bytes_text, count_of, evidence_text, percent, printable, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_parts, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
@@ -56,7 +56,7 @@ class Viewer:
     token: str = ""
     """Token of the user's forms; empty if the user may change nothing."""
     number: int = 0
-    """Number of the status when the page was asked for: events tell of later ones."""
+    """Number of the status when the page was asked for: events announce later ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def search_of(query: Mapping[str, str]) -> dict[str, object]:
         try:
             time = datetime.fromisoformat(since)
         except ValueError:
-            raise ValueError(f"{since!r} is no time: 2026-11-20 or 2026-11-20T08:00, in UTC") from None
+            raise ValueError(f"{since!r} is not a time; write 2026-11-20 or 2026-11-20T08:00, in UTC") from None
         wanted["since"] = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     if last := query.get("last", ""):
         if not (last.isascii() and last.isdigit() and 0 < int(last[:9]) <= MAX_HISTORY_ROWS and len(last) < 9):
@@ -278,7 +278,7 @@ def headline(overview: OverviewAnswer) -> Headline:
     if active:
         return Headline("warn", f"{count_of(len(active), 'finding')} active", "No stream is slowed.")
     if state.faults or any(source.stale for source in state.sources):
-        return Headline("warn", "tierd cannot see everything", "Sources below say what is missing.")
+        return Headline("warn", "tierd cannot see everything", "The sources below show what is missing.")
     if state.learning:
         need = f"{state.windows} of {2 * state.least_windows} readings"
         return Headline("learning", f"Learning: {need}",
@@ -291,7 +291,7 @@ def headline(overview: OverviewAnswer) -> Headline:
                         f"{judging[0].state}.")
     if not state.device_time:
         return Headline("learning", "No finding; device time is not known yet",
-                        "An aggressor that was there before tierd is found once a stream has run for some time.")
+                        "An aggressor that was active before tierd started is found once a stream has run for a while.")
     return Headline("quiet", "Nobody is slowed", f"{count_of(overview.all_jobs, 'job')} on "
                     f"{count_of(overview.all_targets, 'target')}.")
 
@@ -447,7 +447,7 @@ def environment(assets: Mapping[str, Asset]) -> Environment:
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
         "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
-        "link": link, "evidence": evidence_text,
+        "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
     return made

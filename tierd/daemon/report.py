@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.states import FOUND, state_text, verdict_text
-from tierd.text import first_names, html_safe, printable, quoted
+from tierd.text import first_names, html_safe, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
@@ -115,6 +115,7 @@ def report_page(answer: ReportAnswer) -> str:
         f"<h1>tierd on {escape(answer.mount)}</h1>",
         f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
         f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
+        "<h2>Cases</h2>", findings_table(answer),
         "<h2>Streams that were slowed</h2>",
         plot("Throughput; dashed lines: a default layout was set, or would be set in a dry run", "MB/s", streams, begun,
              until, acted),
@@ -123,7 +124,7 @@ def report_page(answer: ReportAnswer) -> str:
              {"findings": samples.get("findings", [])}, begun, until, marks),
         plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         plot("Pools in use", "%", pools, begun, until),
-        "<h2>Findings</h2>", findings_table(answer), "<h2>Acts</h2>", acts_table(answer),
+        "<h2>Acts</h2>", acts_table(answer),
     ]
     head = (f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>tierd report</title><style>{_STYLE}</style>")
@@ -182,8 +183,8 @@ def findings_table(answer: ReportAnswer) -> str:
     for finding in answer.findings:
         verdict = judged.get(finding.id)
         result = present.get(finding.id, "") if verdict is None else (
-            f"{verdict_text(verdict.verdict)}: {verdict.usual / 1e6:.1f} MB/s before, "
-            f"{verdict.contended / 1e6:.1f} during, {verdict.after / 1e6:.1f} after")
+            f"{verdict_text(verdict.verdict)}: {rate_text(verdict.usual)} before, "
+            f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
         where = first_names(finding.directories, 16)
         rows.append(
             (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
@@ -200,7 +201,8 @@ def present_states(answer: ReportAnswer) -> dict[int | None, str]:
         found[number] = f"{FOUND}: {reasons or 'not acted on'}"
     for case in status.remediations:
         if case.state:
-            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason)
+            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason,
+                                             dry_run=status.dry_run)
     return found
 
 

@@ -97,8 +97,8 @@ def result_text(state: str, verdict: str, *, judged: bool) -> str:
     return _OPEN_TEXTS[State(state)] if state in OPEN else _OPEN_TEXTS[State.JUDGING]
 
 
-def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
-    """The state of a case by its name, with its verdict or what it waits for.
+def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:
+    """The state of a case by its name, with its verdict or what it waits for. A dry run has no verdict.
 
     >>> state_text("judging", ""), state_text("closed", "helped")
     ('judging: the throughput of the victim is measured', 'closed: helped; kept')
@@ -106,11 +106,15 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
     ('undone: did not help', "undoing: pool 'flash' is full")
     >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
     ('kept: helped', 'undone: by hand', 'found: not acted on')
+    >>> state_text("kept", "", dry_run=True), state_text("kept", "")
+    ('kept: dry run, nothing was changed', 'kept: nothing to judge')
     >>> state_text("paused-by-a-later-release", "")
     'paused-by-a-later-release'
     """
     if not state:
         return f"{FOUND}: not acted on"
+    if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
+        return f"{state}: dry run, nothing was changed"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
         # the words of a verdict end with what became of the acts, which may be the state
         return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"

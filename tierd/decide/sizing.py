@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.refusal import Reason
-from tierd.text import percent
+from tierd.text import binary_text, percent
 
 UNIT_BYTES = 64 << 10
 """Component boundaries are multiples of this (Lustre's alignment)."""
@@ -59,22 +59,22 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     """Cover the small mode: all sizes below the widest gap between powers of two.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99% of 100 sampled files fit, the largest of these has 879 KiB', refused=None)
+    Size(component_bytes=1048576, reason='99% of 100 sampled files fit; the largest of these has 879 KiB', refused=None)
     >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40% of them
     0
     """
     ordered = sorted(sizes)
     small = small_mode(ordered, settings.largest_component_bytes)
     if not small:
-        return Size(0, f"the smallest of {len(sizes)} sampled files has {ordered[0] / 2**20:.1f} MiB: they are not "
+        return Size(0, f"the smallest of {len(sizes)} sampled files has {binary_text(ordered[0])}: they are not "
                     "small files", Reason.NOT_SMALL)
     size = boundary(small[-1])
     split = sum(size < s <= 64 * size for s in ordered)
     if split > settings.split_share * len(ordered):
-        return Size(0, f"a component of {size / 2**20:g} MiB would split {split} of {len(ordered)} sampled files",
+        return Size(0, f"a component of {binary_text(size)} would split {split} of {len(ordered)} sampled files",
                     Reason.SIZES_MIXED)
-    return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit, the largest of these "
-                      f"has {small[-1] / 2**10:.0f} KiB")
+    return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest of "
+                      f"these has {binary_text(small[-1])}")
 
 
 def small_mode(ordered: Sequence[int], limit_bytes: int) -> Sequence[int]:
@@ -100,10 +100,10 @@ def from_mean(mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> 
     """
     size = boundary(max(int(2 * mean_bytes), largest_rpc_bytes))
     if size > settings.largest_component_bytes:
-        return Size(0, f"the files have {mean_bytes / 2**20:.1f} MiB on average: they are not small files",
+        return Size(0, f"the files have {binary_text(mean_bytes)} on average: they are not small files",
                     Reason.NOT_SMALL)
-    return Size(size, f"the files have {mean_bytes / 2**10:.0f} KiB on average, the largest RPC "
-                      f"has {largest_rpc_bytes / 2**10:.0f} KiB; sizes could not be sampled")
+    return Size(size, f"the files have {binary_text(mean_bytes)} on average, the largest RPC "
+                      f"has {binary_text(largest_rpc_bytes)}; sizes could not be sampled")
 
 
 def boundary(size_bytes: int) -> int:

@@ -1,26 +1,26 @@
 """How much of each target's device time each job takes, from counters that every server shows.
 
 A target is one server with one queue. By the utilisation law (Denning and Buzen, "The Operational Analysis of Queueing
-Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of what the job gets done,
-times what that costs: ``U = sum(X_i * S_i) <= 1``. Lustre shows what jobs get done (``job_stats``), not what it costs.
-Three costs are fitted for each pool, as its targets are alike: seconds for a byte read, for a byte written, and for an
+Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for
+each job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three
+costs are fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an
 operation of any size (a seek, a commit of the journal, the update of a parity).
 
 What can be known:
 
 * A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
-  Pauses and work that no counter shows, such as a checkpoint of the journal, make a window lower, and nothing makes it
-  higher. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
+  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing
+  raises it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
   Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
   long, or a disk was slow.
 * How the bytes of such windows fall as other operations rise shows what an operation costs. While the operations hardly
-  vary, the cost is that of a disk, within a factor of two. In no window an operation can have cost more than the whole
-  time. A pool that does more operations than such a disk could is no single disk: then half of this bound is assumed,
-  with an error of the same size.
-* Below saturation, throughput shows no costs, only that they are no higher. A pool without a stream, or whose streams
-  mostly wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
+  vary, the cost is that of a disk, within a factor of two. In no window can an operation have cost more than the whole
+  time. If a target does more operations than one disk could, it is not a single disk: then half of this bound is
+  assumed, with an error of the same size.
+* Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
+  wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
-The I/O times of ``brw_stats`` are not used. In recordings of a real file system they sum up to 3% to 40% of the time in
+The I/O times of ``brw_stats`` are not used. In recordings of a real file system they add up to 3% to 40% of the time in
 which a throttled disk was saturated, since writes waited in the commit of the journal, which they leave out.
 
 >>> alone = [Work(0.0, 90e6, 10.0)] * 20
@@ -553,9 +553,9 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            works = [*chain(*self._kept[pool])]
-            costs = fit(works, self._priors.get(pool))
-            if sum([costs.busy(work) >= SATURATED for work in works]) >= MOST * len(works):
+            observed = [*chain(*self._kept[pool])]
+            costs = fit(observed, self._priors.get(pool))
+            if sum([costs.busy(work) >= SATURATED for work in observed]) >= MOST * len(observed):
                 self.costs = {**self.costs, pool: costs}
 
 

@@ -17,7 +17,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
 from tierd.model import Advice, DirectoryActivity, Finding, HotSmallFilesEvidence
-from tierd.text import percent, quoted
+from tierd.text import binary_text, percent, quoted
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
     return Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
-        f"{more} and reads {per_open / 1024:.0f} KiB of each; {percent(share)} of the bytes come from disks, at "
+        f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
         f"{reads / job.seconds:.0f} reads/s",
         HotSmallFilesEvidence(
             opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,

@@ -18,7 +18,7 @@ from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
 from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
-from tierd.text import percent, quoted
+from tierd.text import binary_text, percent, quoted
 
 PAGE_BYTES = 4096
 """Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
@@ -112,10 +112,10 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     rpcs = sum(sum(load.pages.values()) for _, load in pairs)
     mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
     at_limit = sum(full_share(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
-    kib, most_kib = mean * PAGE_BYTES / 1024, limit * PAGE_BYTES / 1024
+    size, most = binary_text(mean * PAGE_BYTES), binary_text(limit * PAGE_BYTES)
     which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {client_names(clients)}"
-    words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most_kib:.0f} KiB"
-             if why == AT_LIMIT else f"{which} have {kib:.0f} KiB on average; the maximum is {most_kib:.0f} KiB")
+    words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
+             if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
     return Finding(
         DETECTOR.name, view.now, "", "", (), words,
         RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,

@@ -18,7 +18,7 @@ from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile
 from tierd.model import Advice, Evidence, Finding
-from tierd.text import count_of, percent, quoted
+from tierd.text import binary_text, count_of, percent, quoted
 
 MIB = 1 << 20
 
@@ -88,7 +88,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
     flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
     return rate, Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(on_disk)),
-        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {job.mean_rpc_bytes / 1024:.0f} KiB on average to "
+        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
         f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
         "an efficient job needs about 1",
         SmallRandomIoEvidence(

@@ -108,7 +108,7 @@ def urls_of_groups(document: object) -> tuple[str, ...]:
         scheme, path = str(labels.get("__scheme__", "http")), str(labels.get("__metrics_path__", "/metrics"))
         for target in group["targets"]:
             if not isinstance(target, str):
-                raise ValueError(f"group {number}: the target {target!r} is no text")
+                raise ValueError(f"group {number}: the target {target!r} is not a string")
             urls.append(url_of(target, scheme, path))
     return tuple(urls)
 

@@ -25,6 +25,7 @@ from typing import Protocol
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.model import Window
+from tierd.text import bytes_text
 
 REMEMBER_SECONDS = 600.0
 MAX_FILES = 100_000
@@ -143,7 +144,7 @@ class OwnJobs:
             self._seen_at = window.end
             busiest = max(ours, key=lambda load: load.moved_bytes)
             self._problem = self._problem or (
-                f"another mover: {busiest.job} read and wrote {done_bytes / 1e6:.0f} MB in {window.seconds:.0f} s, "
+                f"another mover: {busiest.job} read and wrote {bytes_text(done_bytes)} in {window.seconds:.0f} s, "
                 "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:

@@ -18,7 +18,7 @@ from simulator.scenarios.scenario import Scenario
 from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
 from tierd.simulation.run import CYCLE_SECONDS, Outcome
-from tierd.text import quoted
+from tierd.text import bytes_text, count_of, quoted, rate_text
 
 WITH_TIERD = "tierd"
 
@@ -288,13 +288,13 @@ def _variants(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
         share = f"{found['of_alone']:.0%}" if found["of_alone"] is not None else ""
         fill = ", ".join(f"{pool} {used['most']:.0%}" for pool, used in found["pools_used_share"].items())
         used = f"   fullest: {fill}" if fill else ""
-        yield f"  {_variant_name(name):38} {found['streaming_mb_s']:9.1f} MB/s  {share:>5}{used}"
+        yield f"  {_variant_name(name):38} {_rate(found['streaming_mb_s']):>12}  {share:>5}{used}"
 
 
 def _jobs(data: ComparisonData) -> Iterator[str]:
-    """Yield MB/s, slowdown and operations of every job in every variant."""
+    """Yield throughput, slowdown and operations of every job in every variant."""
     yield ""
-    yield "MB/s of each job, and its slowdown against the run without neighbours (for a neighbour: without tierd):"
+    yield "Throughput of each job, and its slowdown against the run alone (neighbours: against the run without tierd):"
     jobs = list(dict.fromkeys(job for found in data["variants"].values() for job in found["jobs_mb_s"]))
     for job in jobs:
         yield f"  {quoted(job)}"
@@ -305,7 +305,7 @@ def _jobs(data: ComparisonData) -> Iterator[str]:
                 continue
             times = f"x {slower:.2f}" if slower is not None else ""
             kinds = "   ".join(f"{what} {per_second:,.0f}/s" for what, per_second in done.items())
-            yield f"    {_variant_name(name):38} {rate:9.1f}  {times:8} {kinds}".rstrip()
+            yield f"    {_variant_name(name):38} {_rate(rate):>12}  {times:8} {kinds}".rstrip()
 
 
 def _phases(data: ComparisonData) -> Iterator[str]:
@@ -313,13 +313,13 @@ def _phases(data: ComparisonData) -> Iterator[str]:
     if len(spans) < 2:
         return
     yield ""
-    heads = " ".join(f"{span['since']:4.0f}-{span['until']:3.0f} s" for span in spans)
-    yield f"MB/s between changes:              {heads}"
+    heads = " ".join(f"{span['since']:6.0f}-{span['until']:3.0f} s" for span in spans)
+    yield f"Throughput between changes:        {heads}"
     for name, found in data["variants"].items():
         if name not in {"contended", WITH_TIERD}:
             continue
         for job, rates in found["phases_mb_s"].items():
-            shown = " ".join(f"{rate:10.1f}" for rate in rates[:PHASES_SHOWN])
+            shown = " ".join(f"{_rate(rate):>12}" for rate in rates[:PHASES_SHOWN])
             yield f"  {'with tierd' if name == WITH_TIERD else 'without':10} {quoted(job):22} {shown}"
 
 
@@ -331,14 +331,19 @@ def _tierd(comparison: Comparison, data: ComparisonData) -> Iterator[str]:
     since = f" from {comparison.tierd_starts:.0f} s on" if comparison.tierd_starts else ""
     yield f"What tierd did{since}:"
     yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or [
-        f"  nothing: it needs {MIN_SECONDS:.0f} s at the least, four windows of {CYCLE_SECONDS:.0f} s"
+        f"  nothing: it needs {MIN_SECONDS:.0f} s at least, four windows of {CYCLE_SECONDS:.0f} s"
         if comparison.too_short else "  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
-        size = found["bytes_moved"] / 1e6
-        yield f"It moved {found['files_moved']} files, {size:,.1f} MB, between {first:.0f} s and {last:.0f} s."
+        files, size = count_of(found["files_moved"], "file"), bytes_text(found["bytes_moved"])
+        yield f"It moved {files}, {size}, between {first:.0f} s and {last:.0f} s."
     if found["recovered_after_seconds"] is not None:
-        yield f"The streams were at 97% of alone {found['recovered_after_seconds']:.0f} s after the finding."
+        after = found["recovered_after_seconds"]
+        yield f"The streams reached 97% of their throughput alone {after:.0f} s after the finding."
+
+
+def _rate(mb_per_second: float) -> str:
+    return rate_text(mb_per_second * 1e6)
 
 
 def _variant_name(name: str) -> str:

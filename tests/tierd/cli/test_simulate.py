@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,7 +87,8 @@ start_seconds = 4
     assert main(["simulate", str(file)]) == 0
     shown = capsys.readouterr().out
     assert shown.replace("\n", "").isprintable()
-    assert "0-  4 s    4- 12 s" in shown
+    assert "0-  4 s      4- 12 s" in shown
+    assert re.search(r"without    ior_stream[.]1002 +[0-9.]+ MB/s +[0-9.]+ MB/s$", shown, re.MULTILINE)
     assert "'a\\x1b[31m b\\n.5'" in shown
     assert "x 1." in shown
 
@@ -95,7 +97,7 @@ def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytes
     file = tmp_path / "s.toml"
     file.write_text("extends = 'noisy-neighbour'\nseconds = 12\n[variant.alone]\nwithout = ['mdt_small.1001']\n")
     assert main(["simulate", str(file)]) == 0
-    assert "nothing: it needs 20 s at the least, four windows of 5 s" in capsys.readouterr().out
+    assert "nothing: it needs 20 s at least, four windows of 5 s" in capsys.readouterr().out
 
 
 def test_tierd_starts_at_the_given_time(capsys: pytest.CaptureFixture[str]) -> None:

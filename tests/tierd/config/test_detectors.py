@@ -38,7 +38,7 @@ def test_a_detector_of_another_package_follows_the_built_in_ones() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "words"), [
-    ("MISSING", "cannot be loaded"), ("NO_DETECTOR", "is no tierd.detect.plugin.Detector"),
+    ("MISSING", "cannot be loaded"), ("NO_DETECTOR", "is not a tierd.detect.plugin.Detector"),
     ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken")])
 def test_one_that_cannot_be_used_is_named(attribute: str, words: str) -> None:
     with pytest.raises(PluginError, match=f"detector theirs.*{words}"):

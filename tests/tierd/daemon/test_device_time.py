@@ -39,7 +39,7 @@ def run_until_said(at: World, words: str, before: float) -> str:
 def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
-    sentence = run_until_said(at, "both were there before tierd", before=BEFORE_TIERD + 60)
+    sentence = run_until_said(at, "both were active before tierd started", before=BEFORE_TIERD + 60)
     assert "evidence: device time (" in sentence
     (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
     assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)

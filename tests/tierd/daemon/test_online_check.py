@@ -40,9 +40,7 @@ def test_pools_that_the_file_system_lacks_are_named_with_those_it_has() -> None:
 
 
 def media(**flash: int) -> Node:
-    samples = [
-        f'lustre_osd_nonrotational{{fs="lustre",target="{target}"}} {value}\n' for target, value in flash.items()
-    ]
+    samples = [f'lustre_osd_nonrotational{{fs="lustre",target="{name}"}} {value}\n' for name, value in flash.items()]
     text = "".join(samples)
     return replace(SOUND, fetch=lambda url, access, kinds: text.encode())
 

@@ -374,7 +374,9 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert re.search(r"helped; kept: [\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of the loss regained", body)
     assert 'class="mark verdict"' in body
     assert "tierctl undo --socket" in body
-    assert "it helped" in fetched(site, "/case/F1")[1]
+    case = fetched(site, "/case/F1")[1]
+    assert "it helped" in case
+    assert re.search(r"victim usual throughput</th><td class=\"n\">[\d.]+ MB/s", case), "evidence has scaled units"
     found = fetched(site, "/history?job=" + NOISE.job_id)[1]
     assert "/proj/ingest" in found
     assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]

@@ -111,13 +111,13 @@ def test_an_unknown_limit_is_never_reached() -> None:
 
 def test_full_rpcs_at_a_low_limit_should_be_larger() -> None:
     (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 100, 256: 4900}, max_pages=256)))
-    assert found.sentence == "98% of 5000 write RPCs to pool hdd on client n1 have the maximum size of 1024 KiB"
+    assert found.sentence == "98% of 5000 write RPCs to pool hdd on client n1 have the maximum size of 1 MiB"
     assert found.advice[1].command == "lctl set_param osc.lustre-OST*.max_pages_per_rpc=4M"
 
 
 def test_small_rpcs_where_large_may_be_are_the_applications() -> None:
     (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 5000})))
-    assert found.sentence == "write RPCs to pool hdd on client n1 have 256 KiB on average; the maximum is 4096 KiB"
+    assert found.sentence == "write RPCs to pool hdd on client n1 have 256 KiB on average; the maximum is 4 MiB"
     assert "in the application" in {a.where for a in found.advice}
 
 

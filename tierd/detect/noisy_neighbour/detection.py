@@ -20,7 +20,7 @@ from tierd.detect.noisy_neighbour.signature import Signature, signatures
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_suspect
 from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
-from tierd.text import count_of, percent, rate_text
+from tierd.text import binary_text, count_of, percent, rate_text
 
 
 class AggressorNumbers(TypedDict):
@@ -204,26 +204,26 @@ def sentence(slow: Slowdown, classes: Classes) -> str:
     """The finding in one sentence."""
     suspect = slow.other
     return (f"{slow.victim.job} streams at {rate_text(slow.now)} instead of {rate_text(slow.usual)} "
-            f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
-            f"{count_of(len(slow.targets), 'target')} with {work_sentence(suspect, classes)}, "
-            f"{percent(operations_share(slow.targets, suspect, slow.victim))} of the two jobs' operations there")
+            f"({percent(slow.now / slow.usual)}) since {suspect.job} came to the same "
+            f"{count_of(len(slow.targets), 'target')}; {suspect.job} {work_sentence(suspect, classes)}, "
+            f"{percent(operations_share(slow.targets, suspect, slow.victim))} of the operations of both jobs there")
 
 
 def signature_sentence(seen: Signature, aggressor: Profile, classes: Classes) -> str:
     """The finding without a past: the kinds of evidence it rests on, and how sure it is."""
     low, high = seen.now * seen.gain.low, seen.now * seen.gain.high
     without = "it" if len(seen.aggressors) == 1 else f"the {len(seen.aggressors)} neighbours"
-    return (f"{aggressor.job} works with {work_sentence(aggressor, classes)} on the "
+    return (f"{aggressor.job} {work_sentence(aggressor, classes)} on the "
             f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {rate_text(seen.now)}; "
             f"without {without} the stream would get {rate_text(seen.now * seen.gain.expected)} ({rate_text(low)} to "
-            f"{rate_text(high)}); both were there before tierd; evidence: {seen.kinds(aggressor.job)}")
+            f"{rate_text(high)}); both were active before tierd started; evidence: {seen.kinds(aggressor.job)}")
 
 
 def work_sentence(suspect: Profile, classes: Classes) -> str:
     """What an aggressor does, in a few words."""
     if is_small_files(suspect, classes):
-        return f"{suspect.files / suspect.seconds:.0f} files/s of {suspect.bytes_per_file / 2**10:.0f} KiB"
-    return f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
+        return f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
+    return f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}"
 
 
 def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:

@@ -56,8 +56,8 @@ def test_small_files_that_take_a_third_of_the_bytes_are_found_within_a_few_windo
     assert evidence.lacks_past
     assert evidence.device_time_share == pytest.approx(0.4, abs=0.1)
     assert evidence.victim_usual_bytes_per_second > 1.3 * evidence.victim_bytes_per_second
-    assert finding.sentence.startswith("m.2 works with 20 files/s of 1024 KiB on the 4 targets to which s.1 streams")
-    assert "both were there before tierd; evidence: device time (" in finding.sentence
+    assert finding.sentence.startswith("m.2 accesses 20 files/s of 1 MiB on the 4 targets to which s.1 streams")
+    assert "both were active before tierd started; evidence: device time (" in finding.sentence
 
 
 def test_a_trickle_is_no_neighbour() -> None:
