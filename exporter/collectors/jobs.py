@@ -152,7 +152,7 @@ class TargetJobs:
             return None
         items, skipped = self._texts.end()
         active, self._since = self._shared.idle.active(items)
-        columns = self._columns(active)
+        columns = None if self._texts.twice else self._columns(active)
         if columns is None:
             self._texts.forget()
             return collect_apart(read, page, self._labels, self._shared.idle)

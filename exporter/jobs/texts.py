@@ -161,6 +161,8 @@ class JobTexts:
     def __init__(self, render: Callable[[Job, bytes], None]) -> None:
         self._render = render
         """Makes the lines of a job from its text."""
+        self.twice = False
+        """Whether the last reading listed a job twice."""
         self._pieces = JobPieces()
         self._jobs: dict[bytes, Job] = {}
         self._runs: dict[bytes, IdleRun] = {}
@@ -187,6 +189,7 @@ class JobTexts:
         self._quiet = self._changed * JOBS_PER_CHANGE < count
         if count != len(self._jobs):
             self._jobs = {job.first_line: job for job in every_job(items)}
+        self.twice = count != len(self._jobs)
         return items, odd
 
     def _read(self, data: bytes, begin: int, end: int, last: bool) -> int:

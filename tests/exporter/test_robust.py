@@ -14,10 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.collectors import COLLECTORS
 from exporter.jobs.texts import MAX_JOB_BYTES
-from exporter.scrape import Scraper
-from tests.exporter.virtual_time import VirtualTime
 from tests.rules import every
 
 OSC = "sys/kernel/debug/lustre/osc"
@@ -187,25 +184,21 @@ def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
     assert running.skipped() == {"llite.*.stats": 1}
 
 
-def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter) -> None:
+def test_a_hanging_file_costs_its_target_and_one_thread(tree, exporter) -> None:
     (tree / FIRST / "import").unlink()
     os.mkfifo(tree / FIRST / "import")
-    running = exporter(tree, deadline_seconds=10)
-    hanging = {"osc"}
-    time = VirtualTime(lambda: hanging)
-    running.scraper = Scraper(running.scraper.tree, COLLECTORS, running.settings, time.clock, wait=time.wait)
-    assert b"lustre_osc_requests_total" not in running.scrape()
-    assert list(running.reasons()) == ["osc"]
-    assert b"lustre_llite_read_bytes_total" in running.scrape()
-    assert "still reading" in running.reasons()["osc"]
-    assert [thread.name for thread in threading.enumerate()].count("collector-osc") == 1
+    running = exporter(tree, deadline_seconds=4)
+    for _ in range(2):
+        assert b"lustre_osc_requests_total" in running.scrape()
+        assert running.reasons() == {}
+    assert [(kind, name) for kind, _, name in running.scraper.parameters.hanging.all()] == [("osc", "import")]
+    (left,) = [thread for thread in threading.enumerate() if thread.name == "collector-osc"]
     writer = os.open(tree / FIRST / "import", os.O_WRONLY)
     os.close(writer)
     (tree / FIRST / "import").unlink()
-    hanging.clear()
-    assert all(each.worker.wait(10) for each in running.scraper._running)
+    left.join(10)
     assert b"lustre_osc_requests_total" in running.scrape()
-    assert running.reasons() == {}
+    assert running.scraper.parameters.hanging.all() == []
 
 
 HOSTILE = 'a"b\\c%d{}\u2028é'

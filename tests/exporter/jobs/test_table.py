@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from exporter.collector import Context, Settings
@@ -52,6 +52,7 @@ def shown(page: MetricsPage) -> dict[str, bytes]:
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@example(3, [([], 1, "", False), ([("a", 991, "", ODD[0]), ("b", 994, "", ""), ("a", 990, "", "")], 1, "", False)])
 @given(st.sampled_from([0, 3, 8]), st.lists(st.one_of(reading, st.just(None)), min_size=1, max_size=6))
 def test_any_series_of_readings(idle_seconds, readings) -> None:
     targets = [options(idle_seconds, compiled=compiled).jobs("f", "OST0000") for compiled in (True, False)]
