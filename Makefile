@@ -2,10 +2,12 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards bench stack
+.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack
 .DEFAULT_GOAL := test
 
-.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+
+.venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 
@@ -24,8 +26,8 @@ types: .venv/stamp
 	.venv/bin/mypy
 
 # Without the tools for tests, unless they are there.
-.venv/demo: setup.cfg setup.py pyproject.toml scripts/venv.sh
-	@[ .venv/stamp -nt setup.cfg ] || sh scripts/venv.sh .venv '.[demo]'
+.venv/demo: $(BUILT_FROM)
+	@[ -e .venv/stamp ] && [ -z "$$(find $^ -newer .venv/stamp)" ] || sh scripts/venv.sh .venv '.[demo]'
 	@touch $@
 
 demo: .venv/demo ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C
@@ -42,6 +44,9 @@ dashboards: .venv/stamp ## write dashboards/json
 
 golden: .venv/stamp ## rewrite the expositions in tests/golden
 	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py tests/exporter/test_written.py
+
+runbooks: .venv/stamp .tools/stamp ## rewrite the output in docs/runbooks, from a simulated site
+	RUNBOOKS=rewrite PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -q -n 2 tests/alerts/test_troubles.py
 
 bench: .venv/stamp ## processor time and memory of the exporter; twenty minutes
 	$(PY) -m bench.exporter

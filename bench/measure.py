@@ -18,7 +18,6 @@ from exporter import clock, exposition
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
 from exporter.scrape import Scraper
-from lustre import parameters
 from lustre.parameters import Roots, Tree, read_whole
 
 T = TypeVar("T")
@@ -84,9 +83,7 @@ class OpenedFiles:
         """Return the files opened while ``action`` runs."""
         self._paths.clear()
         self._on = True
-        in_c, parameters.read_many = parameters.read_many, None  # which opens files without an audit event
         action()
-        parameters.read_many = in_c
         self._on = False
         return sorted(self._paths)
 

@@ -43,16 +43,23 @@ UNIT = Path(__file__).parent.parent / "systemd" / "tierd.service"
 
 
 class WithPaths(SimulatedFilesystem):
-    """A small file system with the paths of the job directories of the large file system."""
+    """A small file system with the pools and the paths of the job directories of the large file system."""
+
+    large_pools: dict[str, tuple[str, ...]]
 
     def path_of(self, fid: Fid) -> str:
         """Path of a directory. tierd requests it once for each directory that a record names."""
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
+    def pools(self) -> dict[str, tuple[str, ...]]:
+        """Pools of the large file system, so that tierd accounts for device time."""
+        return self.large_pools
+
 
 def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learned: bool) -> Daemon:
     """Make a whole daemon over a small simulated file system, in which it looks up paths."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
+    filesystem.large_pools = counters.pools()
     settings = Settings()
     stale, skew = settings.sense.stale_seconds, settings.sense.skew_seconds
     follower = CheckedRecords("changelog", Follower(changelogs.read, MDTS), clock, stale, skew)

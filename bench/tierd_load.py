@@ -78,6 +78,11 @@ class Counters:
     def __len__(self) -> int:
         return len(self._counters)
 
+    def pools(self) -> dict[str, tuple[str, ...]]:
+        """A tenth of the targets is flash."""
+        flash = len(self._targets) // 10
+        return {"flash": tuple(self._targets[:flash]), "hdd": tuple(self._targets[flash:])}
+
     def reading(self) -> Reading:
         """Return the present counters, as the parsers do. The time covers making objects, not generating numbers."""
         jobs: dict[tuple[str, str], JobCounters] = {}

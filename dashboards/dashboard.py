@@ -69,7 +69,7 @@ CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_byt
 TAG = "lustre"
 UIDS = {
     "glance": "lustre-at-a-glance", "clients": "lustre-clients", "targets": "lustre-targets", "jobs": "lustre-jobs",
-    "tiering": "lustre-tiering", "exporters": "lustre-exporters",
+    "tiering": "lustre-tiering", "exporters": "lustre-exporters", "clients-slim": "lustre-clients-slim",
 }
 
 
@@ -236,7 +236,7 @@ def over_interval(metric: str) -> str:
 
 def slowed_streams(width: int = 7, height: int = 4) -> Panel:
     """A sentence for each slowed stream: "ior_stream.1002 has" "65% of its usual throughput"."""
-    share = (f"100 * min by (victim) (tierd_victim_bytes_per_second{OF_FS} / "
+    share = (f"100 * min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
              f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
     return stat("Slowed streams", "Throughput of each stream that a neighbour slowed in this time range, as a share of "
                 "its throughput before: the latest value, also after the cure. 100% is as before.",

@@ -16,6 +16,7 @@ from exporter import clock, exposition
 from exporter.app import HEALTH_PATH, App, BodyKey
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
+from exporter.collectors.slim import SLIM_COLLECTORS
 from exporter.jobs.lines import OWN_NAME, return_memory
 from exporter.logs import FORMATS, LEVELS, configure_logging
 from exporter.scrape import Scraper
@@ -75,6 +76,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lustre-exporter {__version__}")
     what = parser.add_argument_group("output")
     what.add_argument("--once", action="store_true", help="print the metrics once and exit")
+    what.add_argument("--profile", choices=("full", "slim"), default="full",
+                      help="slim: about 70 series of a client instead of thousands, for sites with very many clients;"
+                      " it replaces the collectors and their options; default: %(default)s")  # fmt: skip
     what.add_argument("--output", metavar="FILE", type=Path, help="replace FILE atomically by the metrics and exit")
     where = parser.add_argument_group("directories to read")
     where.add_argument("--path.procfs", dest="procfs", metavar="DIR", default="/proc", help="default: %(default)s")
@@ -135,14 +139,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         wanted = check_arguments(given)
     except ConfigError as mistakes:
         parser.error("\n  ".join(["", *mistakes.sentences] if len(mistakes.sentences) > 1 else mistakes.sentences))
-    scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
+    slim = given.profile == "slim"
+    scraper = Scraper(Tree(wanted.roots), SLIM_COLLECTORS if slim else COLLECTORS, wanted.settings, clock.monotonic)
     if given.once or given.output:
-        own = registry(scraper, wanted.web_config)
+        own = registry(scraper, wanted.web_config, slim=slim)
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     connections, bodies = default_connections(), HeldBodies[BodyKey](on_released=return_memory)
-    own = registry(scraper, wanted.web_config, connections, bodies.held_bytes)
+    own = registry(scraper, wanted.web_config, connections, bodies.held_bytes, slim=slim)
     app = App(scraper, own, given.telemetry_path, bodies=bodies, on_refused=connections.refuse)
     return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config, connections=connections)
 
@@ -190,6 +195,8 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
     if wrong:
         raise ConfigError(wrong)
     enabled = frozenset(c.name for c in COLLECTORS if getattr(given, f"collector_{c.name}"))
+    if given.profile == "slim":
+        enabled = frozenset(collector.name for collector in SLIM_COLLECTORS)
     settings = Settings(enabled, given.osc_per_target, given.jobs_limit, given.jobs_idle, given.deadline,
                         quota_limit=given.quota_limit, osp_per_target=given.osp_per_target)  # fmt: skip
     return Arguments(roots, settings, tuple(addresses), web_config)

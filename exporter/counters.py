@@ -36,6 +36,8 @@ class StatsRule:
     """Operations that releases without latencies (up to 2.13) count only in byte counters."""
     special: Mapping[bytes, tuple[Counter | None, Counter | None]] = field(default_factory=dict)
     """Families for samples and sum of counters that are not operations."""
+    only: frozenset[bytes] | None = None
+    """Names of the counters to show; None shows all."""
 
     def families(self) -> tuple[Counter, ...]:
         """Return all families of the rule."""
@@ -129,6 +131,8 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
     taken: set[CounterKey] = set()
     unknown = 0
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+        if rule.only is not None and name not in rule.only:
+            continue
         outputs = list(_outputs(rule, names, name, unit))
         unknown += not outputs and name not in rule.special
         for family, extra, is_sum, usec in outputs:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from exporter import clock, unread
 from exporter.collector import Collector, Settings
-from exporter.collectors import COLLECTORS
+from exporter.collectors import COLLECTORS, slim
 from exporter.exposition import Family
 from exporter.scrape import Scraper
 from exporter.self_metrics import PREFIX, ExporterMetrics
@@ -140,6 +141,13 @@ MULTIPLIERS = {
     "flag": "flags set",
     "phase": "2 phases",
     "problem": "problems found",
+    "policy": "running policies but fifo",
+    "by": "1",
+    "rule": "rules",
+    "path": "backends",
+    "rwid": "1",
+    "roid": "1",
+    "lqa": "logical quota aggregations",
 }
 """What each label multiplies the series of a family by."""
 
@@ -148,7 +156,8 @@ def reference() -> str:
     """The whole document."""
     head = HEAD.replace("UNREAD", unread.table())
     return "\n".join(
-        [head, *(section for collector in COLLECTORS for section in _collector(collector)), *_self_metrics(), ""]
+        [head, *(section for collector in (*COLLECTORS, ONLY_SLIM) for section in _collector(collector)),
+         *_self_metrics(), ""]
     )
 
 
@@ -176,6 +185,11 @@ def _series(family: Family) -> str:
     if family.kind == "histogram":
         factors.append("buckets seen")
     return " × ".join(factors)
+
+
+ONLY_SLIM = replace(
+    slim.COLLECTOR, help="shown by `--profile=slim` beside some of the families above", families=(slim.IN_FLIGHT,)
+)
 
 
 def _self_metrics() -> Iterator[str]:

@@ -266,6 +266,8 @@ def negotiate(accept: str, accept_encoding: str) -> ResponseFormat:
     except (ValueError, TypeError):  # an invalid version
         _, content_type = choose_encoder("")
     openmetrics = content_type.startswith("application/openmetrics-text")
+    if openmetrics:  # the bulk of the text is OpenMetrics 1 (decision 17)
+        content_type = content_type.replace("version=2.0.0", "version=1.0.0")
     return ResponseFormat(openmetrics, _gzip_accepted(accept_encoding), content_type)
 
 

@@ -386,6 +386,11 @@ class ParameterIndex:
         self._listings[kind] = (names, parsed)
         return parsed
 
+    def file_systems(self) -> set[str]:
+        """Return the file systems of the mounts and targets that the last pass found."""
+        listed = [listing for kind in ("llite", "obdfilter", "mdt", "osc") if (listing := self._listings.get(kind))]
+        return {device.fsname for _, devices in listed for _, device in devices if device.fsname}
+
     def clients(self, kind: str, devices: tuple[NamedDevice, ...], mounts: Mounts) -> tuple[ClientDevice, ...]:
         """Return the devices that belong to a mount, with its mount point."""
         before = self._clients.get(kind)

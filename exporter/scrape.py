@@ -112,6 +112,10 @@ class CollectorStatus:
     seconds: float = 0.0
     samples: bool = False
     """Whether the collector found metrics."""
+    chunks: int = 0
+    """Texts that may be unchanged, since the start."""
+    chunks_reused: int = 0
+    """Number of these texts that were unchanged, so that their lines were used again."""
     reason: str = ""
     """Reason of a failure."""
 
@@ -192,6 +196,8 @@ class _CollectorRun:
         self.outcome.passes += 1
         self.outcome.seconds = (self._clock() if ended is None else ended) - self._began
         self.outcome.samples = bool(page.chunks)
+        self.outcome.chunks += page.made
+        self.outcome.chunks_reused += page.reused
         return page
 
     def _note(self, reason: str) -> None:

@@ -35,6 +35,7 @@ class ExporterMetrics(Collector):
         yield from self._reads()
         yield self._readable_paths()
         yield self._unreadable()
+        yield self._file_systems()
         yield self._loaded()
 
     def _outcomes(self) -> Iterator[Metric]:
@@ -50,6 +51,21 @@ class ExporterMetrics(Collector):
             duration.add_metric((name,), outcome.seconds)
         yield success
         yield duration
+        chunks = CounterMetricFamily(
+            PREFIX + "chunks", "Texts of parameters that the exporter compares with the last scrape.",
+            labels=("collector",),
+        )  # fmt: skip
+        reused = CounterMetricFamily(
+            PREFIX + "chunks_reused",
+            "Texts of parameters that were unchanged since the last scrape, so that their lines were used again.",
+            labels=("collector",),
+        )
+        for name, outcome in self._scraper.outcomes.items():
+            if outcome.chunks:
+                chunks.add_metric((name,), outcome.chunks)
+                reused.add_metric((name,), outcome.chunks_reused)
+        yield chunks
+        yield reused
 
     def _reads(self) -> Iterator[Metric]:
         read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes read from Lustre parameters.", labels=("collector",))
@@ -96,6 +112,19 @@ class ExporterMetrics(Collector):
             unreadable.add_metric(labels, 1)
         return unreadable
 
+    def _file_systems(self) -> Metric:
+        up = GaugeMetricFamily(
+            PREFIX + "filesystem_up",
+            "Whether the parameters of the file system on this node can be read (1), or a read of one has not returned"
+            " (0).",
+            labels=("fs",),
+        )
+        parameters = self._scraper.parameters
+        hanging = {parse_device(device).fsname for _, device, _ in parameters.hanging.all()}
+        for fs in sorted(parameters.file_systems() | hanging - {""}):
+            up.add_metric((fs,), float(fs not in hanging))
+        return up
+
     def _loaded(self) -> Metric:
         return GaugeMetricFamily(
             PREFIX + "lustre_loaded",
@@ -131,10 +160,18 @@ def registry(
     web_config: WebConfigFile | None = None,
     connections: Connections | None = None,
     held_bytes: Callable[[], int] = lambda: 0,
+    *,
+    slim: bool = False,
 ) -> CollectorRegistry:
-    """Make the registry of the exporter's own metrics, including its process and its garbage collector."""
+    """Make the registry of the exporter's own metrics, including its process and its garbage collector.
+
+    The slim profile has the state of the collectors and the process only.
+    """
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
+    if slim:
+        ProcessCollector(registry=own)
+        return own
     if web_config is not None:
         own.register(WebConfigMetrics(web_config, PREFIX))
     if connections is not None:

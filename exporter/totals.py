@@ -147,12 +147,15 @@ class SummedParameter(Generic[G]):
         self._last: dict[str, tuple[int, Contribution]] = {}
         """Hash of the text and contribution, by device."""
         self._groups: Mapping[str, G] = {}
+        self._unchanged = 0
+        """Number of devices whose text was unchanged in the last pass."""
 
     def refresh(self, node: Node, groups: Mapping[str, G], quiet: Container[str] = ()) -> None:
         """Read every device, and credit the changed devices. Devices in ``quiet`` keep their last contribution."""
         kept = {device: self._last[device] for device in groups if device in quiet and device in self._last}
         last: dict[str, tuple[int, Contribution]] = kept.copy()
         implausible = self._ledger.implausible
+        self._unchanged = len(kept)
         self._groups = groups
         self._ledger.begin(groups)
         wanted = [device for device in groups if device not in kept] if kept else groups
@@ -161,6 +164,7 @@ class SummedParameter(Generic[G]):
             before = self._last.get(device)
             if before is not None and before[0] == mark:
                 contribution = before[1]
+                self._unchanged += 1
             else:
                 contribution = self._read_out(data, None if before is None else before[1])
                 whole = not contribution.skipped
@@ -173,6 +177,7 @@ class SummedParameter(Generic[G]):
 
     def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
         """Show the sums of every group with a present target."""
+        page.count_chunks(len(self._last), self._unchanged)
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
         gauges = [(self._groups[device], contribution.gauges) for device, (_, contribution) in self._last.items()]

@@ -25,7 +25,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread(
         "Lists of files, clients or requests, of any length.",
         ("mdt.*.hsm.actions", "mdt.*.hsm.active_requests", "*.exports.*.open_files", "*.recovery_stale_clients",
-         "*.recovery_reconnect_*", "nodemap.*.exports", "nodemap.*.banlist", "llite.*.pcc", "*.req_history",
+         "*.recovery_reconnect_*", "nodemap.*.exports", "nodemap.*.banlist", "*.req_history",
          "ldlm.dump_granted_max", "pinger"),
     ),
     Unread(

@@ -111,6 +111,27 @@ make_paths(PyObject *devices, const char *name, size_t name_size, File *files, c
     return 1;
 }
 
+/* Raises the audit event of each file, as Python's open does. It costs next to nothing without a hook. */
+static int
+audit(const char *parent, const File *files, Py_ssize_t count)
+{
+    char whole[2 * MOST_PATH];
+    size_t size = strlen(parent);
+    if (size + 1 + MOST_PATH > sizeof whole) {
+        PyErr_SetString(PyExc_ValueError, "read_many: the directory has too long a name");
+        return 0;
+    }
+    memcpy(whole, parent, size);
+    if (size && whole[size - 1] != '/')
+        whole[size++] = '/';
+    for (Py_ssize_t i = 0; i < count; i++) {
+        strcpy(whole + size, files[i].path);
+        if (PySys_Audit("open", "ssi", whole, NULL, O_RDONLY | O_CLOEXEC) < 0)
+            return 0;
+    }
+    return 1;
+}
+
 static PyObject *
 read_many(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -131,7 +152,7 @@ read_many(PyObject *Py_UNUSED(module), PyObject *args)
             PyErr_NoMemory();
         goto end;
     }
-    if (!make_paths(devices, name, name_size, files, paths))
+    if (!make_paths(devices, name, name_size, files, paths) || !audit(parent, files, count))
         goto end;
     Py_BEGIN_ALLOW_THREADS
     int directory = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno;

@@ -22,7 +22,8 @@ DOCUMENTS = {
                      "dashboards/README.md", "bench/README.md"),
 }
 EXAMPLES = {
-    "lustre-exporter": ("systemd/web.yml",),
+    "lustre-exporter": ("systemd/web.yml", "systemd/lustre-exporter-compute.conf",
+                        "systemd/lustre-exporter-textfile.service", "systemd/lustre-exporter-textfile.timer"),
     "lustre-tierd": ("alerts/rules/*.yml", "alerts/alertmanager.yml", "dashboards/json/*.json",
                      "dashboards/provisioning/**/*", "packaging/containers/**/*", "packaging/ansible/**/*",
                      "systemd/tierd.toml", "systemd/tierd.service", "systemd/tierd@.service", "systemd/web.yml",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboards.boards import BOARDS
 from exporter.__main__ import build_parser
 from tests.dashboards.files import recorded_rules
 from tierd import __main__ as tierd
@@ -99,6 +100,16 @@ def test_commands_and_options_exist() -> None:
             seen += 1
     assert wrong == []
     assert seen > 100
+
+
+def test_dashboards_in_runbooks_exist() -> None:
+    titles = {board.title.removeprefix("Lustre: ") for board in BOARDS}
+    rows = {row.title for board in BOARDS for row in board.rows} | {
+        panel.title for board in BOARDS for row in board.rows for panel in row.panels}
+    named = [(page.name, name.strip(), within.strip()) for page in sorted((DOCS / "runbooks").glob("*.md"))
+             for name, within in re.findall(r"# dashboard ([A-Z][\w ]+)(?:: ([A-Z][\w /]+))?", text(page))]
+    assert len(named) > 5
+    assert [found for found in named if found[1].lower() not in titles or (found[2] and found[2] not in rows)] == []
 
 
 def test_metrics_exist() -> None:

@@ -117,6 +117,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     """Report every mistake and warning in the order of the lines; 1 if there is a mistake. The last line is OK."""
+    from tierd.cli.client import working  # noqa: PLC0415
     from tierd.config.files import merge  # noqa: PLC0415
     from tierd.config.load import Examined, dotted, examine  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
@@ -126,7 +127,8 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
     remarks, settings = list(examined.remarks), examined.settings
     if online and settings is not None and examined.files:
         values = merge(examined.files)
-        found = online_check.online_contradictions(settings, values, online_check.this_node(settings))
+        with working("asking the file system and the servers"):
+            found = list(online_check.online_contradictions(settings, values, online_check.this_node(settings)))
         remarks += [examined.remark(each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in found]
     for remark in sorted(remarks):

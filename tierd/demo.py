@@ -285,11 +285,10 @@ class Screen:
         """Print what the demonstration shows and the addresses."""
         self._site = site
         self._story = replace(self._story, begun_at=site.cluster.settings.epoch_seconds)
-        self._print_introduction(self.console, tierctl_command())
+        self._print_introduction(self.console, site, tierctl_command())
 
-    def _print_introduction(self, console: Console, tierctl: str) -> None:
-        assert self._site is not None
-        for line in introduction(self.scenario, self._site, tierctl):
+    def _print_introduction(self, console: Console, site: Site, tierctl: str) -> None:
+        for line in introduction(self.scenario, site, tierctl):
             console.print(line, soft_wrap=line.startswith("  "))  # a command is copied whole
 
     def log(self, sentence: str) -> None:
@@ -326,7 +325,7 @@ class Screen:
                 self.summary = summary_of(case, self._story)
                 if not self._live:
                     self.console.print(self._bottom())
-                self._print_summary(self.console, tierctl_command())
+                self._print_summary(self.console, self._site, tierctl_command())
         if self._live:
             self._live.update(self._bottom(), refresh=True)
 
@@ -337,10 +336,9 @@ class Screen:
         width = width or self.console.width
         return Group(chart(f"{victim}, MB/s", rates, self._story.times, width), caption(self._story.case))
 
-    def _print_summary(self, console: Console, tierctl: str) -> None:
-        assert self._site is not None
+    def _print_summary(self, console: Console, site: Site, tierctl: str) -> None:
         assert self._story.case is not None
-        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {self._site.socket}"
+        undo = f"{tierctl} undo F{self._story.case.finding.id} --socket {site.socket}"
         console.print(Group("", summary_table(self.summary)))
         console.print(f"[bold]  undo[/]     {undo}", soft_wrap=True)
         console.print("\nThe cluster goes on until Ctrl-C.\n")
@@ -350,11 +348,13 @@ class Screen:
         assert self._site is not None
         recorder = Console(record=True, width=PICTURE_COLUMNS, file=io.StringIO(), highlight=False, force_terminal=True,
                            color_system="truecolor")
-        self._print_introduction(recorder, "tierctl")
+        usual = replace(self._site, exporter_url="http://127.0.0.1:9169/metrics", tierd_url="http://127.0.0.1:9170/",
+                        socket="/tmp/tierd-demo-abcdefgh/tierd.sock")  # noqa: S108 -- a picture has the same each time
+        self._print_introduction(recorder, usual, "tierctl")
         for seconds, sentence in self._lines:
             recorder.print(log_line(seconds, sentence))
         recorder.print(self._bottom(PICTURE_COLUMNS))
-        self._print_summary(recorder, "tierctl")
+        self._print_summary(recorder, usual, "tierctl")
         return svg(recorder, "make demo")
 
 

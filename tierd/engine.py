@@ -12,7 +12,7 @@ from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.builtin import SLOWDOWNS
-from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, own_unlinks
+from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
@@ -66,6 +66,8 @@ class Engine:
         """Tasks of each large array since the oldest window."""
         self._device_time: Mapping[str, TargetTime] = {}
         self._early_facts = 0
+        self._history_teaches = False
+        """Whether costs are to be fitted to Prometheus' history, as no earlier run left any."""
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
 
@@ -92,6 +94,7 @@ class Engine:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""
         self._history.learned = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
         self._learned_jobs = frozenset(jobs)
+        self._history_teaches = not self._learner.costs
 
     def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
                   own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
@@ -151,6 +154,10 @@ class Engine:
         pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
                    for target in targets}  # of several pools, the smallest says most
         streams = {stream.job for stream in view.streams}
+        if self._history_teaches and streams:
+            self._history_teaches = False
+            self.use_costs(costs_of_history(self._history.learned, streams, pool_of,
+                                            self._settings.resolved_scopes.flash_pools))
         self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
                             own_unlinks(window.namespace.values()))
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]

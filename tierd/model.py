@@ -242,14 +242,17 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     """Probability that the victim's throughput falls by chance as the aggressor's operations rise; None if not
     tested."""
     cross_section_ratio: float | None = None
-    """What streams get on targets of the same pool without aggressors, as a multiple of what they get on the shared
-    ones; None if there are too few such targets."""
+    """What streams alike get on targets of the same pool without aggressors, as a multiple of what they get on the
+    shared ones; None if there are too few such targets."""
+    cross_section_probability: float | None = None
+    """Probability that they get as much more by chance."""
 
     @property
     def confirmed(self) -> bool:
         """Whether dose or cross-section agrees with device time."""
         return ((self.dose_probability is not None and self.dose_probability <= CHANCE)
-                or (self.cross_section_ratio is not None and self.cross_section_ratio > 1))
+                or (self.cross_section_ratio is not None and self.cross_section_ratio > 1
+                    and self.cross_section_probability is not None and self.cross_section_probability <= CHANCE))
 
     @property
     def lacks_past(self) -> bool:

@@ -166,3 +166,12 @@ def shell_word(path: str) -> str:
 def html_safe(words: str) -> str:
     """Text of a page: names may hold anything, halves of characters too."""
     return escape(printable(words))
+
+
+def evidence_text(name: str, value: float) -> str:
+    """One number of a finding's evidence in one line.
+
+    >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
+    ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
+    """
+    return ": ".join(evidence_parts(name, value))

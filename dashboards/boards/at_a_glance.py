@@ -57,7 +57,7 @@ STORY = Row("Noisy neighbours", (
 HEALTH = Row("Health", (
     stat("Alerts firing", "Firing alerts of this set, critical and warning. If not 0, see the table below; "
          "each alert has a runbook.",
-         alerts_firing(), unit="short", steps=ANY_IS_BAD, height=3),
+         alerts_firing(), unit="short", steps=ANY_IS_BAD, width=8, height=3),
     stat("Unhealthy nodes", "Nodes whose Lustre health_check reports a failed device or assertion. If not 0, check "
          "the node's console and dmesg now.",
          Query(none_of("count(lustre_healthy == 0)", "lustre_healthy")), unit="short", steps=ANY_IS_BAD, height=3,
@@ -69,10 +69,6 @@ HEALTH = Row("Health", (
     stat("Targets degraded", "Object targets with a degraded RAID. They are slow and have less redundancy.",
          Query('sum(max by (fs, target) (lustre_ost_degraded{fs=~"$fs"}))'), unit="short",
          steps=ANY_IS_A_WARNING, height=3, empty=NO_SERVERS),
-    stat("Connections not FULL", "Connections of clients to targets that are neither FULL nor IDLE. Many point to a "
-         "server or the network, few to single clients (dashboard Clients).",
-         Query(none_of(NOT_FULL, IMPORTS)), unit="short", height=3, empty=NO_CLIENTS,
-         steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
     stat("Exporters down", "Nodes that Prometheus cannot scrape. Their state is unknown.",
          Query(none_of('count(up{job=~"lustre.*"} == 0)', 'up{job=~"lustre.*"}')), unit="short", steps=ANY_IS_BAD,
          height=3, empty="no exporter", links=(link_from_value("exporters", "Exporters and tierd"),)),
@@ -112,9 +108,9 @@ CAPACITY = Row("Capacity", (
 ))
 
 
-def total(title: str, text: str, expr: str, unit: str, *, empty: str) -> Panel:
+def total(title: str, text: str, expr: str, unit: str, *, empty: str, width: int = 8) -> Panel:
     """The traffic of the file systems, as one number."""
-    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=6, height=3,
+    return stat(title, text, Query(f"sum({expr})"), unit=unit, steps=((None, "text"),), width=width, height=3,
                 empty=empty)
 
 
@@ -126,8 +122,6 @@ TRAFFIC = Row("Traffic", (
           f"fs_pool_target:lustre_ost_write_bytes:rate2m{POOLS}", "Bps", empty=NO_SERVERS),
     total("Metadata operations", "Operations per second on metadata targets.",
           'fs_target_operation:lustre_mdt_operations:rate2m{fs=~"$fs"}', "ops", empty=NO_SERVERS),
-    total("Active clients", "Clients with read or write traffic in the last minutes.",
-          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", empty=NO_CLIENTS),
     mirrored("Throughput by pool", "Bytes read from object targets above zero, bytes written below, as counted by the "
              "servers. A flat top means that the pool is at its limit.",
              Query(f"sum by (fs, pool) (fs_pool_target:lustre_ost_read_bytes:rate2m{POOLS})", "{{fs}} {{pool}} read"),
@@ -144,11 +138,6 @@ TRAFFIC = Row("Traffic", (
                Query('max by (fs) (fs_target:lustre_mdt_operation_seconds:mean2m{fs=~"$fs"})', "{{fs}} slowest MDT"),
                Query(f"max by (fs, pool) (fs_pool_target:lustre_osd_io_seconds:p50_2m{POOLS})",
                      "{{fs}} {{pool}}, slowest target"), unit="s", empty=NO_SERVERS),
-    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
-             "Servers show less if page caches work well.",
-             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
-             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
-             unit="Bps", empty=NO_CLIENTS, links=(link_from_value("clients", "Clients", fs="fs"),)),
 ))
 
 
@@ -168,6 +157,20 @@ JOBS = Row("Busiest jobs", (
         'fs_job:lustre_job_metadata_operations:rate2m{fs=~"$fs"}', "ops", "Operations/s"),
 ))
 
+CLIENTS = Row("Clients (where exporters run on clients)", (
+    stat("Connections not FULL", "Connections of clients to targets that are neither FULL nor IDLE. Many point to a "
+         "server or the network, few to single clients (dashboard Clients).",
+         Query(none_of(NOT_FULL, IMPORTS)), unit="short", width=12, height=3, empty=NO_CLIENTS,
+         steps=ANY_IS_A_WARNING, links=(link_from_value("clients", "Clients"),)),
+    total("Active clients", "Clients with read or write traffic in the last minutes.",
+          'instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > bool 0', "short", empty=NO_CLIENTS, width=12),
+    mirrored("Application throughput", "Bytes read by applications above zero, bytes written below, on all clients. "
+             "Servers show less if page caches work well.",
+             Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
+             Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), below_name="written",
+             unit="Bps", width=24, empty=NO_CLIENTS, links=(link_from_value("clients", "Clients", fs="fs"),)),
+), closed=True)
+
 TIERD = Row("Slowdown and moves", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started. 1 means "
                "undisturbed.",
@@ -181,4 +184,4 @@ TIERD = Row("Slowdown and moves", (
 BOARD = Dashboard(
     "glance", "Lustre: at a glance", "Noisy neighbours, health, capacity, traffic and jobs of a file system.",
     (FS, POOL),
-    (STORY, HEALTH, CAPACITY, TRAFFIC, JOBS, TIERD), tierd_events())
+    (STORY, HEALTH, CAPACITY, TRAFFIC, JOBS, CLIENTS, TIERD), tierd_events())

@@ -193,10 +193,9 @@ LOAD = Row("Object targets: load", (
                links=(JOBS,), empty=NO_SERVERS),
     timeseries("Average I/O size", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
                "more than the data transfer.",
-               Query(f"(sum by (fs, target) (rate(lustre_ost_read_bytes_total{{{ANY}}}{RATE})) + sum by (fs, target) "
-                     f"(rate(lustre_ost_write_bytes_total{{{ANY}}}{RATE}))) / (sum by (fs, target) "
-                     f'(rate(lustre_ost_operations_total{{{ANY}, operation=~"read|write"}}{RATE})) > 0)', "{{target}}"),
-               unit="bytes", empty=NO_SERVERS),
+               Query('sum by (fs, target) ({__name__=~"fs_pool_target:lustre_ost_(read|write)_bytes:rate2m", '
+                     f"{OST}}}) / (sum by (fs, target) (fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}) "
+                     "> 0)", "{{target}}"), unit="bytes", empty=NO_SERVERS),
     timeseries("I/O latency", "Mean time of a read or write in the object server. It does not contain the disk I/O of "
                "writes. If a target takes twice the time of its pool, see LustreOstSlow.",
                Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s",

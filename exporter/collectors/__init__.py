@@ -35,6 +35,7 @@ COLLECTORS: tuple[Collector, ...] = (
     llite.EXTENTS_COLLECTOR,
     llite.PAGE_CACHE_COLLECTOR,
     llite.FILESYSTEM_COLLECTOR,
+    llite.PCC_COLLECTOR,
     osc.COLLECTOR,
     mdc.MDC_COLLECTOR,
     mdc.LMV_COLLECTOR,

@@ -13,11 +13,11 @@ from __future__ import annotations
 from exporter.capacity import capacity_families
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import StatsRule
-from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling
+from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
-from lustre.formats import extents_stats, max_cached_mb, unstable_stats
+from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 
 LABELS = ("fs", "mount")
 STATS = "llite.*.stats"
@@ -220,3 +220,32 @@ def start_filesystem(_: Context) -> Collect:
 FILESYSTEM_COLLECTOR = Collector(
     "filesystem", "size and free space of mounted file systems", CAPACITY.families, start_filesystem
 )
+
+PCC_BACKEND = Gauge(
+    "lustre_llite_pcc_backend_info",
+    "Always 1, labelled with the path of a backend of the persistent client cache (PCC), and with its archive ids for"
+    " caching with writes (rwid) and for reads only (roid). 0 means that the mode is off.",
+    (*LABELS, "path", "rwid", "roid"),
+    "llite.*.pcc",
+    versions="2.13+",
+)
+
+
+def start_pcc(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for device, labels in node.mounts():
+            if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
+                parsed = pcc.parse(data)
+                node.skipped("llite", "pcc", parsed.skipped)
+                for backend in parsed.backends:
+                    more = label_text(
+                        path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
+                    )
+                    page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
+
+    return collect
+
+
+PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), start_pcc)

@@ -29,6 +29,18 @@ def _limit(name: str, text: str, unit: str = "") -> Gauge:
     return Gauge(f"lustre_quota_{name}", text, LIMITED, "qmt.*.*.glb-usr", unit)
 
 
+OF_LQA = ("fs", "lqa", "type", "id")
+LQA = "lqa-"
+"""Begin of the folder of a logical quota aggregation (LQA): limits on ranges of ids together, since 2.18."""
+
+
+def _lqa_limit(plain: Gauge) -> Gauge:
+    text = plain.help.removesuffix(".").partition(" for the user")[0]
+    name = plain.name.replace("lustre_quota_", "lustre_quota_lqa_")
+    help_ = f"{text} of a logical quota aggregation (LQA), by id."
+    return Gauge(name, help_, OF_LQA, "qmt.*.*.glb-usr", plain.unit, "2.18+")
+
+
 BYTES = (
     _limit("hard_limit_bytes", "Hard limit on space for the user, group or project.", "bytes"),
     _limit(
@@ -54,6 +66,8 @@ FILES = (
         "Files granted to the metadata targets for the user, group or project: created or soon to be created.",
     ),
 )
+LQA_BYTES, LQA_FILES = tuple(map(_lqa_limit, BYTES)), tuple(map(_lqa_limit, FILES))
+LQA_RESOURCES = {"dt": (LQA_BYTES, 1 << 10), "md": (LQA_FILES, 1)}
 LIMITED_RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
 GRACE = Gauge(
     "lustre_quota_grace_end_timestamp_seconds",
@@ -91,7 +105,7 @@ def start_quota(context: Context) -> Collect:
     def collect(node: Node, page: MetricsPage) -> None:
         for master, device in node.devices("qmt"):
             for pool, _ in node.devices(f"qmt/{master}"):
-                resource, dash, name = pool.partition("-")
+                resource, dash, name = pool.removeprefix(LQA).partition("-")
                 if dash and resource in LIMITED_RESOURCES:
                     for short in TYPES:
                         _limits(node, page, (f"qmt/{master}", pool, f"glb-{short}"), (device.fsname, name), most)
@@ -109,19 +123,21 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
         return
     parsed = quota.parse_limits(data)
     node.skipped(place[0], place[2], parsed.skipped)
-    resource = place[1].partition("-")[0]
-    (hard, soft, granted), unit = LIMITED_RESOURCES[resource]
+    is_lqa = place[1].startswith(LQA)
+    resource = place[1].removeprefix(LQA).partition("-")[0]
+    (hard, soft, granted), unit = (LQA_RESOURCES if is_lqa else LIMITED_RESOURCES)[resource]
     extra = b',resource="%b"' % (b"bytes" if resource == "dt" else b"files")
     fs, pool = of[0], "" if of[1] == DEFAULT_POOL else of[1]
     type_ = TYPES[place[2].removeprefix("glb-")]
     limited = [entry for entry in parsed.entries if entry.hard or entry.soft or entry.granted]
     where = label_text(fs=fs, parameter=f"{place[1]}.{place[2]}")
     for entry in _largest(page, limited, most, lambda limit: limit.granted, where):
-        labels = label_text(fs=fs, pool=pool, type=type_, id=str(entry.id))
+        where_limited = {"lqa": of[1]} if is_lqa else {"pool": pool}
+        labels = label_text(fs=fs, **where_limited, type=type_, id=str(entry.id))
         page.sample(hard, labels, entry.hard * unit if entry.hard else None)
         page.sample(soft, labels, entry.soft * unit if entry.soft else None)
         page.sample(granted, labels, entry.granted * unit)
-        if entry.id and entry.grace_end and not entry.default:
+        if entry.id and entry.grace_end and not entry.default and not is_lqa:
             page.sample(GRACE, labels + extra, entry.grace_end)
 
 
@@ -151,7 +167,7 @@ def _largest(
     return sorted(once, key=lambda entry: entry.id)
 
 
-QUOTA_FAMILIES = (*BYTES, *FILES, GRACE, USED_BYTES, USED_FILES, IDS_BEYOND_LIMIT)
+QUOTA_FAMILIES = (*BYTES, *FILES, *LQA_BYTES, *LQA_FILES, GRACE, USED_BYTES, USED_FILES, IDS_BEYOND_LIMIT)
 QUOTA_COLLECTOR = Collector(
     "quota", "quota limits and usage of users, groups and projects", QUOTA_FAMILIES, start_quota, default=False
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import StatsRule
-from exporter.exposition import Counter, Gauge, MetricsPage, label_text
+from exporter.exposition import Counter, Gauge, MetricsPage, escape, label_text
 from exporter.node import Node
 from exporter.sources import Source, StatsRenderer
-from lustre.formats import nrs_policies
+from lustre.formats import nrs_policies, nrs_tbf_rule
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
 """Directories of services. Names of services are listed if the directory also has other subdirectories."""
@@ -82,6 +82,35 @@ QUEUED = Gauge(
     NOW,
 )
 ACTIVE = Gauge("lustre_service_active_requests", "Requests in progress now, by priority.", (*LABELS, "priority"), NOW)
+DEFAULT_POLICY = b"fifo"
+POLICY = Gauge(
+    "lustre_service_policy_info",
+    "Always 1, labelled with a running policy for the order of requests (NRS), and with what it distinguishes, such as"
+    " jobid for tbf. The default policy, fifo, is not shown.",
+    (*LABELS, "priority", "policy", "by"),
+    NOW,
+)
+POLICY_QUEUED = Gauge(
+    "lustre_service_policy_queued_requests",
+    "Requests that a running policy for the order of requests (NRS) other than fifo holds back now.",
+    (*LABELS, "priority", "policy"),
+    NOW,
+)
+RULES = "ost.OSS.*.nrs_tbf_rule"
+RULE_RATE = Gauge(
+    "lustre_service_tbf_rule_rate",
+    "Requests per second that the rule of the token bucket filter (TBF) allows each class of requests, such as a job,"
+    " on each CPU partition.",
+    (*LABELS, "priority", "rule"),
+    RULES,
+)
+RULE_CLASSES = Gauge(
+    "lustre_service_tbf_rule_classes",
+    "Classes of requests, such as jobs, to which the rule of the token bucket filter (TBF) applies now, summed over CPU"
+    " partitions.",
+    (*LABELS, "priority", "rule"),
+    RULES,
+)
 THREADS = {
     name: Gauge(f"lustre_service_{name}", text, LABELS, f"ost.OSS.*.{name}")
     for name, text in (
@@ -121,7 +150,32 @@ def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
         of_priority = [policy for policy in parsed.policies if policy.priority == priority]
         page.sample(QUEUED, labels, sum([policy.queued for policy in of_priority]))
         page.sample(ACTIVE, labels, sum([policy.active for policy in of_priority]))
+        for policy in of_priority:
+            if policy.state == b"started" and policy.order != DEFAULT_POLICY:
+                named = b'%b,policy="%b"' % (labels, escape(policy.order))
+                page.sample(POLICY, b'%b,by="%b"' % (named, escape(policy.argument)), 1)
+                page.sample(POLICY_QUEUED, named, policy.queued)
+    if any(policy.order == b"tbf" and policy.state == b"started" for policy in parsed.policies):
+        _rules(node, page, kind, name)
 
 
-FAMILIES = (*RULE.families(), QUEUED, ACTIVE, *THREADS.values())
+def _rules(node: Node, page: MetricsPage, kind: str, name: str) -> None:
+    data = node.read(kind, name, "nrs_tbf_rule")
+    if data is None:
+        return
+    parsed = nrs_tbf_rule.parse(data)
+    node.skipped(kind, "nrs_tbf_rule", parsed.skipped)
+    rates: dict[tuple[bytes, bytes], int] = {}
+    classes: dict[tuple[bytes, bytes], int] = {}
+    for rule in parsed.rules:  # one for each CPT
+        key = rule.priority, rule.rule_name
+        rates.setdefault(key, rule.rate)
+        classes[key] = classes.get(key, 0) + rule.classes
+    for (priority, rule_name), rate in rates.items():
+        labels = label_text(service=name, priority=priority, rule=rule_name)
+        page.sample(RULE_RATE, labels, rate)
+        page.sample(RULE_CLASSES, labels, classes[priority, rule_name])
+
+
+FAMILIES = (*RULE.families(), QUEUED, ACTIVE, POLICY, POLICY_QUEUED, RULE_RATE, RULE_CLASSES, *THREADS.values())
 COLLECTOR = Collector("services", "requests, queues and threads of the services of this node", FAMILIES, start)

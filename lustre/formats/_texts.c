@@ -75,17 +75,30 @@ mark(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     return PyLong_FromUnsignedLongLong(mark_of(PyBytes_AS_STRING(args[0]) + begin, end - begin));
 }
 
-/* Whether a line of the header begins here. */
+static const char *
+after_blanks(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* Whether a line of the header begins here, as lustre.formats.header understands it: a key, blanks, and for two of the keys
+ * a time. */
 static int
 is_time(const char *at, const char *end)
 {
     static const char *const keys[] = {"snapshot_time", "start_time", "elapsed_time"};
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
+    at = after_blanks(at, end);
     for (int i = 0; i < 3; i++) {
         size_t size = strlen(keys[i]);
-        if ((size_t)(end - at) > size && memcmp(at, keys[i], size) == 0)
-            return 1;
+        if ((size_t)(end - at) <= size || memcmp(at, keys[i], size) != 0)
+            continue;
+        const char *colon = after_blanks(at += size, end);
+        if (colon < end && *colon == ':')
+            at = colon + 1;
+        const char *time = after_blanks(at, end);
+        return time > at && (i == 2 || (time < end && ((*time >= '0' && *time <= '9') || *time == '.')));
     }
     return 0;
 }

@@ -18,7 +18,7 @@ The file has one block per policy for the order of requests. Usually one policy 
 
 >>> parse(b"\nregular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n"
 ...       b"    queued: 12                  \n    active: 3                   \n\n").policies
-(Policy(priority=b'regular', order=b'fifo', state=b'started', queued=12, active=3),)
+(Policy(priority=b'regular', order=b'fifo', argument=b'', state=b'started', queued=12, active=3),)
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from lustre.formats import header
 
 _SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
 _POLICY = re.compile(
-    rb"^  - name: (\S++)[^\n]*+\n    state: (\S++)[ \t]*+\n    fallback: \S++[ \t]*+\n    queued: (\d{1,20}+)[ \t]*+\n"
+    rb"^  - name: (\S++)(?: (\S++))?[^\n]*+\n    state: (\S++)[ \t]*+\n    fallback: \S++[ \t]*+\n"
+    rb"    queued: (\d{1,20}+)[ \t]*+\n"
     rb"    active: (\d{1,20}+)[ \t]*+\n",
     re.MULTILINE,
 )
@@ -44,6 +45,8 @@ class Policy:
     """``regular`` or ``high_priority``."""
     order: bytes
     """``fifo`` unless configured otherwise."""
+    argument: bytes
+    """What ``tbf`` distinguishes, such as ``jobid``; empty for other policies."""
     state: bytes
     """``started`` or ``stopped``; briefly also ``starting`` or ``stopping``."""
     queued: int
@@ -65,8 +68,8 @@ def parse(data: bytes) -> NrsPolicies:
     sections = list(_SECTION.finditer(data))
     begins = [section.start() for section in sections]
     policies = tuple([
-        Policy(section[1], name, state, int(queued), int(active))
+        Policy(section[1], name, argument, state, int(queued), int(active))
         for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
-        for name, state, queued, active in _POLICY.findall(data, section.end(), end)
+        for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
     ])  # fmt: skip
     return NrsPolicies(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))

@@ -168,10 +168,14 @@ def lost_source(site: Site) -> None:
 
 
 def hanging_parameter(site: Site) -> None:
-    """A parameter whose read never ends, as of a server that does not answer."""
-    (file,) = list(site.root.glob("sys/fs/lustre/llite/*/max_read_ahead_mb"))[:1]
-    file.unlink()
-    os.mkfifo(file)
+    """A parameter of a target whose read never ends."""
+    file = site.root / "sys/fs/lustre/obdfilter/lustre-OST0003/degraded"
+
+    def hang() -> None:
+        file.unlink()
+        os.mkfifo(file)
+
+    site.edits.append(hang)
 
 
 def closed_debugfs(site: Site) -> None:
@@ -207,6 +211,7 @@ USELESS = replace(ACTING, verify=replace(ACTING.verify, min_gain=0.999999, judge
 SLOWLY = replace(ACTING, limits=replace(ACTING.limits, files_per_second=0.0001))
 READERS = tuple(StreamingReader(job_id=f"ior_read.{3000 + n}", path=f"/proj/read/{n}.dat", file_bytes=256 << 20,
                                 direct=True) for n in range(2))
+BOTH_MOUNTS = (STREAM, replace(STREAM, job_id="ior_stream.2100", path="/proj/flow/other.dat", client=1))
 FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/flow/s{n}.dat") for n in range(4)]
 TIERD_SITE = {"settings": ACTING}
 DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True}
@@ -246,14 +251,14 @@ TROUBLES = (
     Trouble("LustreReadAheadCollapse", **growing(
         "sys/kernel/debug/lustre/llite/*/read_ahead_stats", lambda minutes: (
             "snapshot_time             1795000000.000000000 secs.nsecs\n"
-            f"hits                      {30_000 * minutes} samples [pages]\n"
             f"misses                    {90_000 * minutes} samples [pages]\n"))),
     Trouble("LustreStataheadWaste", **growing(
         "sys/kernel/debug/lustre/llite/*/statahead_stats", lambda minutes: (
             f"statahead total: {minutes}\nstatahead wrong: 0\nagl total: 0\nlist_total: {minutes}\nfname_total: 0\n"
             f"hit_total: {15_000 * minutes}\nmiss_total: {45_000 * minutes}\n"))),
     Trouble("LustreRpcSaturation",
-            sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8")),
+            sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8"),
+            jobs=BOTH_MOUNTS),
     Trouble("LustreLnetInterfaceDown",
             sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
     Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (
@@ -289,3 +294,57 @@ TROUBLES = (
     Trouble("LustreExporterCannotRead", closed_debugfs),
     Trouble("LustreExporterConfigNotReloaded", bad_web_config, site={"with_web_config": True}),
 )
+
+OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
+OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
+SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
+    "LustreUnhealthy": (("lctl get_param health_check",), ""),
+    "LustreTargetInactive": (("lctl get_param osp.*.active",), "=0$"),
+    "LustreServersDisconnected": (("lctl get_param osp.*.import",), "state: DISCONN"),
+    "LustreOstReadOnly": (("lctl get_param osp.*.prealloc_status",), "=-"),
+    "LustreCheckFailed": (("lctl get_param osd-*.*.oi_scrub",), "^status"),
+    "LustreOstCreatesFail": (("lctl get_param osp.*.prealloc_status",), "=-"),
+    "LustreOstDegraded": (("lctl get_param obdfilter.*.degraded",), "=1$"),
+    "LustreRecoveryStuck": (("lctl get_param obdfilter.*.recovery_status",), "RECOVERING|connected_clients|req_replay"),
+    "LustreOstFillingUp": (("lctl get_param obdfilter.*.kbytesavail",), "OST000[2-5]"),
+    "LustreOstFull": (("lctl get_param obdfilter.*.kbytesavail",), "OST000[2-5]"),
+    "LustreOstImbalance": (("lctl get_param obdfilter.*.kbytesavail",), "OST000[2-5]"),
+    "LustreOstSlow": ((OF_EXPORTER.format("osd_io_seconds_bucket.*read.*le=.0.(032|512)"),), ""),
+    "LustreMdtInodesLow": (("lctl get_param osd-*.*MDT*.filesfree",), ""),
+    "LustreChangelogBehind": (("lctl get_param mdd.*MDT0000.changelog_users",), "index|^cl"),
+    "LustreChangelogUserIdle": (("lctl get_param mdd.*MDT0000.changelog_users",), "index|^cl"),
+    "LustreServiceHung": (("lctl get_param ost.OSS.ost_io.nrs_policies",), "requests:|queued: [1-9]"),
+    "LustreServiceSaturated": (
+        ("lctl get_param ost.OSS.ost_io.threads_started", "lctl get_param ost.OSS.ost_io.threads_max",), ""),
+    "LustreImportsNotFull": (("lctl get_param osc.*OST0003*.import",), " (target|state): "),
+    "LustreTargetUnreachable": (("lctl get_param osc.*OST0003*.import",), " (target|state): "),
+    "LustreEvictions": (("lctl get_param obdfilter.*.eviction_count",), ""),
+    "LustreReadAheadCollapse": (("lctl get_param llite.*.read_ahead_stats",), "hits|misses"),
+    "LustreStataheadWaste": (("lctl get_param llite.*.statahead_stats",), "hit_total|miss_total"),
+    "LustreRpcSaturation": (("lctl get_param osc.*OST0002*.rpc_stats",), "RPCs in flight:"),
+    "LustreLnetInterfaceDown": (("lctl get_param nis",), ""),
+    "LustreLnetErrors": ((OF_EXPORTER.format("lnet_errors"),), ""),
+    "LustrePoolRoomLow": (("lctl get_param obdfilter.*.kbytesavail",), ""),
+    "LustrePoolSpilling": (("lctl get_param lod.*.pool.*.spill_is_active",), ""),
+    "LustreMetadataStorm": (("lctl get_param mdt.*MDT0000.job_stats",), "job_id|(mknod|unlink|open):"),
+    "LustreSmallIoOnDisks": (("lctl get_param obdfilter.*OST0002.job_stats",), "job_id|write"),
+    "LustreNoisyNeighbour": ((OF_TIERD.format("tierd_(case|victim|interference)"),), ""),
+    "TierdStalled": ((OF_TIERD.format("tierd_cycles_total|cycle_duration"),), ""),
+    "TierdMovesStalled": ((OF_TIERD.format("tierd_waiting_moves|moves_total|budget_files"),), ""),
+    "TierdBreakerOpen": ((OF_TIERD.format("tierd_(paused|held|breaker_open|moves_total)"),), ""),
+    "TierdPausedForLong": ((OF_TIERD.format("tierd_(paused|held|breaker_open)"),), ""),
+    "TierdSecondMover": ((OF_TIERD.format("tierd_claim"),), ""),
+    "TierdIneffective": ((OF_TIERD.format("tierd_(judgements|undone)"),), ""),
+    "TierdNoRoom": ((OF_TIERD.format("tierd_refusals_total.* [1-9]|tierd_case"),), ""),
+    "TierdDryRunForgotten": ((OF_TIERD.format("tierd_dry_run|tierd_findings_total.* [1-9]"),), ""),
+    "TierdBlind": ((OF_TIERD.format("tierd_source_blind"),), ""),
+    "TierdSourceStale": ((OF_TIERD.format("tierd_source_stale"),), ""),
+    "TierdWebConfigNotReloaded": ((OF_TIERD.format("config_reload"),), ""),
+    "LustreExporterCollectorFailing": ((OF_EXPORTER.format("target_unreadable|collector_success.* 0"),), ""),
+    "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),
+    "LustreExporterConfigNotReloaded": ((OF_EXPORTER.format("config_reload"),), ""),
+}
+"""Commands whose output the runbook of an alert shows, and the lines of it that say what is wrong.
+
+The other alerts are about something that does not answer.
+"""

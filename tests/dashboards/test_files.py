@@ -12,9 +12,12 @@ import pytest
 
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
+from dashboards.dashboard import STATE_WORDS
 from dashboards.panels import NEUTRAL
+from exporter.collectors.slim import SLIM_COLLECTORS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules, sources
 from tests.rules import every
+from tierd.daemon.states import FOUND, State
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s", "suffix:% of its usual throughput"}
@@ -36,6 +39,11 @@ def test_a_difference_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     capsys.readouterr()
     assert main(["--check"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
+    shown = {state: words for state, (words, _) in STATE_WORDS.items()}
+    assert shown == {state: state for state in (FOUND, *State) if state not in {State.CLOSED, State.FORGOTTEN}}
 
 
 @boards
@@ -259,10 +267,29 @@ SERVER_METRICS = ("lustre_ost_", "lustre_mdt_", "lustre_osd_", "lustre_osp_", "l
                   "lustre_changelog_", "lustre_lfsck_", "lustre_quota_", "tierd_", "lustre_target_")
 
 
+def needs(panel: dict[str, Any], prefixes: tuple[str, ...]) -> bool:
+    """Whether no query of a panel has data without metrics of these names."""
+    return all(any(name.startswith(prefixes) for name in sources(metric_names(target["expr"])))
+               for target in panel["targets"])
+
+
 @every("site, absent", [("servers only", CLIENT_METRICS), ("clients only", SERVER_METRICS)], ids=itemgetter(0))
-def test_a_panel_that_can_have_no_data_says_so_or_is_in_a_closed_row(site: str, absent: tuple[str, ...]) -> None:
-    silent = [f"{board['uid']}: {panel['title']}" for board in BOARDS_JSON for panel in board["panels"]
-              if panel["type"] != "row" and "noValue" not in panel["fieldConfig"]["defaults"]
-              and all(any(name.startswith(absent) for name in sources(metric_names(target["expr"])))
-                      for target in panel["targets"])]
+def test_a_panel_that_can_have_no_data_says_so(site: str, absent: tuple[str, ...]) -> None:
+    silent = [f"{board['uid']}: {panel['title']}" for board in BOARDS_JSON for panel in panels(board)
+              if "noValue" not in panel["fieldConfig"]["defaults"] and needs(panel, absent)]
     assert silent == [], site
+
+
+@boards
+def test_what_only_some_sites_have_is_in_closed_rows(board: dict[str, Any]) -> None:
+    """The dashboard Clients needs no exporter on a server, all others need none on a client."""
+    absent = SERVER_METRICS if board["uid"] == "lustre-clients" else CLIENT_METRICS
+    assert [panel["title"] for panel in board["panels"] if panel["type"] != "row" and needs(panel, absent)] == []
+
+
+def test_the_slim_dashboard_needs_only_what_the_slim_profile_shows() -> None:
+    board = next(board for board in BOARDS_JSON if board["uid"] == "lustre-clients-slim")
+    shown = {re.sub("_total$", "", family.name) for collector in SLIM_COLLECTORS for family in collector.families}
+    needed = {name for _, expr, _ in expressions(board) for name in sources(metric_names(expr))}
+    assert {re.sub("_total$", "", name) for name in needed} <= shown
+    assert len([panel for panel in panels(board) if panel["type"] != "row"]) >= 10

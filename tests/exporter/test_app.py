@@ -190,3 +190,23 @@ def test_every_missing_root_is_named_at_once(tmp_path) -> None:
     with pytest.raises(ConfigError) as caught:
         check_roots(str(tmp_path / "a"), str(tmp_path), str(tmp_path / "b"))
     assert [sentence.split(":")[0] for sentence in caught.value.sentences] == ["--path.procfs", "--path.debugfs"]
+
+
+def test_the_share_of_reused_chunks_is_shown(served) -> None:
+    def counts(name: str) -> dict[str, float]:
+        lines = served.get("/metrics?collect[]=osc&collect[]=jobs")[2].decode().splitlines()
+        found = [line for line in lines if line.startswith(f"lustre_exporter_{name}_total{{")]
+        return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in found}
+
+    first, reused = counts("chunks"), counts("chunks_reused")
+    later, more = counts("chunks"), counts("chunks_reused")
+    for collector in ("osc", "jobs"):
+        assert more[collector] - reused[collector] > 0
+        assert later[collector] > first[collector]
+
+
+def test_a_client_that_asks_for_openmetrics_2_gets_version_1_and_is_told_so(served) -> None:
+    _, headers, body = served.get("/metrics", Accept="application/openmetrics-text;version=2.0.0")
+    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0;")
+    assert body.endswith(b"# EOF\n")
+    assert len(list(openmetrics_parser(body.decode()))) > 100

@@ -206,11 +206,13 @@ def test_one_file_that_hangs_costs_one_target(grow, hanging, per_target) -> None
         return b"".join(exposition.render(result, registry(scraper), openmetrics=False))
 
     before = scrape()
+    assert b'lustre_exporter_filesystem_up{fs="lustre"} 1.0' in before
     text = (root / hanging).read_text()
     (root / hanging).unlink()
     os.mkfifo(root / hanging)
     first, second = scrape(), scrape()
     for after in (first, second):
+        assert b'lustre_exporter_filesystem_up{fs="lustre"} 0.0' in after
         own = [line for line in after.splitlines() if line.startswith(b"lustre_exporter_target_unreadable{")]
         assert len(own) == 1
         assert b'{fs="lustre",' in own[0]

@@ -126,3 +126,9 @@ def test_an_installation_without_them_shows_the_same(capture, flags, least) -> N
     without = scraped(root, flags, "lustre.formats._texts", "exporter.jobs._lines")
     assert scraped(root, flags) == without
     assert without.count(b"\n") > least
+
+
+@pytest.mark.parametrize("damaged", [b"snapshot_time junk\n", b"snapshot_time\n", b"start_time:: 5\n"])
+def test_a_damaged_line_of_the_header_is_not_left_out_of_the_mark(damaged) -> None:
+    assert compiled.mark_below_times(damaged + b"read 1\n") != compiled.mark_below_times(b"read 1\n")
+    assert header.after(damaged + b"read 1\n") != b"read 1\n"

@@ -237,7 +237,7 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines")
+MODULES = ("lustre/_files", "lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -258,7 +258,7 @@ def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("tag", "modules", "complaint"), [
     ("linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
     ("manylinux_2_17_x86_64.linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
-    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/formats/_texts is not compiled"),
+    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/_files is not compiled"),
     ("manylinux_2_17_x86_64", (), "exporter/jobs/_lines is not compiled"),
 ])
 def test_a_wheel_that_needs_a_compiler_is_refused(

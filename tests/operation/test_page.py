@@ -90,17 +90,37 @@ def test_the_page_shows_the_remediation(daemon: Daemon, browser: Browser, script
 @pytest.mark.parametrize(("width", "dark"), [(420, False), (420, True), (1280, False), (1280, True), (2560, True)])
 def test_it_fits_the_screen_and_breaks_no_rule_of_accessibility(daemon: Daemon, browser: Browser, path: str, width: int,
                                                                 dark: bool) -> None:
-    found = find_spec("axe_core_python")
-    if found is None or found.origin is None:
-        pytest.skip("axe-core-python is not installed")
     browser.screen(width, 900, dark=dark)
     browser.open(daemon.start() + path)
     assert browser.run("document.documentElement.scrollWidth") <= width
-    browser.run((Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
-    broken = browser.run("axe.run().then(found => found.violations.map(rule => "
-                         "`${rule.id}: ${rule.nodes.map(node => node.target + ' ' + node.failureSummary).join()}`))")
-    assert broken == []
+    assert broken_rules(browser) == []
     assert browser.errors == []
+
+
+def broken_rules(browser: Browser) -> list[str]:
+    """The rules of axe-core that the page breaks, with the elements."""
+    found = find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.run((Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
+    broken: list[str] = browser.run(
+        "axe.run().then(found => found.violations.map(rule => "
+        "`${rule.id}: ${rule.nodes.map(node => node.target + ' ' + node.failureSummary).join()}`))")
+    return broken
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_buttons_and_states_break_no_rule_of_accessibility(daemon: Daemon, browser: Browser, users_text: str,
+                                                           web_file: Callable[[str], Path], dark: bool) -> None:
+    browser.screen(420, 900, dark=dark)
+    browser.login("prometheus", "secret")
+    url = daemon.start(WebConfigFile(web_file(users_text)), users=("prometheus",))
+    for changed in ({"status_paused": "oss03", "cases": (), "all_cases": 0}, {"status_dry_run": False},
+                    {"status_held": "outside its window", "status_faults": {}, "status_learning": True}):
+        daemon.answers["overview"] = overview(**changed)
+        browser.open(url)
+        browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert broken_rules(browser) == []
 
 
 def test_a_new_status_appears_without_a_reload_and_leaves_what_is_open(daemon: Daemon, browser: Browser) -> None:

@@ -20,17 +20,7 @@ from typing import TextIO, TypeVar
 
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
-from tierd.text import evidence_parts, printable
-
-
-def evidence_text(name: str, value: float) -> str:
-    """One number of the evidence in one line.
-
-    >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
-    ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
-    """
-    return ": ".join(evidence_parts(name, value))
-
+from tierd.text import printable
 
 RUN = "/run/tierd"
 A = TypeVar("A")
@@ -139,7 +129,17 @@ def coloured(line: str) -> str:
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
     """Show a spinner on a terminal while the daemon computes a plan or scans directories."""
-    if what not in {"plan", "promote", "demote", "undo", "report"} or not sys.stderr.isatty():
+    if what not in {"plan", "promote", "demote", "undo", "report"}:
+        yield
+        return
+    with working(what):
+        yield
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show a spinner on a terminal."""
+    if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console  # noqa: PLC0415 -- only on terminals

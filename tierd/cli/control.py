@@ -9,7 +9,7 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, evidence_text, positive, time_text
+from tierd.cli.client import ago, positive, time_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -26,8 +26,8 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import result_text, state_text
-from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
+from tierd.daemon.states import gain_text, result_text, state_text
+from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
@@ -148,10 +148,10 @@ def status_lines(answer: StatusAnswer) -> list[str]:
             f"unknown until a stream runs. An aggressor that was active in the first {answer.least_seconds:.0f} s is "
             "found after that, or after it has paused"
         )
-    lines += device_time_lines(answer.device_time)
     lines += case_lines(answer)
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
+    lines += device_time_lines(answer.device_time)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
@@ -164,19 +164,22 @@ def case_lines(answer: StatusAnswer) -> list[str]:
     for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         case = by_number.pop(number, None)
-        lines.append(f"  {case_line(case)}" if case else f"  {state_text('', '')}")
+        lines.append(f"  {case_line(case, dry_run=answer.dry_run)}" if case else f"  {state_text('', '')}")
         lines += not_done_lines(whys)
     if not answer.findings:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    return lines + [case_line(case) for case in by_number.values()]
+    return lines + [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
 
 
-def case_line(case: RemediationAnswer) -> str:
+def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
-    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason) if case.state else result_text(
-        case.state, case.verdict, judged=case.judged)
+    state = result_text(case.state, case.verdict, judged=case.judged)
+    if case.state:  # daemons of earlier releases do not send it
+        state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
+    rates = case.measured
+    gain = gain_text(rates.usual, rates.contended, rates.after or None) if rates and case.judged else ""
     return (f"case F{case.finding}: {case.aggressor} against {case.victim} in {first_names(case.directories)} since "
-            f"{time_text(case.since)}: {state}{waiting_text(case)}")
+            f"{time_text(case.since)}: {state}{gain and '; '}{gain}{waiting_text(case)}")
 
 
 BAR_CHARACTERS = 20

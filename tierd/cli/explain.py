@@ -12,7 +12,7 @@ from itertools import groupby
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import ago, evidence_text, time_text
+from tierd.cli.client import ago, time_text
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -24,7 +24,7 @@ from tierd.daemon.answers import (
 )
 from tierd.daemon.states import result_text, verdict_text
 from tierd.journal_rows import SameFindingRow
-from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
+from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -80,7 +80,9 @@ def timeline(answer: ExplainAnswer) -> list[str]:
     if not any(first_word(sentence) == "SET" for _, sentence in events):
         events += [(act.time, f"default layout of {quoted(act.place)}: {act.outcome}") for act in answer.acts
                    if act.kind == ActKind.SET_DEFAULT_LAYOUT]
-    events += [(found.time, f"verdict: {verdict_text(found.verdict)}") for found in answer.judgements]
+    logged = [time for time, sentence in events if first_word(sentence) in OF_VERDICTS]
+    events += [(found.time, f"verdict: {verdict_text(found.verdict)}") for found in answer.judgements
+               if not any(abs(found.time - time) < SAME_SECONDS for time in logged)]
     ordered = sorted(events, key=lambda event: event[0])  # of events at one time, the log comes first
     return [f"Timeline, {time_text(begun)[:10]} {time_text(begun)[20:]}:",
             *(line for run in runs_of_one_kind(ordered) for line in timeline_lines(run, begun))]
@@ -108,6 +110,10 @@ def timeline_lines(run: Sequence[Event], begun: float) -> Iterator[str]:
         yield f"  {clock_text(time, begun)}  {after:>8}  {sentence}{more}"
 
 
+OF_VERDICTS = frozenset({"KEPT:", "UNDONE:"})
+"""First words of log lines about a verdict, which say what it is based on."""
+SAME_SECONDS = 5.0
+"""A verdict and its log line are not further apart."""
 OF_MOVES = frozenset({"QUEUED", "MOVED", "skipped"})
 """First words of log lines that a finding may have many of."""
 

@@ -37,7 +37,8 @@ def run(chosen: argparse.Namespace) -> int:
         since = client.moment(chosen.since, until)
         if since >= until:
             raise ValueError(f"--since {chosen.since} is not before --until")
-        answer = ask(client.socket_of(chosen), {"request": "report", "since": since, "until": until})
+        with client.working("report"):
+            answer = ask(client.socket_of(chosen), {"request": "report", "since": since, "until": until})
     except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

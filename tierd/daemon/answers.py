@@ -208,6 +208,18 @@ class ActivityAnswer:
     """Duration of the current step so far; 0 between two steps."""
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredAnswer:
+    """Throughput of a victim as measured for a verdict; bytes per second."""
+
+    usual: float
+    """Without the aggressor."""
+    contended: float
+    """Before the acts."""
+    after: float
+    """After the acts; 0 if it could not be measured."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationAnswer:
     """What is done about a finding."""
@@ -225,6 +237,8 @@ class RemediationAnswer:
     waiting_moves: int
     moves_held: bool
     undo_reason: str = field(default="", metadata={"json": "taking_back"})
+    measured: MeasuredAnswer | None = field(default=None, metadata=_OMIT)
+    """The measurement behind the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +297,7 @@ class CaseAnswer:
     contended: float | None
     """When it was found."""
     now: float | None
-    """In the last window; None without a curve."""
+    """In the last seconds; None without a curve."""
     after: float | None
     """As measured for the verdict."""
     acted_at: float | None

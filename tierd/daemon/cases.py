@@ -150,6 +150,20 @@ def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases:
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -_loss(case), -case.since))
 
 
+RECENT_SECONDS = 12.0
+"""Throughput now is the mean of so many seconds: that of one window varies."""
+
+
+def recent_rate(curve: Curve) -> float | None:
+    """Throughput in the last seconds; None without a curve.
+
+    >>> recent_rate(((0.0, 9.0), (5.0, 1.0), (10.0, 2.0), (15.0, 3.0))), recent_rate(())
+    (2.0, None)
+    """
+    lately = [rate for time, rate in curve[-10:] if time > curve[-1][0] - RECENT_SECONDS]
+    return sum(lately) / len(lately) if lately else None
+
+
 def _loss(case: CaseAnswer) -> float:
     return 1 - (case.contended or 0.0) / case.usual if case.active and case.usual else 0.0
 
@@ -167,7 +181,7 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
         onset=figures.onsets.get(key), targets=widest.targets, directories=finding.directories[:MAX_LISTED],
         state="", verdict="", judged=False, undo_reason="", why_not=tuple(map(refusal_answer, why_not)),
         usual=rates.victim_usual_bytes_per_second if rates else None,
-        contended=rates.victim_bytes_per_second if rates else None, now=curve[-1][1] if curve else None, after=None,
+        contended=rates.victim_bytes_per_second if rates else None, now=recent_rate(curve), after=None,
         acted_at=None, judged_at=None, defaults=(), waiting_defaults=0, moves=0, waiting_moves=0, moves_held=False,
         curve=curve, time_before=None, time_now=figures.time_now.get(key))
     if case is None:

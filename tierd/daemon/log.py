@@ -18,7 +18,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.model import Action, Advice, Finding
+from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, without_figures
 from tierd.verify.judgement import Judgement
@@ -139,6 +139,13 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
     numbers = (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
                f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
+    evidence = finding.evidence
+    if isinstance(evidence, NoisyNeighbourEvidence) and evidence.gain_low is not None:
+        low, high = (evidence.victim_bytes_per_second * gain
+                     for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
+        numbers = (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
+                   f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
+                   f"({rate_text(low)} to {rate_text(high)}) without the noise")
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
     if judgement.verdict == Verdict.CANNOT_TELL:

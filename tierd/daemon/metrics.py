@@ -54,9 +54,8 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
     info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
     info.add_metric((), {"version": __version__})
     yield info
-    act = settings.act
     yield GaugeMetricFamily("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).",
-                            float(act.dry_run))
+                            float(gate.dry_run))
     yield GaugeMetricFamily("tierd_observes_only",
                             "Whether the configured modes allow no acts (1) or some (0): observe and recommend allow"
                             " none.", float(settings.resolved_scopes.modes <= {"observe", "recommend"}))
@@ -327,7 +326,9 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
     defaults = CounterMetricFamily("tierd_default_layouts",
                                    "Default layouts of directories taken from the queue, by outcome.",
                                    labels=("outcome",))
-    for (kind, result), count in sorted(gate.completed_acts.counts.items()):
+    never = {(kind, result): 0 for kind in (ActKind.MIGRATE, ActKind.SET_DEFAULT_LAYOUT)
+             for result in (Outcome.DONE, Outcome.FAILED)}  # the first act must be an increase
+    for (kind, result), count in sorted({**never, **gate.completed_acts.counts}.items()):
         (moves if kind == ActKind.MIGRATE else defaults).add_metric((result,), count)
     yield moves
     yield defaults

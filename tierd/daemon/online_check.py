@@ -5,9 +5,10 @@ Reads only. Each part of this node that it asks is a field of :class:`Node`, so 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +22,12 @@ from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.daemon.process import mdts_of
-from tierd.sense.exposition import TEXT_TYPES
+from tierd.sense.exposition import TEXT_TYPES, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
 
 REQUESTS_AT_ONCE = 16
+MAX_NAMED = 3
+"""Maximum number of targets that a message names."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ def this_node(settings: Settings) -> Node:
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
     """All differences between the settings and what the node finds. A server that does not answer is a warning."""
-    yield from pool_contradictions(settings, values, node)
+    bodies: dict[str, object] = {}
+    silent = [*silent_servers(settings, node, bodies)]
+    yield from pool_contradictions(settings, values, node, flash_targets(bodies.values()))
     yield from mdt_contradictions(settings, node)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
@@ -69,11 +74,28 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     except OSError as error:
         yield Contradiction(("movers", "library"), f"{error.strerror or error}")
     yield from credential_contradictions(settings, node)
-    yield from silent_servers(settings, node)
+    yield from silent
 
 
-def pool_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
-    """Pools that the file system lacks, and pools without targets."""
+def flash_targets(bodies: Iterable[object]) -> dict[str, bool]:
+    """Whether the device of a target is flash, by full target name, from ``lustre_osd_nonrotational`` of exporters."""
+    found: dict[str, bool] = {}
+    for body in bodies:
+        if isinstance(body, bytes):
+            with contextlib.suppress(ValueError):  # not an exposition
+                for _, head, _, value in samples(body, (b"lustre_osd_nonrotational{",)):
+                    labels = labels_of(head)
+                    found[f"{labels.get('fs', '')}-{labels.get('target', '')}"] = value == 1
+    return found
+
+
+def pool_contradictions(
+    settings: Settings, values: Mapping[str, object], node: Node, is_flash: Mapping[str, bool]
+) -> Iterator[Contradiction]:
+    """Pools that the file system lacks, pools without targets, and flash pools with targets on rotating disks.
+
+    A pool that is missing is answered with the pools whose targets are all flash.
+    """
     try:
         fsname, pools = node.pools()
     except OSError as error:
@@ -84,15 +106,25 @@ def pool_contradictions(settings: Settings, values: Mapping[str, object], node: 
     tables: list[Location] = [(policy,), *(("scopes", number, policy) for number in range(len(settings.scopes)))]
     scopes = (settings.resolved_scopes.whole, *settings.scopes)
     known = ", ".join(sorted(pools)) or "none"
+    on_flash = [pool for pool, targets in sorted(pools.items()) if targets and all(map(is_flash.get, targets))]
+    hint = f"; all targets of {', '.join(map(repr, on_flash))} are flash" if on_flash else ""
     reported = set()
     for above, scope in zip(tables, scopes, strict=True):
         for key in ("flash_pool", "hdd_pool"):
             location, name = original_location((*above, key), values), getattr(scope.small_files_to_flash, key)
-            if pools.get(name) or location in reported:
+            if location in reported:
                 continue
             reported.add(location)
+            if pools.get(name):
+                spinning = [target for target in pools[name] if is_flash.get(target) is False]
+                if key == "flash_pool" and spinning:
+                    more = f" and {len(spinning) - MAX_NAMED} more" if len(spinning) > MAX_NAMED else ""
+                    words = f"the kernel of the servers reports rotating disks: {', '.join(spinning[:MAX_NAMED])}{more}"
+                    yield Contradiction(location, f"pool {name!r} is not flash; {words}{hint}", fatal=False)
+                continue
             yield Contradiction(location, f"pool {name!r} of {fsname} has no targets: lctl pool_add" if name in pools
-                                else f"{fsname} has no pool {name!r}; its pools: {known}")
+                                else f"{fsname} has no pool {name!r}; its pools: {known}"
+                                f"{hint if key == 'flash_pool' else ''}")
 
 
 def mdt_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
@@ -140,8 +172,8 @@ class Server:
     kinds: Sequence[str] = TEXT_TYPES
 
 
-def silent_servers(settings: Settings, node: Node) -> Iterator[Contradiction]:
-    """Exporters and Prometheus that do not answer."""
+def silent_servers(settings: Settings, node: Node, bodies: dict[str, object]) -> Iterator[Contradiction]:
+    """Exporters and Prometheus that do not answer. The answers of the others go into ``bodies``, by URL."""
     sense, servers = settings.sense, list[Server]()
     if sense.prometheus.url:
         url = f"{sense.prometheus.url.rstrip('/')}/api/v1/query?query=up"
@@ -152,7 +184,7 @@ def silent_servers(settings: Settings, node: Node) -> Iterator[Contradiction]:
 
     def ask(server: Server) -> Contradiction | None:
         try:
-            node.fetch(server.url, server.access, server.kinds)
+            bodies[server.url] = node.fetch(server.url, server.access, server.kinds)
         except OSError as error:
             return Contradiction(server.location, f"no answer: {error}", fatal=False)
         return None

@@ -36,7 +36,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, state_text, verdict_text
+from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, gain_text, state_text, verdict_text
 from tierd.text import bytes_text, count_of, evidence_parts, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
@@ -262,10 +262,16 @@ class Headline:
 def headline(overview: OverviewAnswer) -> Headline:
     """Who is slowed, whether tierd can tell, or that it is still learning."""
     state = overview.status
-    slowed = [case for case in overview.cases if case.active and case.victim and case.usual]
+    slowed = [case for case in overview.cases if is_slowed(case)]
     if slowed:
         worst = min(slowed, key=rate_share)
+        if rate_share(worst) >= RECOVERED_SHARE:
+            return Headline("warn", f"{worst.victim} is back at its usual throughput",
+                            f"{worst.aggressor} still works on the same targets, or has just left them.")
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
+        if not worst.active:
+            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+                            f"The finding has ended, and F{worst.finding} is {worst.state}.")
         return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
                         f"{worst.aggressor} works on the same targets.{more}")
     active = [case for case in overview.cases if case.active]
@@ -290,6 +296,17 @@ def headline(overview: OverviewAnswer) -> Headline:
                     f"{count_of(overview.all_targets, 'target')}.")
 
 
+def is_slowed(case: CaseAnswer) -> bool:
+    """Whether the victim of a finding that holds, or of a case without a verdict, lacks throughput."""
+    if not (case.victim and case.usual):
+        return False
+    return case.active or (case.state in OPEN and rate_share(case) < RECOVERED_SHARE)
+
+
+RECOVERED_SHARE = 0.95
+"""A victim with so much of its usual throughput is not called slow, although its finding holds for some time."""
+
+
 def rate_share(case: CaseAnswer) -> float:
     """What the victim has of its usual throughput."""
     now = case.contended if case.now is None else case.now
@@ -300,7 +317,9 @@ def case_title(case: CaseAnswer) -> str:
     """A case in a few words."""
     if not case.victim:
         return f"{case.kind}: {case.subject or case.aggressor}"
-    if case.active and case.usual:
+    if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
+        return f"{case.victim} is back at its usual throughput"
+    if is_slowed(case):
         return f"{case.victim} has {percent(rate_share(case))} of its usual throughput"
     return f"{case.victim} was slowed by {case.aggressor}"
 
@@ -309,12 +328,8 @@ def brought(case: CaseAnswer) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
     if not case.judged or not case.verdict:
         return ""
-    if case.after is None or case.usual is None or case.contended is None:
-        return f"{verdict_text(case.verdict)}."
-    loss = case.usual - case.contended
-    part = f": {percent(max(0.0, (case.after - case.contended) / loss))} of the loss regained" if loss > 0 else ""
-    return (f"{verdict_text(case.verdict)}: {rate_text(case.contended)} before the acts, {rate_text(case.after)} after"
-            f"{part}.")
+    gain = gain_text(case.usual, case.contended, case.after)
+    return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
 def steps(case: CaseAnswer) -> list[tuple[str, str]]:

@@ -115,6 +115,7 @@ def report_page(answer: ReportAnswer) -> str:
         f"<h1>tierd on {escape(answer.mount)}</h1>",
         f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
         f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
+        "<h2>Cases</h2>", findings_table(answer),
         "<h2>Streams that were slowed</h2>",
         plot("Throughput; dashed lines: a default layout was set, or would be set in a dry run", "MB/s", streams, begun,
              until, acted),
@@ -123,7 +124,7 @@ def report_page(answer: ReportAnswer) -> str:
              {"findings": samples.get("findings", [])}, begun, until, marks),
         plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
         plot("Pools in use", "%", pools, begun, until),
-        "<h2>Findings</h2>", findings_table(answer), "<h2>Acts</h2>", acts_table(answer),
+        "<h2>Acts</h2>", acts_table(answer),
     ]
     head = (f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>tierd report</title><style>{_STYLE}</style>")
@@ -200,7 +201,8 @@ def present_states(answer: ReportAnswer) -> dict[int | None, str]:
         found[number] = f"{FOUND}: {reasons or 'not acted on'}"
     for case in status.remediations:
         if case.state:
-            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason)
+            found[case.finding] = state_text(case.state, case.verdict, undo_reason=case.undo_reason,
+                                             dry_run=status.dry_run)
     return found
 
 

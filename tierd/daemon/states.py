@@ -5,13 +5,15 @@ A remediation is what tierd does about one finding::
     planned -> acting -> judging -> kept | undoing -> undone
     kept, undone -> closed (the finding has ended) -> forgotten
 
-This module imports the standard library only: tierctl uses its words.
+This module imports next to nothing: tierctl uses its words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+
+from tierd.text import percent, rate_text
 
 
 class State(StrEnum):
@@ -95,8 +97,8 @@ def result_text(state: str, verdict: str, *, judged: bool) -> str:
     return _OPEN_TEXTS[State(state)] if state in OPEN else _OPEN_TEXTS[State.JUDGING]
 
 
-def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
-    """The state of a case by its name, with its verdict or what it waits for.
+def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:
+    """The state of a case by its name, with its verdict or what it waits for. A dry run has no verdict.
 
     >>> state_text("judging", ""), state_text("closed", "helped")
     ('judging: the throughput of the victim is measured', 'closed: helped; kept')
@@ -104,11 +106,15 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
     ('undone: did not help', "undoing: pool 'flash' is full")
     >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
     ('kept: helped', 'undone: by hand', 'found: not acted on')
+    >>> state_text("kept", "", dry_run=True), state_text("kept", "")
+    ('kept: dry run, nothing was changed', 'kept: nothing to judge')
     >>> state_text("paused-by-a-later-release", "")
     'paused-by-a-later-release'
     """
     if not state:
         return f"{FOUND}: not acted on"
+    if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
+        return f"{state}: dry run, nothing was changed"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
         # the words of a verdict end with what became of the acts, which may be the state
         return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"
@@ -116,3 +122,16 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "") -> str:
         return f"{state}: {undo_reason}"
     known = State._value2member_map_.get(state)
     return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state
+
+
+def gain_text(usual: float | None, contended: float | None, after: float | None) -> str:
+    """What the acts brought, from the rates of the victim that the verdict rests on; empty where one is not known.
+
+    >>> gain_text(66e6, 46e6, 61e6), gain_text(66e6, None, None)
+    ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained', '')
+    """
+    if usual is None or contended is None or after is None:
+        return ""
+    loss = usual - contended
+    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 else ""
+    return f"{rate_text(contended)} before the acts, {rate_text(after)} after{part}"

@@ -29,6 +29,7 @@ from tierd.daemon.answers import (
     FindingsAnswer,
     JobRow,
     JobTimeRow,
+    MeasuredAnswer,
     OperatingStateAnswer,
     OverviewAnswer,
     PoolRow,
@@ -165,7 +166,9 @@ def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
 
 def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
+    judgement = case.judgement
     return RemediationAnswer(
+        measured=MeasuredAnswer(judgement.usual, judgement.contended, judgement.after) if judgement else None,
         finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
         state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
         waiting_defaults=case.waiting_defaults,

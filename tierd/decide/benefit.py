@@ -38,9 +38,9 @@ class Settings:
     """Weight of ``first_effect``, in judgements."""
 
 
-CERTAIN_LOSS = 0.09
-"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it, as a finding
-would not end at this loss. A second kind of evidence makes up for certainty."""
+CERTAIN_LOSS = 0.1
+"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it. A second kind
+of evidence makes up for certainty."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:

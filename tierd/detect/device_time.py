@@ -17,8 +17,8 @@ What can be known:
   vary, the cost is that of a disk, within a factor of two. In no window can an operation have cost more than the whole
   time. If a target does more operations than one disk could, it is not a single disk: then half of this bound is
   assumed, with an error of the same size.
-* Below saturation, throughput shows only an upper bound of the costs. A pool without a stream has no costs here,
-  and its targets have no shares: not knowing is not zero.
+* Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
+  wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
 The I/O times of ``brw_stats`` are not used. In recordings of a real file system they add up to 3% to 40% of the time in
 which a throttled disk was saturated, since writes waited in the commit of the journal, which they leave out.
@@ -38,13 +38,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import nlargest
+from itertools import chain
 from math import isfinite, sqrt
 from statistics import fmean
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tierd.detect.profile import Profile
-from tierd.model import JobLoad, NamespaceLoad
+from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.text import percent
 
 NO_UNLINKS: Mapping[str, float] = MappingProxyType({})
@@ -338,6 +339,13 @@ class TargetTime:
         """Standard error of :attr:`utilisation`."""
         return self.costs.busy_error(self.total)
 
+    @cached_property
+    def taken(self) -> dict[str, float]:
+        """Seconds of service that each job takes each second."""
+        read_cost, write_cost, operation_cost = self.costs.seconds
+        return {job: read_cost * read + write_cost * written + operation_cost * operations
+                for job, (read, written, operations) in self.work.items()}
+
     def work_of(self, jobs: Collection[str]) -> Work:
         """Of some jobs together."""
         mine = [self.work[job] for job in jobs if job in self.work]
@@ -345,8 +353,8 @@ class TargetTime:
 
     def share(self, jobs: Collection[str]) -> float:
         """Part of the service time that these jobs take together; 0 where nobody takes any. All shares sum to 1."""
-        busy = self.utilisation
-        return min(self.costs.busy(self.work_of(jobs)) / busy, 1.0) if busy > 0 else 0.0
+        busy, taken = self.utilisation, self.taken
+        return min(sum([taken[job] for job in jobs if job in taken]) / busy, 1.0) if busy > 0 else 0.0
 
     def share_error(self, jobs: Collection[str]) -> float:
         """Standard error of :meth:`share`, from those of the costs (first-order propagation)."""
@@ -362,9 +370,7 @@ class TargetTime:
         busy = self.utilisation
         if busy <= 0:
             return []
-        read_cost, write_cost, operation_cost = self.costs.seconds
-        taken = nlargest(count, [(read_cost * read + write_cost * written + operation_cost * operations, job)
-                                 for job, (read, written, operations) in self.work.items()])
+        taken = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()])
         return [(job, min(seconds / busy, 1.0)) for seconds, job in taken if seconds > 0]
 
 
@@ -409,16 +415,19 @@ def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collectio
     for target in targets:
         if victim in target.work:
             share, error = target.share(suspects), target.share_error(suspects)
-            expected.append(_gain(share, target.utilisation))
-            low.append(_gain(max(share - error, 0.0), target.utilisation - target.utilisation_error))
-            high.append(_gain(min(share + error, 1.0), 1.0))
+            expected.append(freed(share, target.utilisation))
+            low.append(freed(max(share - error, 0.0), target.utilisation - target.utilisation_error))
+            high.append(freed(min(share + error, 1.0), 1.0))
     if not expected:
         return Gain(1.0, 1.0, 1.0)
     return Gain(sum(expected) / len(expected), min(low), max(high))
 
 
-def _gain(share: float, utilisation: float) -> float:
-    """Of a target that is busy less than :data:`SATURATED` nothing is expected; of a busy one all that is freed."""
+def freed(share: float, utilisation: float) -> float:
+    """Gain of the other jobs on a target if the jobs with a share of its time are gone.
+
+    A target that is busy less than :data:`SATURATED` has nothing to give, and a busy one all that is freed.
+    """
     saturation = min(max((utilisation - SATURATED) / (0.9 - SATURATED), 0.0), 1.0)
     return 1 + saturation * (1 / (1 - min(share, 0.95)) - 1)
 
@@ -502,6 +511,9 @@ KEPT_OF_WINDOW = 16
 """Most that one window adds to each sort, so that a large pool does not forget within seconds."""
 MIN_OBSERVATIONS = 12
 """Costs fitted from fewer are not used."""
+MOST = 0.5
+"""Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
+targets, and throughput shows no costs: those of before stay."""
 
 
 class CostLearner:
@@ -541,5 +553,20 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            alone, together = self._kept[pool]
-            self.costs = {**self.costs, pool: fit([*alone, *together], self._priors.get(pool))}
+            observed = [*chain(*self._kept[pool])]
+            costs = fit(observed, self._priors.get(pool))
+            if sum([costs.busy(work) >= SATURATED for work in observed]) >= MOST * len(observed):
+                self.costs = {**self.costs, pool: costs}
+
+
+def costs_of_history(windows: Iterable[Window], streams: Collection[str], pool_of: Mapping[str, str],
+                     flash: Collection[str]) -> Mapping[str, DeviceCosts]:
+    """Costs from windows of Prometheus' history, in which all bytes count as written, and no small operations.
+
+    A byte read then costs as much as one written, within the error that the prior allows. ``streams`` are the jobs that
+    stream now.
+    """
+    learner = CostLearner(flash=flash)
+    for window in windows:
+        learner.learn(window.loads.values(), window.seconds, streams, pool_of)
+    return learner.costs

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 from annotated_types import Gt
@@ -72,9 +73,9 @@ class Classes:
     """Largest mean of bytes per closed file for a job of small files: twice the largest file in the paper."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
-    """The load of a job over the windows in which it was active."""
+    """The load of a job over the windows in which it was active. Sums over its targets are computed once."""
 
     job: str
     seconds: float
@@ -87,12 +88,12 @@ class Profile:
     opens: float = 0.0
     unlinks: float = 0.0
 
-    @property
+    @cached_property
     def moved_bytes(self) -> float:
         """Bytes read and written."""
         return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
 
-    @property
+    @cached_property
     def bulk_operations(self) -> float:
         """Read and write RPCs."""
         return sum([load.reads + load.writes for load in self.by_target.values()])
@@ -102,7 +103,7 @@ class Profile:
         """Read RPCs."""
         return sum(load.reads for load in self.by_target.values())
 
-    @property
+    @cached_property
     def mean_rpc_bytes(self) -> float:
         """Mean bytes per read or write RPC; 0 if there are none."""
         return self.moved_bytes / self.bulk_operations if self.bulk_operations else 0.0

@@ -243,11 +243,14 @@ def slowdown(comparison: Comparison, name: str, job: str) -> float | None:
 
 
 def recovery_seconds(comparison: Comparison, base: float) -> float | None:
-    """Seconds from the first finding until the streams reach 97% of their rate alone, over 10 s; None if never."""
+    """Seconds from the first finding about a slow job until the streams reach 97% of their rate alone, over 10 s.
+
+    None if they never do. Other findings, such as advice about a mount, say nothing about the streams.
+    """
     outcome = comparison.outcomes[WITH_TIERD]
-    if not outcome.findings or not base:
+    begun = min((time for time, finding in outcome.findings if finding.victim), default=None)
+    if begun is None or not base:
         return None
-    begun = outcome.findings[0][0]
     time = begun
     while time + 10 <= comparison.until:
         rate = sum(outcome.mean(job.job_id, time, time + 10) for job in streams(comparison.jobs))

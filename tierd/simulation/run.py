@@ -50,8 +50,9 @@ class Outcome:
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
         tierd_starts: float = 0.0) -> Outcome:
-    """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on and executes its
-    plans.
+    """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on, and acts.
+
+    Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service.
     """
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
@@ -66,6 +67,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
         while cluster.now < seconds:
             if policy is not None and not started and cluster.now >= tierd_starts:
                 started = True
+                if tierd_starts:
+                    forget_records(cluster)
                 simulated.start(scheduler, CYCLE_SECONDS)
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
@@ -89,6 +92,12 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
                    {pool: tuple(shares) for pool, shares in used.items()},
                    tuple(begun_at(entry, clocks) for entry in entries), operations)
+
+
+def forget_records(cluster: Cluster) -> None:
+    """Clear the changelogs: a reader that registers when tierd is installed gets no earlier records."""
+    for mdt in cluster.mdts:
+        mdt.changelog.clear(mdt.changelog.last_index, cluster.now)
 
 
 def begun_at(entry: Entry, clocks: Sequence[tuple[float, float]]) -> float:

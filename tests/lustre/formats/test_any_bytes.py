@@ -29,7 +29,9 @@ from lustre.formats import (
     max_cached_mb,
     mgs_live,
     nrs_policies,
+    nrs_tbf_rule,
     page_pools,
+    pcc,
     pools,
     quota,
     read_ahead_stats,
@@ -67,6 +69,8 @@ FILES: dict[str, tuple[Parse, str]] = {
     "io_latency_stats osd": (io_latency_stats.parse, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/io_latency_stats"),
     "rename_stats": (rename_stats.parse, f"{DEBUG}/mdt/lustre-MDT0000/rename_stats"),
     "nrs_policies": (nrs_policies.parse, f"{DEBUG}/ost/OSS/ost_io/nrs_policies"),
+    "nrs_tbf_rule": (nrs_tbf_rule.parse, ""),
+    "pcc": (pcc.parse, ""),
     "mgs live": (mgs_live.parse, f"{DEBUG}/mgs/MGS/live/lustre"),
     "lnet stats": (lnet.parse_stats, "sys/kernel/debug/lnet/stats"),
     "lnet nis": (lnet.parse_nis, "sys/kernel/debug/lnet/nis"),
@@ -95,6 +99,15 @@ WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
     "hsm agents": b"uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]\n"
     b"uuid=0b2f7e7e-8f6e-4f0e-9df0-6a8dd1d2a111 archive_id=1,2 requests=[current:0 ok:7 errors:0]\n",
+    # recorded with Lustre 2.17.57, two CPTs made of one
+    "nrs_tbf_rule": b"regular_requests:\nCPT 0:\ntierd_2 jobid={cp.1001 fio_rand.1001} 50, ref 0\n"
+    b"bad jobid={a}b} 5, ref 0\ntierd_1 jobid={dd.0} 20, ref 1\ndefault * 10000, ref 0\nCPT 1:\n"
+    b"tierd_1 jobid={dd.0} 20, ref 2\ndefault * 10000, ref 0\nhigh_priority_requests:\nCPT 0:\n"
+    b"tierd_1 jobid={dd.0} 20, ref 0\ndefault * 10000, ref 0\n",
+    # pcc_dataset_dump: the recorded node had no backend
+    "pcc": b"pcc:\n  -\n    pccpath: /mnt/pcc\n    hsmtool: posix\n    rwid: 2\n    roid: 3\n    flags: 1b\n"
+    b"    autocache: projid={500 1000}&fname={*.h5}\n  -\n    pccpath: /mnt/b\n    hsmtool: posix\n    rwid: 0\n"
+    b"    roid: 4\n    flags: 2\n    autocache: uid={0}\n",
     # proc_lnet_routes and __proc_lnet_buffers: the recorded node was no router and had none
     "lnet routes": b"Routing disabled\nnet      hops priority   state router\n"
     b"o2ib1      -1        0      up 10.0.0.253@tcp\no2ib1       1        3    down 10.0.0.254@tcp\n",
@@ -140,6 +153,8 @@ WORDS = (
     b"inconsistent_orphan: 4\n", b"skipped: 0\n", b"updated_phase1: 3\n", b"checked: 18446744073709551609\n",
     b"user uptodate:  glb[1],slv[0],reint[1]\n", b"quota enabled:  gp\n", b"conn to master: setup\n",
     b"  pool_64k:\n", b"    total_objects: 5\n", b"unstable_mb:  3\n",
+    b"CPT 0:\n", b"default * 10000, ref 0\n", b"a jobid={x} 5, ref 1\n", b"pcc:\n", b"  -\n    pccpath: /a\n",
+    b"    rwid: 2\n    roid: 2\n    flags: 1b\n    autocache: uid={0}\n",
 )  # fmt: skip
 LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
 each = pytest.mark.parametrize("name", FILES)

@@ -144,7 +144,7 @@ def test_explain_is_a_timeline(site: Site, capsys: pytest.CaptureFixture[str]) -
     events = [line for line in timeline if re.match(r"  \d\d:\d\d:\d\d ", line)]
     assert [line[2:10] for line in events] == sorted(line[2:10] for line in events)
     order = [next(number for number, line in enumerate(timeline) if part in line)
-             for part in ("FOUND", "SET default layout", "verdict: helped")]
+             for part in ("FOUND", "SET default layout", "KEPT: it helped")]
     assert order == sorted(order)
     assert re.search(r"  \+\d+ s  ", timeline[-1])
 

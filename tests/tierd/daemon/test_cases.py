@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +149,15 @@ def test_while_tierd_is_paused_status_and_page_say_that_this_is_why(site: Site,
     shown(capsys, "resume", site=site)
     site.run(until=65)
     assert re_state(shown(capsys, "status", site=site)) in {"acting", "judging"}
+
+
+def test_status_says_what_the_acts_brought(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=130)
+    status = shown(capsys, "status", site=site)
+    said = re.search(r"(kept: helped|closed: helped; kept); [\d.]+ MB/s before the acts, [\d.]+ MB/s after: \d+% of",
+                     status)
+    assert said is not None
+    assert said[0].split("; ")[-1] in fetched(site, "/")[1]
 
 
 def re_state(status: str) -> str:

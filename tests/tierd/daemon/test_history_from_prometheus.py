@@ -12,7 +12,6 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tierd.cli.client import evidence_text
 from tierd.config.settings import Settings
 from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS, AskHistory
 from tierd.model import Window
@@ -20,6 +19,7 @@ from tierd.sense.http_client import SourceError
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import window
 from tierd.simulation.world import World, parameter_files, wire
+from tierd.text import evidence_text
 
 JOBS = frozenset({STREAM.job_id, NOISE.job_id})
 Started = tuple[World, list[str]]

@@ -153,3 +153,11 @@ def test_without_findings_there_are_no_series(tmp_path: Path) -> None:
     at = world(tmp_path)
     assert slowed_streams(at.daemon, {}) == {}
     assert [metric.samples for metric in stream_metrics(at.daemon, {})] == [[], [], []]
+
+
+@pytest.mark.parametrize("name", ["tierd_moves_total", "tierd_default_layouts_total"])
+def test_the_first_act_is_an_increase(tmp_path: Path, name: str) -> None:
+    at = world(tmp_path)
+    metrics = exposed(at)
+    assert metrics.get_sample_value(name, {"fs": "lustre", "outcome": "done"}) == 0
+    assert metrics.get_sample_value(name, {"fs": "lustre", "outcome": "failed"}) == 0

@@ -39,6 +39,29 @@ def test_pools_that_the_file_system_lacks_are_named_with_those_it_has() -> None:
     assert empty.sentence == "pool 'spare' of lustre has no targets: lctl pool_add"
 
 
+def media(**flash: int) -> Node:
+    samples = [f'lustre_osd_nonrotational{{fs="lustre",target="{name}"}} {value}\n' for name, value in flash.items()]
+    text = "".join(samples)
+    return replace(SOUND, fetch=lambda url, access, kinds: text.encode())
+
+
+EXPORTER = '[sense]\nexporters = ["http://a:1/metrics"]\n'
+
+
+def test_a_flash_pool_that_spins_is_a_warning() -> None:
+    assert found(EXPORTER, media(OST0000=1, OST0001=0)) == []
+    (one,) = found(EXPORTER, media(OST0000=0, OST0001=1))
+    assert (one.location, one.fatal) == (("small_files_to_flash", "flash_pool"), False)
+    assert one.sentence == ("pool 'flash' is not flash; the kernel of the servers reports rotating disks:"
+                            " lustre-OST0000; all targets of 'hdd' are flash")
+
+
+def test_the_flash_pool_is_found_where_its_name_is_wrong() -> None:
+    (one,) = found(EXPORTER + '[small_files_to_flash]\nflash_pool = "nvme"', media(OST0000=1, OST0001=0))
+    assert one.sentence == "lustre has no pool 'nvme'; its pools: flash, hdd, spare; all targets of 'flash' are flash"
+    assert one.fatal
+
+
 def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
     text = '[small_files_to_flash]\nflash_pool = "nvme"\n[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"'
     assert [each.location for each in found(text)] == [("small_files_to_flash", "flash_pool")]

@@ -181,6 +181,16 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     assert (pages.page("/jobs", {"rows": "all"}, page.Viewer()) or "").count("<tr>") == 5001
 
 
+def test_a_victim_that_has_recovered_is_not_called_slow(serving: Callable[..., Port]) -> None:
+    port = serving()
+    port.answers["overview"] = overview(cases=(replace(CASE, now=73e6),))
+    body = port.request("/")[1]
+    assert "112%" not in body
+    assert body.count("s.1 is back at its usual throughput") >= 2
+    port.answers["overview"] = overview(cases=(replace(CASE, active=False),))
+    assert "The finding has ended, and F1 is judging." in port.request("/")[1]
+
+
 def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
     assert [name for name, _ in page.steps(CASE)] == [
         "found", "planned", "acting", "judging", "kept", "closed"]

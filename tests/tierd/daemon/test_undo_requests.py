@@ -29,7 +29,7 @@ def test_a_layout_undone_by_hand_ends_its_case(reading: Site, capsys: pytest.Cap
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert ": undone by hand\n" in status
+    assert "undone: by hand\n" in status
     assert "no moves queued" in status
     assert "became eligible since then" not in shown(capsys, "plan", site=reading)
     assert judged(reading.service._journal) == 0
@@ -141,7 +141,7 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     site.run(until=55)
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
-            "no act has this outcome; outcomes of all acts: 1 done\n")
+            "no such act; outcomes of all acts: 1 done\n")
     site.service._journal._db.execute("UPDATE actions SET outcome = NULL")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):

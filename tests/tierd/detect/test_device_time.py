@@ -136,6 +136,18 @@ def test_hours_with_streams_only_do_not_make_it_forget_what_operations_cost() ->
     assert learner.costs["hdd"].seconds.operations == pytest.approx(before, rel=0.2)
 
 
+def test_streams_that_wait_for_something_else_show_no_costs() -> None:
+    """Rates of independent streams, each limited by its client, say nothing about the targets."""
+    rng, learner = Random(9), CostLearner()
+    for _ in range(30):
+        loads = []
+        for target in HDD:
+            rate = 100 * 10**-rng.uniform(0, 3)
+            loads += [load(target, "ior.1", rate, rate), load(target, "fio.2", 0.0, rng.uniform(1, 90))]
+        learner.learn(loads, 5.0, {"ior.1"}, POOL_OF)
+    assert not learner.costs
+
+
 def test_learned_costs_are_there_at_the_first_window_after_a_restart() -> None:
     rng, learner = Random(5), CostLearner()
     for _ in range(40):
@@ -242,7 +254,7 @@ def streams_of(recent: Sequence[Window]) -> set[str]:
 
 
 def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetTime]]]:
-    """What is known of each target, window after window, with nothing learnt before."""
+    """What is known of each target, window after window, with nothing learned before."""
     learner = CostLearner()
     for number, each in enumerate(windows):
         unlinks = own_unlinks(each.namespace.values())

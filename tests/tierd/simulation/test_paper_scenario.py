@@ -1,4 +1,7 @@
-"""The scenario of the paper, judged as the project asks for: how fast, how much flash, and no going to and fro."""
+"""A stream and a neighbour as in the paper, on the recorded test bed: how fast, how much flash, no going to and fro.
+
+The machine of the paper is in ``test_paper_machine.py``.
+"""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ class LoadTracks:
         self.known: dict[tuple[str, str], LoadArrays] = {}
         self.doses: dict[DoseKey, tuple[float, float]] = before.doses if before is not None else {}
         """When each dose was tested last, and its probability by chance."""
+        self.with_past: dict[tuple[str, str], float] = before.with_past if before is not None else {}
+        """Victims and suspects whose past can be compared, and when that was seen."""
         self._old: dict[tuple[str, str], LoadArrays] = {}
         self._from = self._to = 0
         """Position of the common windows in ``before``."""
@@ -74,6 +76,7 @@ class LoadTracks:
         self._old = {}
         oldest = self.windows[0].end if self.windows else 0.0
         self.doses = {key: tested for key, tested in self.doses.items() if tested[0] >= oldest}
+        self.with_past = {pair: seen for pair, seen in self.with_past.items() if seen >= oldest}
 
     def on(self, targets: Collection[str], job: str) -> LoadSeries:
         """Bytes and operations of one job, summed over several targets."""

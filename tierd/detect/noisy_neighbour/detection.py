@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TypedDict
 
 from tierd.detect.device_time import TargetTime, mean_share
@@ -67,21 +68,32 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
     The cost of everybody's operations decides. On a failing disk those of all jobs cost more than usual on the pool, so
     the suspects' part of the device time stays what it was, and a trickle is not blamed. A stream may lose more than
     this part, as its stripes wait for the slowest. So the part needs to be no more than the loss at which a finding
-    begins (``enter``). While costs are not known, an operation costs at most ``operation_seconds``.
+    begins (``enter``), of the time that the victims usually take: a stream beside a faster one takes little, and loses
+    much of it to few operations. While costs are not known, an operation costs at most ``operation_seconds``.
     """
     suspects: defaultdict[str, list[Profile]] = defaultdict(list)
+    losses: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for slow in slowed:
         suspects[slow.victim.job].append(slow.other)
+        lost = min(1 - slow.now / slow.usual, 1 - settings.enter) if slow.usual else 0.0
+        losses[slow.other.job][slow.victim.job] = lost * usual_share(slow, device_times(view, slow.targets))
 
     def is_explained(slow: Slowdown) -> bool:
-        lost = 1 - slow.now / slow.usual if slow.usual else 0.0
         times = device_times(view, slow.targets)
-        if len(times) == len(slow.targets):
-            taken = max(largest_share(time, suspects[slow.victim.job]) for time in times)
-            return min(lost, 1 - settings.enter) <= taken
-        return lost <= most_throughput(slow, settings.operation_seconds)
+        lost = 1 - slow.now / slow.usual if slow.usual else 0.0
+        if lost > most_throughput(slow, settings.operation_seconds):
+            return False
+        taken = max((largest_share(time, suspects[slow.victim.job]) for time in times), default=0.0)
+        return len(times) < len(slow.targets) or sum(losses[slow.other.job].values()) <= taken
 
     return [slow for slow in slowed if is_explained(slow)]
+
+
+def usual_share(slow: Slowdown, times: Sequence[TargetTime]) -> float:
+    """Mean part of the targets' service time that the victim took at its usual throughput."""
+    if not slow.now or not times:
+        return 1.0
+    return fmean(min(time.share([slow.victim.job]) * slow.usual / slow.now, 1.0) for time in times)
 
 
 SURE_ERRORS = 2.0
@@ -139,6 +151,7 @@ def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) ->
         gain_low=seen.gain.low, gain_high=seen.gain.high,
         dose_probability=seen.dose.probability if seen.dose else None,
         cross_section_ratio=seen.cross_section.ratio if seen.cross_section else None,
+        cross_section_probability=seen.cross_section.probability if seen.cross_section else None,
     )
 
 

@@ -6,22 +6,21 @@ Three kinds of evidence need no window without the aggressor:
   them, with an error band (:mod:`tierd.detect.device_time`);
 * dose: the stream gets less in windows in which the suspects do more (permutation test: Good, "Permutation, Parametric
   and Bootstrap Tests of Hypotheses", 2005);
-* cross-section: streams get more on targets of the same pool on which the suspects do little.
+* cross-section: streams alike get more on targets of the same pool on which the suspects do little (rank test).
 
-Device time must predict the loss at which a finding begins (``enter``). It is enough by itself if a part of the loss is
-certain. Otherwise dose or cross-section must confirm it. Then the loss at which a finding ends is enough (``leave``),
-as two kinds of evidence agree. A pair whose past can be compared is not judged here: the past is better evidence.
+Device time must predict the loss at which a finding ends (``leave``). It is enough by itself if a part of the loss is
+certain. Otherwise dose or cross-section must confirm it. A pair whose past can be compared is not judged here: the past
+is better evidence. Acts need more certainty than findings (:mod:`tierd.decide.benefit`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import add, mul
-from random import Random
+from dataclasses import dataclass, replace
+from math import erfc, sqrt
 from statistics import fmean, median
 
-from tierd.detect.device_time import DeviceTimeShare, Gain, TargetTime, gain_without, mean_share
+from tierd.detect.device_time import DeviceTimeShare, Gain, TargetTime, freed, gain_without, mean_share
 from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings
 from tierd.detect.noisy_neighbour.blame import blamed_jobs
 from tierd.detect.noisy_neighbour.pairs import SlowdownView
@@ -31,13 +30,15 @@ from tierd.text import count_of, percent
 
 SURE_LOSS = 0.05
 """Loss, one standard error lower than expected, from which device time is enough by itself."""
-MIN_DOSE_WINDOWS = 8
-PERMUTATIONS = 199
-DOSE_SECONDS = 30.0
-"""A dose is tested again after so long: a window or two more hardly change it."""
-FREE_SHARE, MIN_FREE_TARGETS = 0.05, 2
-"""Suspects' share of a target's service time up to which it counts as free of them, and the least number of free
-targets."""
+MIN_DOSE_WINDOWS, MAX_DOSE_WINDOWS = 8, 60
+RECHECK_SECONDS = 30.0
+"""A dose, and whether there is a past, are tested again after so long: a window or two more hardly change them."""
+FREE_SHARE = 0.05
+"""Suspects' share of a target's service time up to which it counts as free of them."""
+MIN_COMPARED_TARGETS = 3
+"""Least number of targets with, and of those without suspects: fewer differ by chance."""
+LITTLE_SHARE = 0.01
+"""Suspects with a smaller share of a target's service time are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,17 @@ class CrossSection:
     """As a multiple of what they get on the targets with the suspects."""
     targets: int
     """Number of targets with little of the suspects."""
+    probability: float
+    """Probability that they get as much more by chance."""
 
     @property
     def speaks(self) -> bool:
-        """Whether streams get more where the suspects do little."""
-        return self.ratio > 1
+        """Whether streams get more where the suspects do little, by more than chance."""
+        return self.ratio > 1 and self.probability <= CHANCE
 
     def __str__(self) -> str:
-        return f"cross-section ({self.ratio:.2f} times as much on {count_of(self.targets, 'other target')})"
+        return (f"cross-section ({self.ratio:.2f} times as much on {count_of(self.targets, 'other target')}, "
+                f"{percent(self.probability)} by chance)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +112,29 @@ class Signature:
 
 def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mapping[str, Profile], kind: str,
                settings: SlowdownSettings) -> Iterator[Signature]:
-    """Streams that lose throughput to suspects for which there is no time without them."""
+    """Streams that lose throughput to suspects for which there is no time without them.
+
+    Only targets count on which all suspects together take enough. This saves testing thousands of healthy streams.
+    """
     unhealthy = view.windows[-1].conditions
-    for victim in victims:
-        times = [time for target in victim.by_target
-                 if target not in unhealthy and (time := view.device_time.get(target)) is not None]
-        here = {job for time in times for job in time.work if job in suspects}
-        if not here or gain_without(times, victim.job, here).high < 1 / settings.leave:
-            continue
-        always = sorted(job for job in here if not past_decides(view, victim.job, job, settings))
-        case = Case(view, victim, times, [job for of, job, stream in view.active if (of, stream) == (kind, victim.job)],
-                    settings)
-        found = case.signature([suspects[job] for job in always])
+    crowded: dict[str, Sequence[str]] = {}
+    gains: dict[str, float] = {}
+    for target, time in view.device_time.items():
+        here = [job for job in time.taken if job in suspects]
+        share = time.share(here) if here else 0.0
+        if share >= FREE_SHARE and target not in unhealthy:
+            gains[target] = freed(share, time.utilisation)
+            crowded[target] = [job for job in here if time.taken[job] >= LITTLE_SHARE * time.utilisation]
+    slowed = [victim for victim in victims
+              if max((gains[target] for target in victim.by_target if target in gains), default=1.0)
+              >= 1 / settings.leave]
+    for victim in slowed:
+        shared = [target for target in victim.by_target if target in crowded]
+        near = {job for target in shared for job in crowded[target]}
+        always = sorted(job for job in near if not past_decides(view, victim.job, job, settings))
+        known = [job for of, job, stream in view.active if (of, stream) == (kind, victim.job)]
+        case = Case(view, victim, [view.device_time[target] for target in shared], known, len(slowed), settings)
+        found = case.signature([suspects[job] for job in always]) if always else None
         if found is not None:
             yield found
 
@@ -130,11 +145,17 @@ def past_decides(view: SlowdownView, victim: str, suspect: str, settings: Slowdo
     A window is without the suspect if it did hardly anything in it by its own measure. One task of an array never does
     much beside a stream, and is present all the same.
     """
+    seen = view.tracks.with_past.get((victim, suspect))
+    if seen is not None and view.now - seen < RECHECK_SECONDS:
+        return True
     targets = [target for target in view.jobs[victim].by_target if target in view.jobs[suspect].by_target]
     moved, operations = view.tracks.moved(targets, victim), view.tracks.operations(targets, suspect)
     least = settings.presence * median([each for each in operations if each] or [1.0])
     beside = [each > least for each, own in zip(operations, moved, strict=True) if own]
-    return beside.count(False) >= settings.min_windows or beside.count(True) < settings.min_windows
+    if beside.count(False) >= settings.min_windows:
+        view.tracks.with_past[victim, suspect] = view.now
+        return True
+    return beside.count(True) < settings.min_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +168,8 @@ class Case:
     """Service time of its healthy targets."""
     known: Collection[str]
     """Aggressors of its active findings."""
+    tested: int
+    """Number of streams that are tested."""
     settings: SlowdownSettings
 
     def signature(self, suspects: Sequence[Profile]) -> Signature | None:
@@ -160,67 +183,82 @@ class Case:
         if not shared:
             return None
         together = sum(shares.values())
-        parts = {job: sum(time.share([job]) for time in shared) / together for job in jobs}
+        taken = [(time.taken, time.utilisation * together) for time in shared]
+        parts = {job: sum([seconds[job] / all_seconds for seconds, all_seconds in taken if job in seconds])
+                 for job in jobs}
         blamed = blamed_jobs(parts, self.known, self.settings.load_share)
         gain = gain_without(shared, self.victim.job, blamed)
         if not blamed or gain.expected < 1 / self.settings.leave:
             return None
         targets = tuple(sorted(shares))
         moved = self.view.tracks.moved(targets, self.victim.job)
+        by_chance = recent_dose(self.view.tracks, self.victim.job, blamed, targets)
+        compared = cross_section(self.view, self.victim, shared, blamed)
         found = Signature(
             self.victim, tuple(suspect for suspect in suspects if suspect.job in blamed), targets, tuple(shared), gain,
             sum(self.victim.by_target[target].moved_bytes for target in targets) / self.victim.seconds,
-            sum(each > 0 for each in moved), recent_dose(self.view.tracks, self.victim.job, blamed, targets),
-            cross_section(self.view.device_time, shared, blamed, {stream.job for stream in self.view.streams}))
+            sum(each > 0 for each in moved), Dose(self._of_all(by_chance)) if by_chance is not None else None,
+            replace(compared, probability=self._of_all(compared.probability)) if compared is not None else None)
         return found if self._is_certain(found) else None
+
+    def _of_all(self, probability: float) -> float:
+        """Probability that chance does this to any of the streams that are tested (Bonferroni)."""
+        return min(1.0, probability * self.tested)
 
     def _is_certain(self, found: Signature) -> bool:
         if found.confirmed or any(suspect.job in self.known for suspect in found.aggressors):
             return True
-        return found.gain.expected >= 1 / self.settings.enter and 1 - 1 / found.gain.low >= SURE_LOSS
+        return 1 - 1 / found.gain.low >= SURE_LOSS
 
 
-def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: tuple[str, ...]) -> Dose | None:
-    """The dose, tested anew every half minute."""
+def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: tuple[str, ...]) -> float | None:
+    """Probability of the dose by chance, tested anew every half minute."""
     key, now = (victim, frozenset(suspects), targets), tracks.windows[-1].end
     tested = tracks.doses.get(key)
-    if tested is not None and now - tested[0] < DOSE_SECONDS:
-        return Dose(tested[1])
-    found = dose(tracks, victim, suspects, targets)
+    if tested is not None and now - tested[0] < RECHECK_SECONDS:
+        return tested[1]
+    found = dose_probability(tracks, victim, suspects, targets)
     if found is not None:
-        tracks.doses[key] = now, found.probability
+        tracks.doses[key] = now, found
     return found
 
 
-def dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: Sequence[str]) -> Dose | None:
-    """Whether the victim's throughput falls as the suspects' operations rise, target by target.
+def dose_probability(tracks: LoadTracks, victim: str, suspects: Collection[str],
+                     targets: Sequence[str]) -> float | None:
+    """Probability that rates of the victim and operations of the suspects disagree as much by chance.
 
-    The probability is the share of random orders of the windows in which rates and operations disagree at least as
-    much. None with fewer windows than the test needs.
+    They are compared window by window and target by target. Chance is a random order of the windows. The sum of
+    products of such an order is distributed nearly normally (Hoeffding, "A Combinatorial Central Limit Theorem", Annals
+    of Mathematical Statistics 22(4), 1951). None with fewer windows than the test needs.
     """
     pairs = []
     for target in targets:
         theirs = [tracks.of(target, job)[1] for job in suspects]
         pairs.append((tracks.of(target, victim)[0], list(map(sum, zip(*theirs, strict=True)))))
     at_work = [n for n in range(len(tracks.windows))
-               if any(moved[n] and operations[n] for moved, operations in pairs)]
+               if any(moved[n] and operations[n] for moved, operations in pairs)][-MAX_DOSE_WINDOWS:]
     if len(at_work) < MIN_DOSE_WINDOWS:
         return None
     seconds = [tracks.windows[n].seconds for n in at_work]
     products = [[0.0] * len(at_work) for _ in at_work]
-    """Rate of one window times operations of another, summed over targets: any order is then a sum of few numbers."""
+    """Rate of one window times operations of another, summed over targets."""
     for moved, operations in pairs:
-        rates = _centred([moved[n] / s for n, s in zip(at_work, seconds, strict=True)])
         doses = _centred([operations[n] / s for n, s in zip(at_work, seconds, strict=True)])
-        for n, rate in enumerate(rates):
-            products[n] = list(map(add, products[n], map(mul, doses, [rate] * len(doses))))
-    order = list(range(len(at_work)))
-    observed, chance = sum(products[n][n] for n in order), Random(f"{victim} {len(at_work)}")  # noqa: S311 - no secret
-    as_low = 0
-    for _ in range(PERMUTATIONS):
-        chance.shuffle(order)
-        as_low += sum([row[at] for row, at in zip(products, order, strict=True)]) <= observed
-    return Dose((as_low + 1) / (PERMUTATIONS + 1))
+        for n, rate in enumerate(_centred([moved[n] / s for n, s in zip(at_work, seconds, strict=True)])):
+            products[n] = [total + rate * dose for total, dose in zip(products[n], doses, strict=True)]
+    observed = sum([row[n] for n, row in enumerate(products)])
+    # rates and operations are centred, so all rows and columns sum to 0, and so does the mean over all orders
+    variance = sum([product * product for row in products for product in row]) / (len(at_work) - 1)
+    return normal_below(observed / sqrt(variance)) if variance else 1.0
+
+
+def normal_below(deviations: float) -> float:
+    """Probability that a normal variable is so many standard deviations above its mean, or lower.
+
+    >>> round(normal_below(-1.645), 3), normal_below(0.0)
+    (0.05, 0.5)
+    """
+    return erfc(-deviations / sqrt(2)) / 2
 
 
 def _centred(values: Sequence[float]) -> list[float]:
@@ -229,17 +267,27 @@ def _centred(values: Sequence[float]) -> list[float]:
     return [value / mean - 1 for value in values] if mean else [0.0] * len(values)
 
 
-def cross_section(times: Mapping[str, TargetTime], shared: Sequence[TargetTime], suspects: Collection[str],
-                  streams: Collection[str]) -> CrossSection | None:
-    """What streams get on free targets of the same pool, compared with what they get on the shared ones.
+def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTime],
+                  suspects: Collection[str]) -> CrossSection | None:
+    """What streams like the victim get on free targets of the same pool, and on the shared ones.
 
-    None if streams are at work on too few free targets.
+    Streams are alike if their mean RPCs differ by less than a factor of two. The probability is that of as high a sum
+    of ranks by chance (Mann and Whitney, Annals of Mathematical Statistics 18(1), 1947). None if such streams are at
+    work on too few targets of either kind.
     """
-    def streamed(time: TargetTime) -> float:
-        return sum([work[0] + work[1] for job, work in time.work.items() if job in streams])
-
+    size = victim.mean_rpc_bytes
+    alike = {stream.job for stream in view.streams if size / 2 < stream.mean_rpc_bytes < size * 2}
+    rates: tuple[list[float], list[float]] = [], []
     on = {time.target for time in shared}
-    free = [rate for time in times.values() if time.target not in on and time.costs is shared[0].costs
-            and time.share(suspects) < FREE_SHARE and (rate := streamed(time)) > 0]
-    here = median(map(streamed, shared))
-    return CrossSection(median(free) / here, len(free)) if len(free) >= MIN_FREE_TARGETS and here else None
+    for time in view.device_time.values():
+        is_free = time.target not in on
+        if time.costs is shared[0].costs and (not is_free or time.share(suspects) < FREE_SHARE):
+            each = [read + written for job, (read, written, _) in time.work.items() if job in alike and read + written]
+            if each:
+                rates[is_free].append(fmean(each))
+    here, free = rates
+    if min(len(here), len(free)) < MIN_COMPARED_TARGETS:
+        return None
+    wins = sum([(rate > other) + (rate == other) / 2 for rate in free for other in here])
+    mean, spread = len(free) * len(here) / 2, sqrt(len(free) * len(here) * (len(free) + len(here) + 1) / 12)
+    return CrossSection(median(free) / median(here), len(free), normal_below((mean - wins) / spread))

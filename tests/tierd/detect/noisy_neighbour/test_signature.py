@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -164,6 +165,22 @@ def test_a_disk_that_fails_beside_a_trickle_is_no_neighbour() -> None:
     assert any(found(windows, pools={})), "an operation may cost that much while the pools are not known"
 
 
+def beside_a_fast_stream(fast: float) -> list[Window]:
+    """A stream that takes a tenth of the disks and loses 40% since 7 files a second came; the other gets ``fast``."""
+    alone = stream("s.1", 60.0), stream("s.2", 6.7)
+    beside = stream("s.1", fast), stream("s.2", 4.0), small_files("m.3", 7, size=64 << 10)
+    return [*(window(n, *alone) for n in range(8)), *(window(8 + n, *beside) for n in range(8))]
+
+
+def test_a_slow_stream_beside_a_fast_one_loses_much_of_its_little_to_few_operations() -> None:
+    last = found(beside_a_fast_stream(60.0), known(0.01))[-1]
+    assert {(finding.aggressor, finding.victim) for finding in last} == {("m.3", "s.2")}
+
+
+def test_where_the_fast_stream_loses_as_much_it_is_the_disk() -> None:
+    assert not any(found(beside_a_fast_stream(36.0), known(0.01)))
+
+
 def test_two_neighbours_share_the_blame_by_device_time() -> None:
     """One makes many cheap operations, the other few large files: the second takes more time."""
     jobs = stream("s.1", 30.0), small_io("f.2", 60), small_files("m.3", 6, size=4 * MIB)
@@ -178,9 +195,21 @@ def test_a_dose_is_tested_again_after_half_a_minute() -> None:
     tracks, tested = None, []
     for last in range(signature.MIN_DOSE_WINDOWS, 40):
         tracks = LoadTracks(windows[:last], tracks)
-        found_dose = signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS)
-        assert found_dose is not None
+        assert signature.recent_dose(tracks, "s.1", ["f.2"], TARGETS) is not None
         ((at, _),) = tracks.doses.values()
         tested.append(at)
         tracks.settle()
     assert [later - earlier for earlier, later in itertools.pairwise(sorted({*tested}))] == [30.0] * 5
+
+
+def test_costs_are_known_at_the_first_look_from_the_history_of_prometheus() -> None:
+    """Hours in which the neighbour's rate varied tell what its operations cost; tierd's first windows do not."""
+    before = [replace(each, start=each.start - 10_000, end=each.end - 10_000, learned=True)
+              for each in varying(lambda operations: 66.0 - 0.6 * operations)]
+    engine = Engine(Settings())
+    engine.use_history(before, {"s.1", "f.2"})
+    engine.run_cycle(window(0, stream("s.1", 36.0), small_io("f.2", 50)), lambda *_: (), lambda: Facts(pools=POOLS))
+    assert engine.device_time[TARGETS[0]].share(["f.2"]) == pytest.approx(0.6 * 50 / 66, abs=0.08)
+    without = Engine(Settings())
+    without.run_cycle(window(0, stream("s.1", 36.0), small_io("f.2", 50)), lambda *_: (), lambda: Facts(pools=POOLS))
+    assert not without.device_time

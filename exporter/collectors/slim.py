@@ -1,0 +1,111 @@
+"""The slim profile (``--profile=slim``): the families of a client that ten thousand clients can afford.
+
+About 70 series a client, with the names and labels that the full profile uses, so that rules and dashboards work with
+both: bytes, operations and times of each mount, bytes, requests and waits by pool, requests in flight, connections by
+state, hits, misses and budget of read-ahead, and waste of statahead. It reads two files for each object target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from exporter.collector import Collect, Collector, Context
+from exporter.collectors import llite, mdc, read_ahead
+from exporter.collectors.health import VERSION_COLLECTOR
+from exporter.connections import OSC, OscClients, group_of
+from exporter.exposition import Gauge, MetricsPage, escape, label_text
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+from exporter.totals import MountPool, SummedParameter, stats_contributions
+from lustre.formats import read_ahead_stats, statahead_stats
+from lustre.formats.compiled import following
+from lustre.formats.header import is_beyond
+
+OPERATIONS = frozenset(
+    {b"read", b"write", b"open", b"close", b"getattr", b"setattr", b"create", b"unlink", b"mkdir", b"rename", b"fsync",
+     b"read_bytes", b"write_bytes"}
+)  # fmt: skip
+REQUESTS = frozenset({b"req_waittime", b"read_bytes", b"write_bytes"})
+IN_FLIGHT = Gauge(
+    "lustre_osc_requests_in_flight",
+    "Requests to object servers in flight now, of all kinds. Only the slim profile shows it.",
+    ("fs", "mount", "pool"),
+    "osc.*.import",
+)
+BUDGET = "max_read_ahead_mb"
+_IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
+
+
+def start(_: Context) -> Collect:
+    """Start without earlier readings."""
+    groups = OscClients(group_of)
+    mounts = Source("llite", "stats", StatsRenderer(replace(llite.RULE, only=OPERATIONS)))
+    requests: SummedParameter[MountPool] = SummedParameter(
+        "osc", "stats", stats_contributions(replace(OSC.rule, only=REQUESTS))
+    )
+    metadata = Source("mdc", "stats", StatsRenderer(replace(mdc.MDC.rule, only=frozenset({b"req_waittime"}))))
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        mounts.collect(node, page, node.mounts())
+        _read_ahead(node, page)
+        by_device = groups.of(node)
+        requests.refresh(node, by_device)
+        requests.put(page)
+        _imports(node, page, by_device)
+        clients = [
+            (name, label_text(fs=device.fsname, mount=mount, target=device.target))
+            for name, device, mount in node.clients("mdc")
+        ]
+        metadata.collect(node, page, clients)
+
+    return collect
+
+
+def _imports(node: Node, page: MetricsPage, by_device: Mapping[str, MountPool]) -> None:
+    """Show the connections by state, and the requests in flight, of each group."""
+    states: dict[tuple[MountPool, bytes], int] = {}
+    in_flight: dict[MountPool, int] = {}
+    for device, data in node.read_each("osc", "import", by_device):
+        state, requests = following(data, _IMPORT_KEYS)
+        if not state:
+            node.skipped("osc", "import", 1)
+            continue
+        group = by_device[device]
+        states[group, state] = states.get((group, state), 0) + 1
+        if requests.isdigit() and not is_beyond(requests):
+            in_flight[group] = in_flight.get(group, 0) + int(requests)
+    for (group, state), connections in states.items():
+        page.sample(OSC.imports, b'%b,state="%b"' % (group.labels(), escape(state.strip())), connections)
+    for group, number in in_flight.items():
+        page.sample(IN_FLIGHT, group.labels(), number)
+
+
+def _read_ahead(node: Node, page: MetricsPage) -> None:
+    for device, labels in node.mounts():
+        if (data := node.read("llite", device, "read_ahead_stats")) is not None:
+            parsed = read_ahead_stats.parse(data)
+            node.skipped("llite", "read_ahead_stats", parsed.skipped)
+            counts = dict(zip(parsed.names, parsed.counts, strict=True))
+            page.sample(read_ahead.HITS, labels, counts.get(b"hits"))
+            page.sample(read_ahead.MISSES, labels, counts.get(b"misses"))
+        if (data := node.read("llite", device, "statahead_stats")) is not None:
+            statahead = statahead_stats.parse(data)
+            node.skipped("llite", "statahead_stats", statahead.skipped)
+            page.sample(read_ahead.STATAHEAD_STARTED, labels, statahead.total)
+            page.sample(read_ahead.STATAHEAD_WRONG, labels, statahead.wrong)
+        budget = node.number("llite", device, BUDGET, read_ahead.parse_mebibytes)
+        page.sample(read_ahead.LIMITS[BUDGET], labels, budget)
+
+
+_REQUESTS_OF = {
+    kind: tuple([family for family in (*rule.byte_sums.values(), *rule.special[b"req_waittime"]) if family is not None])
+    for kind, rule in (("osc", OSC.rule), ("mdc", mdc.MDC.rule))
+}
+FAMILIES = (
+    *llite.RULE.families(), read_ahead.HITS, read_ahead.MISSES, read_ahead.STATAHEAD_STARTED,
+    read_ahead.STATAHEAD_WRONG, read_ahead.LIMITS[BUDGET], *_REQUESTS_OF["osc"], OSC.imports, IN_FLIGHT,
+    *_REQUESTS_OF["mdc"],
+)  # fmt: skip
+COLLECTOR = Collector("slim", "the slim profile of a client", FAMILIES, start)
+SLIM_COLLECTORS = (COLLECTOR, VERSION_COLLECTOR)

@@ -1,0 +1,37 @@
+"""``--cold`` and ``--tierd-starts``: tierd starts when all jobs are at work, and knows nothing of the time before."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.jobs.large_files import RandomWriter
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import STREAM
+from tierd.config.settings import Settings
+from tierd.model import NoisyNeighbourEvidence
+from tierd.simulation.run import Outcome, run
+
+STARTS = 20.0
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    jobs = (STREAM, RandomWriter(start_seconds=2.0, processes_count=16))
+    return run(Cluster(recorded_test_bed(), jobs), jobs, 100.0, policy=Settings(), tierd_starts=STARTS)
+
+
+def test_nothing_is_found_before_four_windows_after_the_start(outcome: Outcome) -> None:
+    assert outcome.findings
+    assert min(time for time, _ in outcome.findings) >= STARTS + 15
+
+
+def test_a_finding_has_no_past(outcome: Outcome) -> None:
+    found = [finding for _, finding in outcome.findings if isinstance(finding.evidence, NoisyNeighbourEvidence)]
+    assert found
+    assert all(finding.evidence.lacks_past for finding in found)
+
+
+def test_files_that_were_opened_before_the_start_are_not_known(outcome: Outcome) -> None:
+    """The file was opened once, before tierd's changelog reader was registered."""
+    assert {finding.directories for _, finding in outcome.findings if finding.aggressor == "fio_rand.1001"} == {()}
