@@ -30,6 +30,17 @@ def program(name: str) -> str:
     return found
 
 
+def output_until(process: subprocess.Popen[str], words: str) -> str:
+    """The output of a program up to the line with these words."""
+    assert process.stdout is not None
+    output = ""
+    while words not in output:
+        line = process.stdout.readline()
+        assert line, output
+        output += line
+    return output
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

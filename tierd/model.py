@@ -256,7 +256,7 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
 
     @property
     def lacks_past(self) -> bool:
-        """Whether the finding rests on signatures alone: the aggressor was there before tierd."""
+        """Whether the finding rests on signatures alone: the aggressor was active before tierd started."""
         return self.gain_low is not None
 
     @property

@@ -15,6 +15,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from tests.servers import output_until
 from tierd import demo
 from tierd.daemon.answers import ActAnswer, ExplainAnswer, FindingRow, JudgementRow
 
@@ -94,13 +95,8 @@ def test_page_and_socket_answer_until_ctrl_c(tmp_path_factory: pytest.TempPathFa
     process = subprocess.Popen([sys.executable, "-m", "tierd.demo"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(folder)},
                                start_new_session=True)
-    assert process.stdout is not None
-    output = ""
     try:
-        while "Ctrl-C ends it" not in output:
-            line = process.stdout.readline()
-            assert line, output
-            output += line
+        output = output_until(process, "Ctrl-C ends it")
         assert output.startswith(("A simulated Lustre", "Starting the simulated")), output
         addresses = dict(re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE))
         for page in ("tierd", "exporter"):

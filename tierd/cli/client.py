@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
@@ -26,20 +26,20 @@ RUN = "/run/tierd"
 A = TypeVar("A")
 
 
-def add_daemon_options(command: argparse.ArgumentParser, **default: Any) -> None:
+def add_daemon_options(command: argparse.ArgumentParser, default: object = argparse.SUPPRESS) -> None:
     """Add the options that select the daemon and the output format.
 
     They stand before or after the command. Those after it have no default, which would hide those before it.
     """
-    default = default or {"default": argparse.SUPPRESS}
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--fs", metavar="NAME", help=f"use the daemon with the socket {RUN}/NAME/tierd.sock", **default)
+    which.add_argument("--fs", metavar="NAME", help=f"use the daemon with the socket {RUN}/NAME/tierd.sock",
+                       default=default)
     which.add_argument("--socket", metavar="PATH",
-                       help=f"use the daemon with this socket (default: the only one in {RUN})", **default)
-    switches = default if default["default"] is argparse.SUPPRESS else {"default": False}
-    command.add_argument("--json", action="store_true", help="print the whole answer as JSON", **switches)
+                       help=f"use the daemon with this socket (default: the only one in {RUN})", default=default)
+    switch = default if default is argparse.SUPPRESS else False
+    command.add_argument("--json", action="store_true", help="print the whole answer as JSON", default=switch)
     command.add_argument("--utc", action="store_true", help="show and read times in UTC (default: local time)",
-                         **switches)
+                         default=switch)
 
 
 def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:

@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from tierd.daemon.client import ControlError, ask
 
@@ -33,7 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     submit.set_defaults(run=run)
 
 
-def add_options(submit: argparse.ArgumentParser, **default: Any) -> None:
+def add_options(submit: argparse.ArgumentParser, default: object = None) -> None:
     """Add the arguments. robinhood passes {fullpath}, and for example {rule} as the reason."""
     submit.add_argument("paths", nargs="*", metavar="PATH",
                         help="path below the mount point; - reads paths from standard input")
@@ -44,10 +43,11 @@ def add_options(submit: argparse.ArgumentParser, **default: Any) -> None:
                         help="reason for the journal, for example robinhood's {rule}")
     # The same options as of other commands, without their imports.
     submit.add_argument("--fs", metavar="NAME", help="use the daemon with the socket /run/tierd/NAME/tierd.sock",
-                        **default)
+                        default=default)
     submit.add_argument("--socket", metavar="PATH",
-                        help="use the daemon with this socket (default: the only one in /run/tierd)", **default)
-    submit.add_argument("--json", action="store_true", help="print the answer as JSON", **default)
+                        help="use the daemon with this socket (default: the only one in /run/tierd)", default=default)
+    submit.add_argument("--json", action="store_true", help="print the answer as JSON",
+                        default=argparse.SUPPRESS if default is argparse.SUPPRESS else False)
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from tierd.config.scopes import Scope, original_location
 from tierd.config.sense import RobinhoodSettings, SenseSettings, ServerAccess
 from tierd.config.settings import Settings
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
+from tierd.detect.plugin import Common
 
 Location = tuple[int | str, ...]
 POOL_NAME_BYTES_MAX = 15
@@ -68,12 +70,13 @@ def is_set(values: object, location: Sequence[int | str]) -> bool:
     return True
 
 
-def at(values: Any, location: Location) -> object:
+def at(values: Mapping[str, object], location: Location) -> object:
     """The value at a location that is set."""
+    found: Any = values
     for part in location:
-        values = values[part]
-    found: object = values
-    return found
+        found = found[part]
+    value: object = found
+    return value
 
 
 def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Location:
@@ -81,7 +84,7 @@ def one_that_is_set(values: Mapping[str, object], *locations: Location) -> Locat
     return next((location for location in locations if is_set(values, location)), locations[0])
 
 
-def strings_for_booleans(settings: Any, values: object, above: Location) -> Iterator[Contradiction]:
+def strings_for_booleans(settings: object, values: object, above: Location) -> Iterator[Contradiction]:
     """Strings and numbers where the setting is true or false: ``enabled = "no"``."""
     if not isinstance(values, Mapping):
         return
@@ -107,7 +110,8 @@ def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Con
         yield from wrong_way_round(configured.settings, ("detect", configured.detector.table), values)
 
 
-def wrong_way_round(table: Any, above: Location, values: Mapping[str, object]) -> Iterator[Contradiction]:
+def wrong_way_round(table: SlowdownSettings | Common, above: Location,
+                    values: Mapping[str, object]) -> Iterator[Contradiction]:
     """The pairs of one table that are the wrong way round."""
     names = {field.name for field in fields(table)}
     defaults = type(table)()

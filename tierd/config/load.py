@@ -194,8 +194,9 @@ def describe_problem(
     where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"
-    stands = "" if isinstance(value, dict | list | tuple) else f" (it is {value!r})"
-    return f"{where}: {PLAIN.get(kind) or in_plain_english(message)}{stands}"
+    words = PLAIN.get(kind) or in_plain_english(message)
+    named = isinstance(value, dict | list | tuple) or repr(value) in words
+    return f"{where}: {words}{'' if named else f' (it is {value!r})'}"
 
 
 PLAIN = {

@@ -113,7 +113,7 @@ def has_acted(case: RemediationSnapshot) -> bool:
 
 
 def onset(finding: Finding, windows: Sequence[Window]) -> float:
-    """When the aggressor came: the start of the windows beside it. 0 if it was there before tierd."""
+    """When the aggressor came: the start of the windows beside it. 0 if it was active before tierd started."""
     evidence = finding.evidence
     if not isinstance(evidence, SlowdownEvidence) or (
             isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past):

@@ -32,7 +32,8 @@ class State(StrEnum):
     UNDONE = "undone"
     """Its default layouts were restored, by tierd or by hand."""
     CLOSED = "closed"
-    """The finding has ended, and nothing more is done, but for moves of a neighbour that was there before tierd."""
+    """The finding has ended, and nothing more is done, except moves for a neighbour that was active before tierd
+    started."""
     FORGOTTEN = "forgotten"
     """Only the journal has it."""
 
@@ -98,7 +99,7 @@ def result_text(state: str, verdict: str, *, judged: bool) -> str:
 
 
 def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:
-    """The state of a case by its name, with its verdict or what it waits for. A dry run has no verdict.
+    """The state of a case, with its verdict or what it waits for. A dry run has no verdict.
 
     >>> state_text("judging", ""), state_text("closed", "helped")
     ('judging: the throughput of the victim is measured', 'closed: helped; kept')

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -19,17 +17,6 @@ FRIDAY_NOON = datetime(2026, 11, 20, 12, 0).timestamp()
 HOUR = 3600.0
 
 
-@pytest.fixture
-def berlin() -> Iterator[None]:
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
-    time.tzset()
-    yield
-    if before is None:
-        del os.environ["TZ"]
-    else:
-        os.environ["TZ"] = before
-    time.tzset()
 
 
 def test_no_window_is_always() -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
 
@@ -25,18 +22,6 @@ from tierd.cli.tierctl import main, parser
 
 ROOT = Path(__file__).parents[3]
 NOON = 1_795_000_000.0
-
-
-@pytest.fixture
-def berlin() -> Iterator[None]:
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
-    time.tzset()
-    yield
-    os.environ.pop("TZ")
-    if before is not None:
-        os.environ["TZ"] = before
-    time.tzset()
 
 
 def test_options_of_the_daemon_stand_before_or_after_the_command(

@@ -44,7 +44,7 @@ def test_without_a_history_the_device_time_names_the_neighbour(tmp_path: Path) -
     at.run(300)
     (found,) = [words for words in said if words.startswith("FOUND")]
     assert NOISE.job_id in found
-    assert "of the device time of the 4 targets" in found
+    assert "evidence: device time (" in found
 
 
 def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> None:
