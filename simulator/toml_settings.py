@@ -102,7 +102,7 @@ def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
     """Convert a number, a text or a list. A size may be a text."""
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
-            wrong.append(f"{where}: {value!r} is no list")
+            wrong.append(f"{where}: {value!r} is not a list")
             return ()
         return tuple(_plain_value(get_args(hint)[0], item, wrong, where) for item in value)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-PACKAGES = frozenset({"annotated_types", "pydantic", "rich", "shtab"})
+PACKAGES = frozenset({"annotated_types", "jinja2", "pydantic", "rich", "shtab"})
 """By the names under which they are imported."""
 NOT_INSTALLED = 2
 """The exit status of a program that lacks one of them."""

@@ -138,7 +138,7 @@ def parse(text: str) -> Scenario:
         wrong.append("job: a scenario needs at least one")
     seconds = table.get("seconds", 120)
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
-        wrong.append(f"seconds: {seconds!r} is no number above 0")
+        wrong.append(f"seconds: {seconds!r} is not a number above 0")
     if unknown := sorted(set(table) - _KEYS):
         wrong += [f"{key}: a scenario has no such key; it has {', '.join(sorted(_KEYS))}" for key in unknown]
     happening = tuple(one for one in events if one is not None)
@@ -215,20 +215,20 @@ def _shape_errors(table: Mapping[str, object]) -> Iterator[str]:
     for key in ("job", "event"):
         entries = table.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            yield f"{key}: is no list of tables; each begins with [[{key}]]"
+            yield f"{key}: is not a list of tables; each begins with [[{key}]]"
     for key in ("costs", "variant"):
         if not isinstance(table.get(key, {}), dict):
-            yield f"{key}: is no table"
+            yield f"{key}: is not a table"
     variants = table.get("variant", {})
     for name, entry in variants.items() if isinstance(variants, dict) else ():
         if not isinstance(entry, dict):
-            yield f"variant {name}: is no table"
+            yield f"variant {name}: is not a table"
             continue
         changes, without = entry.get("job", {}), entry.get("without", [])
         if not isinstance(changes, dict) or not all(isinstance(change, dict) for change in changes.values()):
-            yield f"variant {name}: job is no table of tables, as [variant.{name}.job.ID]"
+            yield f"variant {name}: job is not a table of tables, as [variant.{name}.job.ID]"
         if not isinstance(without, list) or not all(isinstance(job_id, str) for job_id in without):
-            yield f"variant {name}: without is no list of job ids"
+            yield f"variant {name}: without is not a list of job ids"
 
 
 def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:
@@ -312,9 +312,9 @@ def name_errors(cluster: ClusterSettings) -> Iterator[str]:
     """Mistakes in names that become names of files."""
     for pool in cluster.pools:
         if not _POOL_NAME.fullmatch(pool):
-            yield f"cluster.ost.pool: {pool!r} is no name of a pool: letters, digits, '_', '-', '.', 15 at most"
+            yield f"cluster.ost.pool: {pool!r} is not a name of a pool: letters, digits, '_', '-', '.', 15 at most"
     if not _FSNAME.fullmatch(cluster.fsname):
-        yield f"cluster.fsname: {cluster.fsname!r} is no name of a file system: letters, digits, '_', '-', 8 at most"
+        yield f"cluster.fsname: {cluster.fsname!r} is not a name of a file system: letters, digits, '_', '-', 8 at most"
 
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")

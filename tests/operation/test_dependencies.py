@@ -110,7 +110,7 @@ def test_tierd_is_imported_with_its_extra_alone() -> None:
 
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
-    named = {name.replace("-", "_") for name in required("options.extras_require", "tierd")}
+    named = {name.replace("-", "_").lower() for name in required("options.extras_require", "tierd")}
     assert named == dependencies.PACKAGES
 
 

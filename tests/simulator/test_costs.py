@@ -168,7 +168,7 @@ class TestScenario:
         ('preset = "guessed"', "preset 'guessed' is not one of free, production, measured"),
         ("colour = 1", "has no colour"),
         ("processors = -1", "processors: -1 is negative"),
-        ('processors = "two"', "'two' is no number"),
+        ('processors = "two"', "'two' is not a number"),
     ])  # fmt: skip
     def test_what_cannot_be_is_said(self, text: str, words: str) -> None:
         with pytest.raises(ValueError, match=words):

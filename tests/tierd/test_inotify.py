@@ -83,7 +83,7 @@ def test_what_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> No
     for name, words in (("none", "No such file or directory"), ("file", "Not a directory")):
         with pytest.raises(InotifyError, match=words):
             watcher.add(str(tmp_path / name), FILES)
-    with pytest.raises(InotifyError, match="its name is no text"):
+    with pytest.raises(InotifyError, match="its name is not text"):
         watcher.add(os.fsdecode(b"/\xff"), FILES)
     assert "raise the sysctl fs.inotify.max_user_watches" in watch_error(errno.ENOSPC, "/x")
 

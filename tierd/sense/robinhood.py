@@ -222,7 +222,7 @@ def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
 
 
 def seconds_of(value: str | bytes | int | None) -> float:
-    """Epoch seconds from a time column; 0 for NULL. Raises ValueError if it is no number."""
+    """Epoch seconds from a time column; 0 for NULL. Raises ValueError if it is not a number."""
     return float(value or 0)
 
 

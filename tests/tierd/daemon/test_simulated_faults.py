@@ -77,7 +77,7 @@ def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> No
 def test_after_a_clock_was_set_a_neighbour_is_found_by_the_past_or_its_signature(
         tmp_path: Path, seconds: float) -> None:
     """Four windows of a stream alone are a past; two, between the jump at 20 s and the noise at 30 s, are none."""
-    for begins, evidence in ((30.0, "of the device time"), (45.0, "instead of")):
+    for begins, evidence in ((30.0, "evidence: device time"), (45.0, "instead of")):
         folder = tmp_path / str(begins)
         folder.mkdir()
         said: list[str] = []

@@ -36,7 +36,7 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("name", "text", "words"), [
     ("a.json", "[{", "a.json: "), ("a.yml", "- targets: [", "not YAML"), ("a.yml", "x: 1", "not a list of"),
-    ("a.json", '[{"labels": {}}]', "group 1: no list of targets"), ("a.json", '[{"targets": [1]}]', "is no text"),
+    ("a.json", '[{"labels": {}}]', "group 1: no list of targets"), ("a.json", '[{"targets": [1]}]', "is not a string"),
     ("a.json", '[{"targets": ["oss1:9169"]}, {"targets": ["http://oss2/"]}]', "not host:port: 'http://oss2/'"),
     ("a.json", '[{"targets": ["user:pw@oss1:1"]}]', "not host:port"),
     ("a.json", '[{"targets": ["a b:1"]}]', "not host:port"),
