@@ -41,7 +41,7 @@ from simulator.servers.placement import Spill
 from simulator.settings import ClusterSettings
 
 T = TypeVar("T")
-_TYPE_NAMES = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 DEVICES: Mapping[str, type[Any]] = {
     "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
 }  # fmt: skip
@@ -115,7 +115,7 @@ def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
     fits = {int: number and isinstance(value, int), float: number, str: isinstance(value, str),
             bool: isinstance(value, bool)}  # fmt: skip
     if not fits.get(hint, True):
-        wrong.append(f"{where}: {value!r} is no {_TYPE_NAMES[hint]}")
+        wrong.append(f"{where}: {value!r} is not {_TYPE_NAMES[hint]}")
     return float(value) if hint is float and isinstance(value, int) else value
 
 

@@ -122,7 +122,7 @@ def event_from(table: dict[str, Any], where: str, wrong: list[str]) -> Event | N
     for key, value in table.items():
         wanted = _KEY_TYPES.get(key, str)
         if not isinstance(value, wanted) or isinstance(value, bool):
-            wrong.append(f"{where}.{key}: {value!r} is no {'text' if wanted is str else 'number'}")
+            wrong.append(f"{where}.{key}: {value!r} is not {'text' if wanted is str else 'a number'}")
             return None
     if missing := sorted((KINDS[kind][1] & _REQUIRED_KEYS) - set(table)):
         wrong.append(f"{where}: {kind} needs {', '.join(missing)}")

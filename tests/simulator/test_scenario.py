@@ -122,7 +122,7 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
     ("[[job]]\nkind = 'small_files'\nsizes = 4096", "line 3: job 1.sizes: 4096 is not a list"),
     ("[[job]]\nkind = 'small_files'\nlayout = [{pool = 'nvme'}]", "line 3: job 1.layout: there is no pool 'nvme'"),
     ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout: a component has no color"),
-    ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: 1 is no true or false"),
+    ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: 1 is not true or false"),
     ("[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'", "job 2.job_id: 'ls.1011' is an earlier job"),
     ("[[job]]\nkind = 'ls'\nstart_seconds = 9\nstop_seconds = 3", "line 4: job 1.stop_seconds: 3 is not after"),
     ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 'OST0099'", "line 6: event 1.target: .*OST0099"),

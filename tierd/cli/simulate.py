@@ -153,8 +153,8 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--cold", action="store_true",
                           help="start tierd when all jobs are at work, so that no stream has a past")
     evaluate.add_argument("--workload", action="append", type=workload_names, metavar="NAME", default=[],
-                          help="draw only this workload, or only 'usual' or 'hard' ones; may be repeated "
-                               "(default: all, one seed in ten is a hard one)")
+                          help="draw this workload, or 'usual' or 'hard' ones, or 'all': usual ones and, for one seed "
+                               "in ten, a hard one; may be repeated (default: usual)")
     evaluate.set_defaults(run=run_evaluate)
 
 
@@ -192,10 +192,12 @@ def workload_names(text: str) -> frozenset[str]:
     (['another stream'], True)
     """
     name = text.replace("_", " ").replace("-", " ")
+    if name == "all":
+        return USUAL | HARD
     if name in GROUPS:
         return GROUPS[name]
     if name not in USUAL | HARD:
-        known = ", ".join([*GROUPS, *sorted(USUAL), *sorted(HARD)])
+        known = ", ".join(["all", *GROUPS, *sorted(USUAL), *sorted(HARD)])
         raise argparse.ArgumentTypeError(f"no workload {text!r}; known: {known}")
     return frozenset((name,))
 
@@ -210,7 +212,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    workloads = frozenset[str]().union(*chosen.workload)
+    workloads = frozenset[str]().union(*(chosen.workload or [USUAL]))
     seeds, verdicts, interrupted = chosen.seeds, list[Verdict](), False
     with (bar("random workloads", len(seeds)) as progress,
           closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads)) as running):

@@ -236,7 +236,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["--workload", "noise"], "no workload 'noise'; known: usual, hard, another stream"),
+    (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, another stream"),
     (["--processes", "0"], "'0' is not a number of processes"),
     (["--json", "--markdown"], "not allowed with argument"),
 ])
