@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
 from tierd.config.settings import Settings
 from tierd.model import SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters
-from tierd.sense import tape as tapes
 from tierd.sense.tape import opened
-
-TAPES = Path(__file__).parent.parent / "tapes"
-NAMES = sorted(path.parent.name for path in TAPES.glob("*/tape.json"))
-UNPACKED = ExitStack()
-
-
-def truth(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((TAPES / name / "tape.json").read_bytes())
-    return loaded
-
-
-@pytest.fixture(scope="module", autouse=True)
-def close_tapes() -> Iterator[None]:
-    with UNPACKED:
-        yield
-
-
-@cache
-def tape_of(name: str) -> tapes.Tape:
-    return UNPACKED.enter_context(tapes.opened(TAPES / name))
-
 
 read_once = cache(parameters.reading)
 """Readings of the tapes. Parsing them again takes half of the time of a replay."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
-from tests.tierd.test_replay import tape_of, truth
+from tests.tierd.tapes import tape_of, truth
 from tierd.detect.device_time import (
     CostLearner,
     CostPrior,
