@@ -113,11 +113,11 @@ def grafana_command(home: str) -> list[str] | None:
 
 
 START_TIMEOUT_SECONDS = 180.0
-"""Grafana makes its database at its first start, on a slow disk for minutes."""
+"""At its first start Grafana creates its database, which takes minutes on a slow disk."""
 
 
 def pages(ports: Ports, *, grafana: bool) -> list[tuple[str, str]]:
-    """Each program with the address of a page that opens in a browser, or with what there is instead."""
+    """Names of the programs and their addresses: a page for a browser, or the API of a program without pages."""
     base = "http://127.0.0.1"
     prometheus = first_page(f"{base}:{ports.prometheus}", ("/alerts", "/classic/alerts"))
     alertmanager = first_page(f"{base}:{ports.alertmanager}", ("/",), without=NO_UI)

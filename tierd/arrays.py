@@ -38,7 +38,7 @@ _USER = re.compile(r"(.+)\.(\d+)", re.DOTALL)
 
 @lru_cache(maxsize=1 << 14)
 def array_of(job_id: str) -> str:
-    """Name of the array that a job id names, as batch systems write an array without its index; empty if there is none.
+    """Return the name of the array of a job, as batch systems write it without a task index; "" for other jobs.
 
     Further parts of the id, such as the server of PBS or a user, stay.
 

@@ -11,8 +11,8 @@ from simulator.engine import Engine
 class DeviceTimeAccount:
     """Seconds of service that the I/Os of each job took from one device, waiting not counted.
 
-    It is the truth that an estimate from the servers' counters is compared with; no Lustre server shows it. An I/O that
-    belongs to nobody is booked under the empty job id.
+    It is the truth that an estimate from the servers' counters is compared with; no Lustre server shows it. An I/O
+    without a job has the empty job id.
 
     >>> account = DeviceTimeAccount()
     >>> account.book({"ior.1": 3, "": 1}, 0.4)

@@ -95,7 +95,7 @@ def run_command(given: Sequence[str]) -> int:
 
 
 def command_in(given: Sequence[str]) -> str:
-    """The command among the arguments, behind options that stand before it; "" if there is none.
+    """Return the command: the first argument that is neither an option nor the value of one. "" without a command.
 
     >>> command_in(["--fs", "scratch", "status"]), command_in(["--socket=/s", "--utc", "top"]), command_in(["--help"])
     ('status', 'top', '')

@@ -135,17 +135,22 @@ def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
             "the effect is measured without them")
 
 
+def throughput_text(finding: Finding, judgement: Judgement) -> str:
+    """The victim's throughput before, during and after the noise. Without a past, device time predicted the first."""
+    evidence = finding.evidence
+    if not isinstance(evidence, NoisyNeighbourEvidence) or evidence.gain_low is None:
+        return (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
+                f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
+    low, high = (evidence.victim_bytes_per_second * gain
+                 for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
+    return (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
+            f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
+            f"({rate_text(low)} to {rate_text(high)}) without the noise")
+
+
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
-    numbers = (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
-               f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
-    evidence = finding.evidence
-    if isinstance(evidence, NoisyNeighbourEvidence) and evidence.gain_low is not None:
-        low, high = (evidence.victim_bytes_per_second * gain
-                     for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
-        numbers = (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
-                   f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
-                   f"({rate_text(low)} to {rate_text(high)}) without the noise")
+    numbers = throughput_text(finding, judgement)
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
     if judgement.verdict == Verdict.CANNOT_TELL:

@@ -115,7 +115,7 @@ class Pages:
         self._jinja = environment(self.assets)
 
     def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
-        """The page with this path; None if there is none. Raises ValueError if it cannot be made."""
+        """Return the page with this path, or None for an unknown path. Raises ValueError for wrong arguments."""
         if path == "/":
             return self._overview("overview.html", TOP_ROWS, viewer, acts=self._history({"last": RECENT_ACTS}))
         if path in {"/targets", "/jobs"}:

@@ -212,7 +212,7 @@ def read_form(environ: WSGIEnvironment) -> dict[str, str] | None:
 
 
 def same_origin(environ: WSGIEnvironment) -> bool:
-    """Whether a browser says that its request comes from a page of this server. A client without either header is none.
+    """Whether the headers of a request prove that a page of this server sent it. A request without them proves nothing.
 
     ``Sec-Fetch-Site`` (Fetch Metadata) and ``Origin`` cannot be set by a page of another site.
     """

@@ -179,7 +179,7 @@ def test_one_scenario_is_judged_by_its_runs() -> None:
 
 @pytest.mark.parametrize("kind", ["another stream and few small files", "small files on flash", "random writes"])
 def test_jobs_run_the_same_beside_a_tierd_that_does_not_act(kind: str) -> None:
-    """So one run tells what happens with it and without it."""
+    """Evaluation relies on this: it reuses the run with an idle tierd as the run without tierd."""
     seed = next(s for s in range(1, 50) if random_scenario(s, {kind}).suspects)
     case = random_scenario(seed, {kind})
     without, with_tierd = (run(Cluster(recorded_test_bed(seed), case.jobs), case.jobs, 120.0, case.changes, policy)

@@ -173,7 +173,7 @@ class Case:
     settings: SlowdownSettings
 
     def signature(self, suspects: Sequence[Profile]) -> Signature | None:
-        """The suspects to blame, and the evidence; None if there is none, or if it is not certain enough.
+        """Return the suspects to blame with the evidence; None without evidence, or if it is not certain enough.
 
         The tests of dose and cross-section run only if device time predicts a loss.
         """

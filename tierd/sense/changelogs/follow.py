@@ -132,7 +132,7 @@ class Follower:
 
 
 def gap_in(last: int, records: Sequence[Record]) -> str:
-    """The first gap after the last index, in words; "" if there is none.
+    """Describe the first gap after the last index; "" without a gap.
 
     >>> from lustre.changelog.record import RecordType
     >>> gap_in(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
