@@ -77,7 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
     what = parser.add_argument_group("output")
     what.add_argument("--once", action="store_true", help="print the metrics once and exit")
     what.add_argument("--profile", choices=("full", "slim"), default="full",
-                      help="slim: about 70 series of a client instead of thousands, for sites with very many clients;"
+                      help="slim: at most 100 series of a client instead of thousands, for sites with many clients;"
                       " it replaces the collectors and their options; default: %(default)s")  # fmt: skip
     what.add_argument("--output", metavar="FILE", type=Path, help="replace FILE atomically by the metrics and exit")
     where = parser.add_argument_group("directories to read")
