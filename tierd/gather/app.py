@@ -73,7 +73,7 @@ class GatherMetrics(Collector):
         for reason in (UNREACHABLE, MALFORMED):
             failures.add_metric((reason,), counters.failures[reason])
         yield failures
-        yield CounterMetricFamily(PREFIX + "counter_resets", "Resets of counters on nodes, which the sums do not show.",
+        yield CounterMetricFamily(PREFIX + "resets", "Resets of counters on nodes, which the sums do not show.",
                                   statistics.resets)
         yield CounterMetricFamily(PREFIX + "implausible_values", "Values of counters that were left out because no node"
                                   " can do so much in the time.", statistics.implausible)

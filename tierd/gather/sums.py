@@ -18,7 +18,7 @@ bucket, not cumulatively, so that nodes with different buckets add up too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add, sub
 from typing import NamedTuple
@@ -114,6 +114,8 @@ class Sums:
         self.families: dict[str, Family] = {}
         self.jobs: dict[str, float] = {}
         """When each job with series of its own was last active or present."""
+        self._idle_jobs: set[str] = set()
+        """Jobs that nodes still show, and that have lost their series because they were idle."""
         self.jobs_beyond_limit: set[str] = set()
         """Jobs of the last pass that are summed as ``other``."""
         self.statistics = SumStatistics()
@@ -224,16 +226,21 @@ class Sums:
         self._growth.clear()
         self._forget(listed, now)
 
-    def _admit_jobs(self, jobs: Iterable[str], now: float) -> None:
+    def _admit_jobs(self, jobs: set[str], now: float) -> None:
         """Give jobs series of their own, up to the limit. The order is stable, so that a job keeps its series."""
         self.jobs_beyond_limit = set()
+        shown: set[str] = set()
         for (layout, _), growth in self._growth.items():
             if layout.has_jobs:
-                for slot, grown in zip(layout.counter_slots, growth, strict=True):
-                    if grown and slot.job:
-                        self._admit(slot.job, now)
+                shown.update(slot.job for slot in layout.counter_slots if slot.job)
+                jobs.update(slot.job for slot, grown in zip(layout.counter_slots, growth, strict=True)
+                            if grown and slot.job)
         for job in sorted(jobs):
             self._admit(job, now)
+        self._idle_jobs = (self._idle_jobs & shown) - jobs
+        for job in sorted(shown - jobs - self._idle_jobs):
+            if job not in self.jobs:
+                self._admit(job, now)  # a new job; it is idle, or its counters are
 
     def _admit(self, job: str, now: float) -> None:
         if job in self.jobs:
@@ -265,6 +272,7 @@ class Sums:
             del self.series[key]
         for job in idle:
             del self.jobs[job]
+        self._idle_jobs |= idle
         layouts = {node.layout for node in self._nodes.values()}
         if old or idle:
             self._places.clear()
