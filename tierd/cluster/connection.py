@@ -169,7 +169,7 @@ class Delivery:
 
     def __init__(self, connection: Connection, message: Msg) -> None:
         self._connection = connection
-        self._message = message
+        self.message = message
         self.subject = message.subject
         self.data = message.data
         about = message.metadata
@@ -178,15 +178,15 @@ class Delivery:
 
     def acknowledge(self) -> None:
         """Report that the work is done, and wait until the server has stored that."""
-        self._connection.call(lambda seconds: self._message.ack_sync(timeout=seconds))
+        self._connection.call(lambda seconds: self.message.ack_sync(timeout=seconds))
 
     def in_progress(self) -> None:
         """Extend the lease by ``ack_wait``."""
-        self._connection.call(lambda _: self._message.in_progress())
+        self._connection.call(lambda _: self.message.in_progress())
 
     def give_back(self, delay_seconds: float = 0.0) -> None:
         """Return the message to the queue: another process gets it after the delay."""
-        self._connection.call(lambda _: self._message.nak(delay=delay_seconds or None))
+        self._connection.call(lambda _: self.message.nak(delay=delay_seconds or None))
 
 
 class Bucket:
@@ -256,6 +256,7 @@ class Connection:
         self._context: JetStreamContext | None = None
         self._failure = "not connected yet"
         self._denied: dict[str, str] = {}
+        self._subscriptions: dict[tuple[str, str], JetStreamContext.PullSubscription] = {}
         self._too_old = ""
         self._known = threading.Event()
         """Set once there was a connection, to a server of any version."""
@@ -399,6 +400,29 @@ class Connection:
             return Delivery(self, answer)
 
         return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+
+    def fetch_all(self, stream: str, consumer: str, most: int, wait_seconds: float = 0.0) -> list[Delivery]:
+        """Take up to ``most`` messages, waiting up to ``wait_seconds`` for the first one."""
+        async def take(_: float) -> list[Delivery]:
+            key = stream, consumer
+            if key not in self._subscriptions:
+                self._subscriptions[key] = await self.jetstream.pull_subscribe_bind(consumer, stream)
+            try:
+                found = await self._subscriptions[key].fetch(most, timeout=max(wait_seconds, _FETCH_SECONDS))
+            except nats.errors.TimeoutError:
+                return []
+            return [Delivery(self, message) for message in found]
+
+        return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+
+    def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
+        """Acknowledge messages without waiting for the server. One that is delivered again costs another look."""
+        async def acknowledge(_: float) -> None:
+            for each in deliveries:
+                await each.message.ack()
+
+        if deliveries:
+            self.call(acknowledge)
 
     def next_message(self, stream: str, subject: str, from_sequence: int) -> Stored | None:
         """The first message of a subject from a sequence on; None if there is none yet."""

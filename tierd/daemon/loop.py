@@ -198,9 +198,10 @@ class Daemon:
         """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
         with self._log_filesystem_errors():
+            moved = self._remediations.attend_moves()
             if self._may_begin():
                 until = self._clock.now() + seconds
-                moved = self._remediations.move(until, requests_only="changelog" in self.faults)
+                moved += self._remediations.move(until, requests_only="changelog" in self.faults)
         return moved
 
     def judge(self) -> None:
