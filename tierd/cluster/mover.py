@@ -294,7 +294,7 @@ class Mover:
         for number, file in enumerate(message.files):
             why = self._refusal(message)
             if why is not None:
-                found += [FileResult(each.act, each.fid, "stale", why.reason, why.sentence)
+                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence))
                           for each in message.files[number:]]
                 break
             batch = batch or self._engine.batch()
@@ -396,9 +396,6 @@ class Mover:
                  *, last: bool) -> None:
         if not found:
             return
-        for each in found:
-            if each.result == messages.STALE:
-                self._counted(each)
         result = ResultMessage(message.id, self._names.fs, message.generation, self._name, delivery.times_delivered,
                                tuple(found), max(0.0, seconds), last)
         data = messages.sign(result, secret)
