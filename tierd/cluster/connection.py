@@ -451,6 +451,17 @@ class Connection:
 
         return self.call(remove)
 
+    def has_stream(self, name: str) -> bool:
+        """Whether the stream was declared."""
+        async def ask(_: float) -> bool:
+            try:
+                await self.jetstream.stream_info(name)
+            except NotFoundError:
+                return False
+            return True
+
+        return self.call(ask)
+
     def delete_stream(self, name: str) -> None:
         """Delete a stream with everything in it. For tests."""
         self.call(lambda _: self.jetstream.delete_stream(name))

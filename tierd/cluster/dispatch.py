@@ -11,6 +11,7 @@ more. It queues at most two seconds of work, so that a pause takes effect at onc
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -138,6 +139,8 @@ class NatsDispatch:
         self._file_seconds = 0.25
         self._hinted_at = self._movers_at = float("-inf")
         self._number = 0
+        self._lock = threading.RLock()
+        """Of the permit and the movers, for which the threads that plan and that move ask."""
         self.movers: tuple[MoverState, ...] = ()
         """Movers that described themselves lately."""
         self.counts = DispatchCounts()
@@ -151,10 +154,11 @@ class NatsDispatch:
         if not self._connection.connected:
             return Refusal(Reason.NO_BROKER, f"NATS: {self._connection.trouble}")
         try:
-            self._permitted()
-            self._look_for_movers()
+            with self._lock:
+                if self._permit is None or self._permit.generation != self._claim.generation:
+                    self._write_permit(self._claim.generation, "")
+                self._look_for_movers()
         except BrokerError as error:
-            self._permit = None
             return Refusal(Reason.NO_BROKER, str(error.strerror or error))
         if not self._threads():
             return Refusal(Reason.NO_MOVERS, "no mover is at work: start tierd-mover@ on a node, or see tierctl movers")
@@ -206,10 +210,11 @@ class NatsDispatch:
 
     def _permitted(self) -> Permit:
         """The permit under which messages are sent now. Writes it if this leader, or moves again, begin."""
-        generation = self._claim.generation
-        if self._permit is not None and self._permit.generation == generation and not self._permit.held:
-            return self._permit
-        return self._write_permit(generation, "")
+        with self._lock:
+            generation = self._claim.generation
+            if self._permit is not None and self._permit.generation == generation and not self._permit.held:
+                return self._permit
+            return self._write_permit(generation, "")
 
     def _write_permit(self, generation: int, held: str) -> Permit:
         """Write a permit of the next epoch. Raises BrokerError; then it is unknown which permit holds."""
@@ -290,7 +295,6 @@ class NatsDispatch:
             now = self._clock.now()
             results = self._connection.publish_all([self._outgoing(message, permit, now) for message in chosen])
         except BrokerError as error:
-            self._permit = None
             for message in chosen:
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
             return
@@ -506,8 +510,9 @@ class NatsDispatch:
             self._give_up(message, why)
         self._ready.clear()
         try:
-            if self._permit is None or not self._permit.held:
-                self._write_permit(self._claim.generation, why.sentence or why.reason)
+            with self._lock:
+                if self._permit is None or not self._permit.held:
+                    self._write_permit(self._claim.generation, why.sentence or why.reason)
             self._remove_undelivered(why)
         except BrokerError as error:
             self._log(f"cannot take back moves, and tries again: {error}")
