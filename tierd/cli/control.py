@@ -9,7 +9,7 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, positive, time_text
+from tierd.cli.client import ago, positive, time_text, user_lines
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -168,7 +168,14 @@ def case_lines(answer: StatusAnswer) -> list[str]:
         lines += not_done_lines(whys)
     if not answer.findings:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    return lines + [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
+    lines += [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
+    users = [f"{job} is {user}" for job, user in answer.users.items()]
+    more = f", and {len(users) - MAX_USERS} more" if len(users) > MAX_USERS else ""
+    return [*lines, f"users: {', '.join(users[:MAX_USERS])}{more}"] if users else lines
+
+
+MAX_USERS = 8
+"""Users that ``tierctl status`` names."""
 
 
 def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
@@ -259,6 +266,8 @@ def finding_lines(answer: FindingsAnswer) -> list[str]:
     lines: list[str] = []
     for finding in answer.findings:
         lines += [f"F{finding.id}  {finding.kind}: {finding.sentence}",
+                  *(f"    {line}" for line in user_lines(answer.users, aggressor=finding.aggressor,
+                                                         victim=finding.victim)),
                   f"    targets: {', '.join(finding.targets) or 'not known'}"]
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")

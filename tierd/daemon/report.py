@@ -186,10 +186,13 @@ def findings_table(answer: ReportAnswer) -> str:
             f"{verdict_text(verdict.verdict)}: {rate_text(verdict.usual)} before, "
             f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
         where = first_names(finding.directories, 16)
+        users = ", ".join(f"{job}: {answer.users[job]}" for job in (finding.aggressor, finding.victim)
+                          if job in answer.users)
         rows.append(
-            (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
+            (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, users, where, result)
         )
-    return html_table(("No.", "When", "Kind", "What", "Where", "State or verdict"), rows, sum(answer.kinds.values()))
+    return html_table(("No.", "When", "Kind", "What", "Users", "Where", "State or verdict"), rows,
+                      sum(answer.kinds.values()))
 
 
 def present_states(answer: ReportAnswer) -> dict[int | None, str]:
