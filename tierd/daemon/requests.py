@@ -349,13 +349,13 @@ class ReadingRequests:
         if last > MAX_HISTORY:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
-        word = text_of(request, "outcome")
+        word, act = text_of(request, "outcome"), text_of(request, "act")
         job, path = text_of(request, "job"), text_of(request, "path")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         entries = self._reader.last(
             last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
-            number_of(request, "since", 0.0))
+            number_of(request, "since", 0.0), ActKind(act) if act else None)
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
