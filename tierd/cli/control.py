@@ -282,8 +282,8 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
     if not answer.looked:
         return ["no findings yet: tierd needs two readings to compare"]
     if not lines:
-        return [f"no finding about {quoted(job)}; {count_of(len(answer.findings), 'other finding')}" if job
-                else "no findings"]
+        return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
+                "tierctl report" if job else "no findings"]
     return [*lines, f"details: tierctl explain F{chosen[0].id}"]
 
 

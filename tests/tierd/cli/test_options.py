@@ -88,7 +88,7 @@ def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) 
         assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
     others = len(ask(site.socket, {"request": "findings"})["findings"])
     assert shown(capsys, "findings", "--job", "4711", site=site) == (
-        f"no finding about 4711; {others} other finding{'s' if others > 1 else ''}\n")
+        f"no finding about 4711 now, of {others} finding{'s' if others > 1 else ''}; earlier ones: tierctl report\n")
 
 
 def test_a_pause_for_a_time_ends_by_itself(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
