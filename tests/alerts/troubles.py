@@ -266,7 +266,7 @@ TROUBLES = (
     Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
     Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),)),
-    Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(),),
+    Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),), healthy_minutes=1, minutes=3,
             site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=400.0)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
