@@ -105,7 +105,9 @@ def unit_test(trouble: Trouble, series: Series) -> dict[str, Any]:
 
 
 def test_there_is_a_trouble_for_each_alert() -> None:
-    assert {trouble.alert for trouble in TROUBLES} == {rule["alert"] for rule in ALERTING}
+    alerts = {rule["alert"] for rule in ALERTING}
+    assert {trouble.alert for trouble in TROUBLES} == alerts
+    assert set(SHOWN) == alerts
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.alert)

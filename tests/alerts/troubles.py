@@ -297,7 +297,13 @@ TROUBLES = (
 
 OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
 OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
+BY_PROMETHEUS = "promtool query instant http://localhost:9090 '{}'"
 SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
+    "LustreTargetGone": (("lctl get_param obdfilter.*.kbytestotal",), ""),
+    "LustreExporterDown": ((BY_PROMETHEUS.format('up{job=~"lustre.*"} == 0'),), ""),
+    "LustreMonitoringBlind": ((BY_PROMETHEUS.format('up{job=~"lustre.*"}'),), ""),
+    "LustreExporterSlow": ((BY_PROMETHEUS.format('scrape_duration_seconds{job=~"lustre.*"} > 8'),), ""),
+    "TierdDown": ((BY_PROMETHEUS.format('up{job=~"tierd.*"} == 0'),), ""),
     "LustreUnhealthy": (("lctl get_param health_check",), ""),
     "LustreTargetInactive": (("lctl get_param osp.*.active",), "=0$"),
     "LustreServersDisconnected": (("lctl get_param osp.*.import",), "state: DISCONN"),
@@ -344,7 +350,4 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),
     "LustreExporterConfigNotReloaded": ((OF_EXPORTER.format("config_reload"),), ""),
 }
-"""Commands whose output the runbook of an alert shows, and the lines of it that say what is wrong.
-
-The other alerts are about something that does not answer.
-"""
+"""Commands whose output the runbook of an alert shows, and the lines of it that say what is wrong."""
