@@ -57,6 +57,8 @@ def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.Captur
     now = site.cluster.epoch
     reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
     assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(from_json(ReportAnswer, reported))
+
+
 RATE = r"([\d.]+ [kMG]?B/s)"
 
 
