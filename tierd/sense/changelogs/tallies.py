@@ -126,6 +126,8 @@ class Tally:
     reader: str
     token: int
     """Fencing token of the reader's lease. A later lease has a higher one."""
+    rereads: int
+    """Number of the leader's last request to read again that the reader had seen."""
     begun: bool
     """Whether this is the first tally of a new table. What the leader knows of files of the MDT is then void."""
     at_end: bool
