@@ -154,8 +154,11 @@ def decode(data: bytes) -> Tally:
             raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
         wire = _adapter().validate_json(plain)
         return _tally(wire)
-    except (zlib.error, ValidationError, IndexError) as error:
-        raise ValueError(f"not a tally: {str(error).partition(chr(10))[0]}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"not a tally: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (zlib.error, IndexError) as error:
+        raise ValueError(f"not a tally: {error}") from error
 
 
 def _tally(wire: WireTally) -> Tally:
