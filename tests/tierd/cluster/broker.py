@@ -32,14 +32,14 @@ def new_fsname() -> str:
     return f"t{os.getpid()}x{next(_NUMBERS)}"
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 15.0) -> None:
+def until(holds: Callable[[], object], what: str, seconds: float = 15.0, more: Callable[[], str] = str) -> None:
     """Wait until something in another process or thread is so."""
     waiting = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if holds():
             return
         waiting.wait(0.02)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
+    raise AssertionError(f"not within {seconds:g} s: {what}\n{more()}")
 
 
 class Broker:
