@@ -49,6 +49,7 @@ class Role:
     threads: int = 2
     expiry_seconds: float = 3.0
     deadline_seconds: float = 8.0
+    ack_wait_seconds: float = 2.0
 
     @property
     def settings(self) -> Settings:
@@ -56,7 +57,7 @@ class Role:
             act=ActSettings(journal=f"{self.folder}/{self.name}.sqlite"),
             movers=MoverSettings(engine="lease", at_once=self.threads, per_target_at_once=1),
             cluster=ClusterSettings(tuple(self.servers), replicas=self.replicas, timeout_seconds=1.0,  # type: ignore[arg-type]
-                                    ack_wait_seconds=2.0, deadline_seconds=self.deadline_seconds))
+                                    ack_wait_seconds=self.ack_wait_seconds, deadline_seconds=self.deadline_seconds))
 
 
 def say(sentence: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -37,6 +38,7 @@ class SharedLustre:
         self.most: Counter[int] = Counter()
         """Leases on files of each target, at most."""
         self.slow = threading.Event()
+        self.processes: dict[int, OfProcess] = {}
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen(64)
@@ -44,6 +46,14 @@ class SharedLustre:
 
     def close(self) -> None:
         self._listener.close()
+
+    def excuse(self, pid: int) -> None:
+        """A process is stopped: the files that it has now do not count for the limits of their targets any more."""
+        with self.lock:
+            process = self.processes.get(pid)
+            for targets in process.leased.values() if process is not None else ():
+                self.using.subtract(targets)
+                targets.clear()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -53,6 +63,8 @@ class SharedLustre:
 
     def _serve(self, client: socket.socket) -> None:
         process = OfProcess(self)
+        (pid,) = struct.unpack("iII", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[:1]
+        self.processes[pid] = process
         with client:
             try:
                 while True:

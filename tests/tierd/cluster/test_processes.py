@@ -30,12 +30,13 @@ ROOT = Path(__file__).parents[3]
 class Site:
     """The processes of a test."""
 
-    def __init__(self, folder: Path, servers: list[str], files: int, replicas: int = 1) -> None:
+    def __init__(self, folder: Path, servers: list[str], files: int, replicas: int = 1,
+                 ack_wait_seconds: float = 2.0) -> None:
         self.folder = folder
         self.socket = Path(mkdtemp()) / "s"  # a short path
         self.shared = SharedLustre(self.socket)
         self.common = {"lustre": str(self.socket), "folder": str(folder), "fs": new_fsname(), "servers": servers,
-                       "files": files, "replicas": replicas}
+                       "files": files, "replicas": replicas, "ack_wait_seconds": ack_wait_seconds}
         self.before = {}
         for number in range(files):
             path = f"/d/{number}"
@@ -58,7 +59,10 @@ class Site:
         process.wait()
 
     def freeze(self, name: str, *, frozen: bool = True) -> None:
-        self.processes[name].send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+        process = self.processes[name]
+        process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+        if frozen:
+            self.shared.excuse(process.pid)
 
     def log(self, name: str) -> str:
         try:
@@ -154,7 +158,7 @@ def test_movers_and_leaders_are_killed_and_stopped(site: Site) -> None:
 def test_chaos(tmp_path: Path, own_broker: Broker) -> None:
     files, _, seed = os.environ["TIERD_CHAOS"].partition(":")
     choose = random.Random(int(seed or 0))
-    site = Site(tmp_path, [own_broker.url], int(files))
+    site = Site(tmp_path, [own_broker.url], int(files), ack_wait_seconds=10.0)  # longer than NATS is away
     pause = threading.Event()
     try:
         names = {"leader-a": "leader", "leader-b": "leader", "m1": "mover", "m2": "mover", "m3": "mover", "m4": "mover"}
