@@ -15,7 +15,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation", "tierd.gather")
 """Rooms that wire the others together: the daemon, its command line and its simulation."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -30,6 +30,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.act", (*FRONT, "tierd.cluster")),
     ("tierd.cluster", FRONT),
     ("tierd.daemon", FRONT[1:]),
+    ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
 )
@@ -53,7 +54,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web",
+        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app",
     ),
 }
 """Module, and the packages that alone may import it."""

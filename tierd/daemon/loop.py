@@ -42,7 +42,7 @@ FACTS_SECONDS = 15.0
 """Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
-COSTS_STATE = "device_costs"
+COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
 
 

@@ -39,7 +39,7 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemo
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher, StatusView
-from tierd.daemon.users import UserNames
+from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -126,10 +126,12 @@ class Service:
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
         cluster: Cluster | None = None,
+        user_name: Callable[[int], str] = name_of,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
+        ``user_name`` returns the account name of a user id, "" if there is none. It may hang.
         """
         self._settings = settings
         self._cluster = cluster
@@ -138,6 +140,7 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
+        self._users = UserNames(user_name, clock=clock)
         self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
@@ -205,7 +208,7 @@ class Service:
         """The handler for requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
-                          self._sources.states, lambda: self.activities.states, UserNames(), self._filesystem.fsname)
+                          self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
         looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
@@ -294,6 +297,7 @@ class Service:
 
     def _publish(self) -> None:
         self._publisher.publish(self._daemon, self._gate)
+        self._users.names(status.jobs_of(self._publisher.view.findings))  # so that the first answer has them
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
