@@ -426,6 +426,10 @@ class NatsDispatch:
             self._ended_at.popleft()
 
     def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
+        ended = each.result in {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
+        if not ended and (each.result == messages.STALE or result.times_delivered > 1) and self._is_moved(move.move):
+            # an earlier mover of the message exchanged the layouts, and ended before it reported that
+            return MoveOutcome(move.move, MoveResult.DONE, "", "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
             return halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail))
         found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
@@ -434,6 +438,11 @@ class NatsDispatch:
             return replace(found, result=MoveResult.DONE, reason="", detail="a mover did not report the outcome; "
                            f"{result.mover} found it done")
         return found
+
+    def _is_moved(self, move: Move) -> bool:
+        assert move.fid is not None
+        found = self._layout_of(move.fid)
+        return isinstance(found, Layout) and same_shape(found, move.layout)
 
     def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
         """A file of a message has an outcome."""
