@@ -169,7 +169,10 @@ class Service:
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        dispatch = self._cluster.attach(self._journal, filesystem, settings) if self._cluster is not None else None
+        dispatch: Dispatch | None = None
+        if self._cluster is not None:
+            dispatch = self._cluster.attach(self._journal, filesystem, settings)
+            self._closing.callback(self._cluster.detach)
         gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
@@ -380,6 +383,9 @@ class Cluster(Protocol):
 
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
         """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
+
+    def detach(self) -> None:
+        """Publish the last changes of the journal, which will be closed."""
 
 
 class ClearingFilesystem(Filesystem, Protocol):
