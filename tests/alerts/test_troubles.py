@@ -62,7 +62,7 @@ def names_of(alert: str) -> set[str]:
 
 
 def needed_rules(alert: str) -> dict[str, Any]:
-    """A rule file with the rules of an alert and the recording rules below them, which take far less time than all rules."""
+    """A rule file with the rules of an alert and the recording rules below them. All rules would take far longer."""
     exprs = {rule["expr"] for rule in rules_of(alert)}
     recorded: set[str] = set()
     while more := {name for expr in exprs for name in metric_names(expr)} - recorded:

@@ -13,6 +13,7 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
@@ -34,7 +35,7 @@ from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher, StatusView
@@ -58,8 +59,12 @@ def build_gate(
     claim: FilesystemClaim,
     clock: Clock,
     executor: Executor | None = None,
+    dispatch: Dispatch | None = None,
 ) -> tuple[Gate, Undo]:
-    """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too."""
+    """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too.
+
+    ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
+    """
     guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
@@ -75,6 +80,7 @@ def build_gate(
         executor,
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
+        dispatch,
     )
     undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
@@ -119,13 +125,16 @@ class Service:
         mark: MakeMark | None = None,
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
+        cluster: Cluster | None = None,
         user_name: Callable[[int], str] = name_of,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
+        ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
         ``user_name`` returns the account name of a user id, "" if there is none. It may hang.
         """
         self._settings = settings
+        self._cluster = cluster
         self._mark = mark
         self._clock = clock
         self._filesystem = filesystem
@@ -155,12 +164,13 @@ class Service:
             self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
         Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
-        self._journal = Journal(Path(settings.act.journal))
+        self._journal = Journal(Path(settings.act.journal), copied=self._cluster is not None)
         self._closing.callback(self._journal.close)
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
+        dispatch = self._cluster.attach(self._journal, filesystem, settings) if self._cluster is not None else None
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
@@ -261,11 +271,18 @@ class Service:
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      while_some(lambda: gate.waiting_defaults), acts=True),
-            activity("move", "moving files", self._move, while_some(lambda: gate.waiting), acts=True),
+            activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "removing old records from the journal", self._remove_old,
                      lambda: self._journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _move_pause_seconds(self) -> float:
+        """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
+        if self._gate.under_way:
+            return OUTCOME_SECONDS
+        some = self._gate.waiting and not self._gate.operating_state.paused
+        return ACT_SECONDS if some else self._settings.sense.cycle_seconds
 
     def _wake_acts(self) -> None:
         self.activities.wake("default-layouts", "move")
@@ -356,6 +373,13 @@ class Service:
                     self._say(waits)
         self._open = False
         self._closing.close()
+
+
+class Cluster(Protocol):
+    """Several nodes that work on the file system, as the service of the leader uses them."""
+
+    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
+        """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
 
 
 class ClearingFilesystem(Filesystem, Protocol):

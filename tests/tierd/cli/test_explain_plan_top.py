@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
 from tests.tierd.site import site as site
 from tierd.cli.tierctl import main, parser
@@ -54,6 +57,39 @@ def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.Captur
     now = site.cluster.epoch
     reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
     assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(from_json(ReportAnswer, reported))
+
+
+RATE = r"([\d.]+ [kMG]?B/s)"
+
+
+def megabytes_per_second(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3}[unit]
+
+
+def test_the_expected_gain_stands_beside_what_the_act_brought(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=130)
+    reported = shown(capsys, "explain", "F1", site=site)
+    found = re.search(rf"  Expected: {RATE} more, by the throughput before the noise\. Measured: {RATE} more\.",
+                      reported)
+    assert found, reported
+    expected, measured = map(megabytes_per_second, found.groups())
+    assert measured == pytest.approx(expected, rel=0.2)
+
+
+def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
+                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
+    cluster.advance(60)
+    site.begin_again(cluster)
+    site.run_until_said("KEPT: it helped", before=240)
+    reported = shown(capsys, "explain", "F1", site=site)
+    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\), by device time\. Measured: {RATE} more\.",
+                      reported)
+    assert found, reported
+    expected, low, high, measured = map(megabytes_per_second, found.groups())
+    assert low < expected < high
+    assert low <= measured <= high
 
 
 @pytest.mark.parametrize(("name", "error"), [
