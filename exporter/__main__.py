@@ -132,8 +132,8 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
 
 
 GC_ALLOCATIONS = 20_000
-"""Number of new objects after which Python searches for reference cycles. A scrape makes many objects but no cycles. With
-Python's default, the searches take a twentieth of a scrape."""
+"""Number of new objects after which Python searches for reference cycles. A scrape makes many objects but no cycles.
+With Python's default, the searches take a twentieth of a scrape."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -45,6 +45,7 @@ from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.facts import ClientSource
+from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
 from tierd.text import printable, quoted
@@ -58,9 +59,11 @@ def build_gate(
     claim: FilesystemClaim,
     clock: Clock,
     executor: Executor | None = None,
+    media: PoolMedia | None = None,
 ) -> tuple[Gate, Undo]:
     """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too."""
-    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
+    rotating = (media or PoolMedia(())).rotating
+    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock, rotating)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,
@@ -155,7 +158,8 @@ class Service:
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
+        media = PoolMedia(settings.resolved_scopes.pool_pairs)
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, media)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
@@ -169,7 +173,7 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor)
+                              self._sources.history, unnamed, executor, media)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
