@@ -746,6 +746,11 @@ class ParameterReader:
                 by_parent[parent].append(name)
         for parent, of_parent in by_parent.items():
             found |= zip(of_parent, self._read_numbers(parent, kind, tuple(of_parent), wanted), strict=True)
+        if missing:  # found again at the same time as without the C module
+            places = {device: place for place, device in enumerate(wanted)}
+            for device, name in [*missing]:
+                if name in found and device in places:
+                    found[name][places[device]] = None
         return [found[name] for name in names]
 
     def _numbers_one_by_one(self, kind: str, name: str, devices: list[str]) -> list[int | None]:
