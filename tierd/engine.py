@@ -18,6 +18,7 @@ from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
+from tierd.detect.profile import waits_for_commits
 from tierd.model import (
     Action,
     Activities,
@@ -154,15 +155,18 @@ class Engine:
         pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
                    for target in targets}  # of several pools, the smallest says most
         streams = {stream.job for stream in view.streams}
+        classes = self._settings.noisy_neighbour.classes
+        committing = {job.job for job in view.jobs.values() if waits_for_commits(job, classes)}
         if self._history_teaches and streams:
             self._history_teaches = False
             self.use_costs(costs_of_history(self._history.learned, streams, pool_of,
-                                            self._settings.resolved_scopes.flash_pools))
+                                            self._settings.resolved_scopes.flash_pools, committing))
         self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
-                            own_unlinks(window.namespace.values()))
+                            own_unlinks(window.namespace.values()), committing)
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
-        self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()))
+        self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()),
+                                    committing)
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import ago, time_text
+from tierd.cli.client import ago, time_text, user_lines
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -23,7 +23,7 @@ from tierd.daemon.answers import (
     from_json,
 )
 from tierd.daemon.states import result_text, verdict_text
-from tierd.journal_rows import SameFindingRow
+from tierd.journal_rows import JudgementRow, SameFindingRow
 from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
 
 
@@ -54,7 +54,9 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
     since = f"made {time_text(finding.time)}" if answer.ordered else f"found {time_text(finding.time)}; {now}"
-    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", "", *timeline(answer)]
+    users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
+    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", *(f"  {line}" for line in users), "",
+             *timeline(answer)]
     if finding.evidence:
         lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
@@ -161,15 +163,42 @@ def act_lines(answer: ExplainAnswer) -> list[str]:
 
 
 def verdict_lines(answer: ExplainAnswer) -> list[str]:
-    """The victim's throughput before, during and after, with the verdict."""
+    """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
     lines = []
     for found in answer.judgements:
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")
+        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: "
+                     f"{change_text(found.after - found.contended)}.")
     if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines
+
+
+def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
+    """What the victim was expected to gain from the acts, and by which evidence. Device time has an error band.
+
+    >>> judged = JudgementRow(3, 0.0, "helped", usual=60e6, contended=40e6, after=58e6)
+    >>> expected_text(judged, {"gain_low": 1.25, "gain_high": 1.75})
+    '20.0 MB/s more (10.0 MB/s to 30.0 MB/s), by device time'
+    >>> expected_text(judged, {})
+    '20.0 MB/s more, by the throughput before the noise'
+    """
+    gain = change_text(found.usual - found.contended)
+    if "gain_low" not in evidence or "gain_high" not in evidence:
+        return f"{gain}, by the throughput before the noise"
+    low, high = (rate_text(found.contended * (evidence[name] - 1)) for name in ("gain_low", "gain_high"))
+    return f"{gain} ({low} to {high}), by device time"
+
+
+def change_text(bytes_per_second: float) -> str:
+    """A change of throughput.
+
+    >>> change_text(2e6), change_text(-2e6)
+    ('2.0 MB/s more', '2.0 MB/s less')
+    """
+    return f"{rate_text(abs(bytes_per_second))} {'less' if bytes_per_second < 0 else 'more'}"
 
 
 def advice_lines(answer: FindingsAnswer) -> list[str]:

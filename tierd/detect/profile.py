@@ -165,6 +165,16 @@ def is_suspect(profile: Profile, classes: Classes) -> bool:
     return is_small_files(profile, classes) or is_small_io(profile, classes) or is_in_between(profile, classes)
 
 
+def waits_for_commits(profile: Profile, classes: Classes) -> bool:
+    """Whether each small write of the job waits until it is safe: direct I/O, ``O_SYNC``, or a database's ``fsync``.
+
+    A client gathers other writes within a large file into full RPCs. Small files are written when they are closed, and
+    nobody waits for their commit.
+    """
+    return (profile.mean_rpc_bytes < classes.stream_rpc_bytes and is_small_io(profile, classes)
+            and not is_small_files(profile, classes))
+
+
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
     """Profiles of all jobs that are active in these windows."""
     active: defaultdict[str, list[Window]] = defaultdict(list)

@@ -13,6 +13,7 @@ from simulator.jobs import Job
 from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
+from tierd.daemon.log import found_sentences
 from tierd.model import Finding
 from tierd.simulation.world import world
 
@@ -80,7 +81,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
                 for finding in simulated.daemon.findings:
-                    findings.setdefault(finding.key, (cluster.now, finding))
+                    if finding.key not in findings:
+                        findings[finding.key] = found_at(finding, log, cluster.now), finding
             for pool, share in shares_used(watching).items():
                 used.setdefault(pool, []).append(share)
             progress(cluster.now)
@@ -92,6 +94,12 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
                    {pool: tuple(shares) for pool, shares in used.items()},
                    tuple(begun_at(entry, clocks) for entry in entries), operations)
+
+
+def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:
+    """When tierd logged a finding; ``now`` if it did not. Findings are collected some seconds later."""
+    sentence = next(found_sentences(finding))
+    return next((time for time, words in reversed(log) if words == sentence), now)
 
 
 def forget_records(cluster: Cluster) -> None:

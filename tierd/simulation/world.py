@@ -120,7 +120,7 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     journal = Journal(folder / "journal.sqlite")
     media = PoolMedia(settings.resolved_scopes.pool_pairs)
     gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
-                            claim or NoClaim(), clock, executor, media)
+                            claim or NoClaim(), clock, executor, media=media)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)

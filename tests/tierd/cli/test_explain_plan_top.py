@@ -7,17 +7,22 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
 from tests.tierd.site import site as site
 from tierd.cli.tierctl import main, parser
 from tierd.cli.top import quiet_text, screen
-from tierd.daemon.answers import TopAnswer, from_json
+from tierd.daemon.answers import ReportAnswer, TopAnswer, from_json
 from tierd.daemon.client import ask
+from tierd.daemon.report import report_page
 
 
 def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,6 +40,56 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
                  "UTC: helped; kept. The victim had"):
         assert part in reported
     assert ": helped; kept" in shown(capsys, "status", site=site)
+
+
+def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.accounts = {1001: "anna"}
+    site.run(until=55)
+    until = monotonic() + 20
+    while "anna" not in (status := shown(capsys, "status", site=site)):  # the lookup runs in a thread
+        assert monotonic() < until
+    assert "\nusers: mdt_small.1001 is anna (1001)\n" in status
+    roles = "users: aggressor anna (1001), victim 1002\n"
+    assert roles in shown(capsys, "findings", site=site)
+    assert roles in shown(capsys, "explain", "F1", site=site)
+    assert re.search(r"mdt_small\.1001 +anna \(1001\) ", shown(capsys, "top", "--once", site=site))
+    assert "user anna (1001)" in fetched(site, "/")[1]
+    now = site.cluster.epoch
+    reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(from_json(ReportAnswer, reported))
+
+
+RATE = r"([\d.]+ [kMG]?B/s)"
+
+
+def megabytes_per_second(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3}[unit]
+
+
+def test_the_expected_gain_stands_beside_what_the_act_brought(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=130)
+    reported = shown(capsys, "explain", "F1", site=site)
+    found = re.search(rf"  Expected: {RATE} more, by the throughput before the noise\. Measured: {RATE} more\.",
+                      reported)
+    assert found, reported
+    expected, measured = map(megabytes_per_second, found.groups())
+    assert measured == pytest.approx(expected, rel=0.2)
+
+
+def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
+                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
+    cluster.advance(60)
+    site.begin_again(cluster)
+    site.run_until_said("KEPT: it helped", before=240)
+    reported = shown(capsys, "explain", "F1", site=site)
+    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\), by device time\. Measured: {RATE} more\.",
+                      reported)
+    assert found, reported
+    expected, low, high, measured = map(megabytes_per_second, found.groups())
+    assert low < expected < high
+    assert low <= measured <= high
 
 
 @pytest.mark.parametrize(("name", "error"), [

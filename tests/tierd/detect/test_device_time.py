@@ -30,7 +30,7 @@ from tierd.detect.device_time import (
     observations,
     own_unlinks,
 )
-from tierd.detect.profile import Classes, is_stream, profiles
+from tierd.detect.profile import Classes, is_stream, profiles, waits_for_commits
 from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.sense import parameters
 from tierd.sense.readings import window
@@ -182,6 +182,22 @@ def test_more_operations_than_a_disk_can_do_are_no_disk() -> None:
     assert costs.busy_error((0.0, 0.0, 400.0)) >= 0.45
 
 
+def test_as_many_operations_as_a_disk_can_do_keep_the_error_of_a_disk() -> None:
+    """Fifty a second of a disk that is busy: each costs 7 to 20 ms, and a part of the time is certain."""
+    costs = fit([Work(0.0, 5e6, 50.0)] * 50)
+    assert costs.busy((0.0, 0.0, 50.0)) - costs.busy_error((0.0, 0.0, 50.0)) > 0.15
+
+
+def test_reads_and_writes_of_streams_cost_about_the_same() -> None:
+    """Two streams whose parts of the disk hardly vary: what is left over of a window says little about either."""
+    rng, works = Random(11), []
+    for _ in range(40):
+        read = rng.gauss(5e6, 0.2e6)
+        works.append(Work(read, 11e6 - 0.4 * (read - 5e6) + rng.gauss(0.0, 0.5e6), 10.0))
+    costs = fit(works).seconds
+    assert costs.read_bytes == pytest.approx(costs.write_bytes, rel=0.25)
+
+
 def test_an_operation_costs_flash_little_from_the_first_window_on() -> None:
     learner = CostLearner(flash=["flash"])
     for _ in range(8):
@@ -204,6 +220,25 @@ def test_prior_decides_with_its_error_while_operations_do_not_vary() -> None:
     costs = fit([Work(0.0, 50e6, 20.0)] * 50, CostPrior(operation_seconds=0.008, operation_error=0.004))
     assert costs.seconds.operations == pytest.approx(0.008, rel=0.1)
     assert costs.covariance[2][2]**0.5 >= 0.004
+
+
+def test_small_writes_that_wait_count_with_their_commits() -> None:
+    loads = [load(HDD[0], "fio.2", 0.0, 10.0), load(HDD[0], "ior.1", 100.0, 20.0)]
+    work = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": KNOWN}, committing={"fio.2"})[HDD[0]].work
+    assert work["fio.2"][2] == pytest.approx(25.0)
+    assert work["ior.1"][2] == pytest.approx(20.0)
+
+
+def test_stripes_that_go_in_step_are_one_observation() -> None:
+    """A stream on four targets does not show which of them has the operations that hold it up."""
+    rng, learner = Random(13), CostLearner()
+    for _ in range(40):
+        operations = [rng.choice((5.0, 45.0)) for _ in HDD]
+        rpcs = (1 - 0.01 * fmean(operations)) / 0.019
+        learner.learn([each for target, here in zip(HDD, operations, strict=True)
+                       for each in (load(target, "ior.1", rpcs, rpcs), load(target, "fio.2", 0.0, here))],
+                      5.0, {"ior.1"}, POOL_OF)
+    assert learner.costs["hdd"].seconds.operations == pytest.approx(0.01, rel=0.15)
 
 
 @dataclass
@@ -258,9 +293,11 @@ def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetT
     learner = CostLearner()
     for number, each in enumerate(windows):
         unlinks = own_unlinks(each.namespace.values())
-        learner.learn(each.loads.values(), each.seconds, streams_of(windows[max(0, number - 5):number + 1]), POOL_OF,
-                      unlinks=unlinks)
-        yield number, account(each.loads.values(), each.seconds, POOL_OF, learner.costs, unlinks)
+        recent = profiles(windows[max(0, number - 5):number + 1])
+        streams = {job for job, profile in recent.items() if is_stream(profile, Classes())}
+        committing = {job for job, profile in recent.items() if waits_for_commits(profile, Classes())}
+        learner.learn(each.loads.values(), each.seconds, streams, POOL_OF, unlinks=unlinks, committing=committing)
+        yield number, account(each.loads.values(), each.seconds, POOL_OF, learner.costs, unlinks, committing)
 
 
 @pytest.fixture(scope="module")

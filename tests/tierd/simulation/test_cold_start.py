@@ -35,3 +35,9 @@ def test_a_finding_has_no_past(outcome: Outcome) -> None:
 def test_files_that_were_opened_before_the_start_are_not_known(outcome: Outcome) -> None:
     """The file was opened once, before tierd's changelog reader was registered."""
     assert {finding.directories for _, finding in outcome.findings if finding.aggressor == "fio_rand.1001"} == {()}
+
+
+def test_a_finding_has_the_time_of_its_log_line(outcome: Outcome) -> None:
+    """Not that of the end of the cycle, up to five seconds later."""
+    logged = [time for time, words in outcome.log if words.startswith("FOUND noisy-neighbour")]
+    assert [time for time, finding in outcome.findings if finding.kind == "noisy-neighbour"] == logged

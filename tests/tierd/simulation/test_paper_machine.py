@@ -1,6 +1,7 @@
 """The machine of the Cray paper, with the time that tierd needs: ``tierctl simulate noisy-neighbour-paper-long``.
 
-The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less.
+The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less. Files of 1 MB are simulated as
+flows, which takes a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from tierd.config.settings import Settings
 from tierd.simulation.run import Outcome, run
 
 STREAM, NOISE = "ior.1002", "mdtest.1001"
-ONSET, SECONDS = 25.0, 75.0
+ONSET, SECONDS = 25.0, 60.0
 
 
-def ran(name: str) -> Outcome:
+def ran(name: str, model: str) -> Outcome:
     scenario = library(name)
     jobs: tuple[Job, ...] = tuple(
         replace(job, start_seconds=ONSET) if isinstance(job, SmallFileWriter) else job for job in scenario.jobs)
-    return run(replace(scenario, jobs=jobs).build(), jobs, SECONDS, policy=Settings())
+    return run(replace(scenario, jobs=jobs, model=model).build(), jobs, SECONDS, policy=Settings())
 
 
-@pytest.mark.parametrize(("name", "loss"), [
-    ("noisy-neighbour-paper-long", 0.2), ("noisy-neighbour-paper-long-1m", 0.2)])
-def test_the_cause_is_found_after_four_windows_and_the_stream_is_whole_again(name: str, loss: float) -> None:
-    outcome = ran(name)
+@pytest.mark.parametrize(("name", "model"), [
+    ("noisy-neighbour-paper-long", "events"), ("noisy-neighbour-paper-long-1m", "flows")])
+def test_the_cause_is_found_after_four_windows_and_the_stream_is_whole_again(name: str, model: str) -> None:
+    outcome = ran(name, model)
     (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
     assert ONSET + 15 <= found[0] <= ONSET + 25
     assert (found[1].aggressor, found[1].victim, found[1].directories) == (NOISE, STREAM, ("/scratch/mdtest",))
     alone = outcome.mean(STREAM, 5, ONSET)
-    assert outcome.mean(STREAM, ONSET + 2, found[0]) <= (1 - loss) * alone
+    assert outcome.mean(STREAM, ONSET + 2, found[0]) <= 0.8 * alone
     assert [(entry.kind, entry.place, entry.outcome) for entry in outcome.entries] == [
         ("set-default-layout", "/scratch/mdtest", "done")]
-    assert outcome.mean(STREAM, SECONDS - 15, SECONDS) >= 0.97 * alone
+    assert outcome.mean(STREAM, SECONDS - 10, SECONDS) >= 0.97 * alone

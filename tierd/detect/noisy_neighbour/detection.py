@@ -78,12 +78,14 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
         lost = min(1 - slow.now / slow.usual, 1 - settings.enter) if slow.usual else 0.0
         losses[slow.other.job][slow.victim.job] = lost * usual_share(slow, device_times(view, slow.targets))
 
+    recent = sum(window.seconds for window in view.recent)
+
     def is_explained(slow: Slowdown) -> bool:
         times = device_times(view, slow.targets)
         lost = 1 - slow.now / slow.usual if slow.usual else 0.0
         if lost > most_throughput(slow, settings.operation_seconds):
             return False
-        taken = max((largest_share(time, suspects[slow.victim.job]) for time in times), default=0.0)
+        taken = max((largest_share(time, suspects[slow.victim.job], recent) for time in times), default=0.0)
         return len(times) < len(slow.targets) or sum(losses[slow.other.job].values()) <= taken
 
     return [slow for slow in slowed if is_explained(slow)]
@@ -100,12 +102,14 @@ SURE_ERRORS = 2.0
 """Standard errors beyond which a suspect cannot have taken more time."""
 
 
-def largest_share(time: TargetTime, suspects: Sequence[Profile]) -> float:
-    """Largest part of a target's service time that these jobs can take while they are at work."""
-    loads = [(load, job.seconds) for job in suspects if (load := job.by_target.get(time.target)) is not None]
-    work = (sum(load.read_bytes / seconds for load, seconds in loads),
-            sum(load.write_bytes / seconds for load, seconds in loads),
-            sum(load.operations / seconds for load, seconds in loads))
+def largest_share(time: TargetTime, suspects: Sequence[Profile], recent: float) -> float:
+    """Largest part of a target's service time that these jobs can take while they are at work.
+
+    ``time`` is the mean of the ``recent`` seconds.
+    """
+    mine = [(time.work[job.job], recent / job.seconds) for job in suspects if job.job in time.work]
+    work = (sum([each[0] * active for each, active in mine]), sum([each[1] * active for each, active in mine]),
+            sum([each[2] * active for each, active in mine]))
     taken = time.costs.busy(work) + SURE_ERRORS * time.costs.busy_error(work)
     return taken / min(time.utilisation, 1.0) if time.utilisation > 0 else 1.0
 

@@ -123,7 +123,7 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
         here = [job for job in time.taken if job in suspects]
         share = time.share(here) if here else 0.0
         if share >= FREE_SHARE and target not in unhealthy:
-            gains[target] = freed(share, time.utilisation)
+            gains[target] = 1 + freed(share)
             crowded[target] = [job for job in here if time.taken[job] >= LITTLE_SHARE * time.utilisation]
     slowed = [victim for victim in victims
               if max((gains[target] for target in victim.by_target if target in gains), default=1.0)
