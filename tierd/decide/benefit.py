@@ -68,7 +68,8 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     certain = 1 - 1 / evidence.gain_low if evidence.gain_low is not None else 1.0
     if certain < CERTAIN_LOSS and not evidence.confirmed(ACT_CHANCE):
         return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(certain)} of its throughput is a certain loss, and "
-                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly agrees with device time").about(finding.victim)
+                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly agrees with device time"
+                       ).about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:

@@ -58,8 +58,8 @@ class Work(NamedTuple):
     read_bytes: float = 0.0
     write_bytes: float = 0.0
     operations: float = 0.0
-    """I/Os, as far as counters show them: bulk RPCs, small operations such as a sync, the commits that changes wait for,
-    and destroys of files that a job had made."""
+    """I/Os, as far as counters show them: bulk RPCs, small operations such as a sync, commits that are waited for, and
+    destroys of files that a job had made."""
 
     @property
     def moved_bytes(self) -> float:
