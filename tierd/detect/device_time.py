@@ -34,7 +34,7 @@ which a throttled disk was saturated, since writes waited in the commit of the j
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -575,8 +575,8 @@ KEPT = 128
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone."""
 KEPT_OF_WINDOW = 16
 """Most that one window adds to each sort, so that a large pool does not forget within seconds."""
-MIN_OBSERVATIONS = 12
-"""Costs fitted from fewer are not used."""
+MIN_WINDOWS = 3
+"""Costs fitted from fewer windows with streams are not used. Their error shows how few they are."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
@@ -595,6 +595,8 @@ class CostLearner:
         self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
                         **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
         self._kept: dict[str, tuple[deque[Work], deque[Work]]] = {}
+        self._taught: Counter[str] = Counter()
+        """Number of windows by pool that had observations."""
         self._due: dict[str, None] = {}
         """Pools with new observations, the longest waiting first."""
         self._windows = 0
@@ -615,7 +617,9 @@ class CostLearner:
             step = -(-len(found) // KEPT_OF_WINDOW)
             kept = self._kept.setdefault(pool, (deque(maxlen=KEPT), deque(maxlen=KEPT)))
             kept[mixed].extend(found[self._windows % step::step])
-            if len(kept[0]) + len(kept[1]) >= MIN_OBSERVATIONS:
+        for pool in sorted({pool for pool, _ in seen}):
+            self._taught[pool] += 1
+            if self._taught[pool] >= MIN_WINDOWS:
                 self._due.setdefault(pool)
         if self._due:
             pool = next(iter(self._due))
