@@ -12,6 +12,7 @@ MODULES = {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "readers": ("readers",), "report": ("report",), "layout": ("layout",),
+    "audit": ("audit",),
     "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
 }
