@@ -1,6 +1,6 @@
 """tierd with readers of changelogs in place of the changelogs: it finds and cures as before, and waits while blind.
 
-The readers run over the simulated file system in virtual time. Their tallies go through memory, in the form of the wire.
+The readers run over the simulated file system in virtual time. Their tallies go through memory, as on the wire.
 """
 
 from __future__ import annotations
