@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -204,10 +205,11 @@ class TallySource:
         gaps: list[str] = []
         try:
             received: Sequence[ReceivedTally] = self._inbox.receive()
-            self.readers = self._inbox.readers()
         except OSError as error:
             received = ()
             problems.append(f"tallies of readers: {error.strerror or error}")
+        with suppress(OSError):  # it is for status only
+            self.readers = self._inbox.readers()
         for each in received:
             self._sort_in(each)
         ahead = 0.0
