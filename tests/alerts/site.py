@@ -39,7 +39,7 @@ from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
 EXPORTER, TIERD = ("lustre", "oss01:9169"), ("tierd", "mds01:9170")
-GATHER = ("lustre-gather", "rack01:9170")
+GATHER = ("lustre-gather", "rack01:9172")
 """Scrape job and instance."""
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 Series = dict[str, list[float | None]]

@@ -391,7 +391,7 @@ TROUBLES = (
 )
 
 OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
-OF_GATHER = "curl -s rack01:9170/metrics | grep -E '{}'"
+OF_GATHER = "curl -s rack01:9172/metrics | grep -E '{}'"
 OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
 BY_PROMETHEUS = "promtool query instant http://localhost:9090 '{}'"
 SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
