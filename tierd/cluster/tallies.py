@@ -99,7 +99,7 @@ def encode(tally: Tally) -> bytes:
 
 def _with_fewer_files(content: TallyContent) -> TallyContent:
     count = len(content.files) // 2
-    rows = tuple(replace(row, files=tuple(place for place in row.files if place < count))
+    rows = tuple(row._replace(files=tuple(place for place in row.files if place < count))
                  for row in content.directories)
     return replace(content, directories=rows, files=content.files[:count])
 

@@ -294,3 +294,29 @@ def test_buckets_are_what_was_counted_whatever_bounds_a_node_prints(counted, ran
 
 def test_every_rule_is_used() -> None:
     assert {rule_of(name) for name in ("lustre_a", "lustre_healthy", "lustre_pool_files", "go_threads")} == set(Rule)
+
+
+@given(st.lists(st.lists(STEP, min_size=3, max_size=3), min_size=1, max_size=12),
+       st.sets(st.integers(0, 11), max_size=3))
+def test_a_restart_of_the_gather_is_a_counter_reset_that_invents_nothing(passes, restarts) -> None:
+    """What Prometheus makes of the sums, with its rule for resets, is never more than what the nodes did."""
+    rack, nodes = Rack(), [Truth(shown=1 << 50) for _ in range(3)]
+    before, increase = None, 0.0
+    for number, steps in enumerate(passes):
+        if number in restarts:
+            rack = Rack()
+        answers = {}
+        for name, (node, (work, event)) in enumerate(zip(nodes, steps, strict=True)):
+            if event.startswith("reset"):
+                node.shown = 0
+            node.done += work
+            node.shown += work
+            if not event.endswith("silent"):
+                answers[f"n{name}"] = read(node.shown)
+                node.first = node.done if node.first is None else node.first
+        rack.scrape(**answers)
+        total = rack.total(READ)
+        if before is not None:
+            increase += total - before if total >= before else total
+        before = total
+        assert 0 <= increase <= sum(node.done - node.first for node in nodes if node.first is not None)

@@ -23,9 +23,10 @@ records count once, in order, whoever read them and however often a tally arrive
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from random import Random
+from typing import NamedTuple
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -49,9 +50,8 @@ class TallyLimits:
     """Renames of directories."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryTally:
-    """Growth of the counts of one job in one directory."""
+class DirectoryTally(NamedTuple):
+    """Growth of the counts of one job in one directory. A tuple, because there are thousands."""
 
     job: str
     directory: str
@@ -66,8 +66,7 @@ class DirectoryTally:
     """Positions in ``TallyContent.files`` of files that were added to the list of this job and directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileTally:
+class FileTally(NamedTuple):
     """The present state of one file."""
 
     fid: Fid
@@ -252,7 +251,7 @@ class TallyMaker:
         positions = {fid: place for place, fid in enumerate(fids)}
         for counts, added in members.items():
             place = places[counts]
-            rows[place] = replace(rows[place], files=tuple(positions[fid] for fid in added if fid in positions))
+            rows[place] = rows[place]._replace(files=tuple(positions[fid] for fid in added if fid in positions))
         self._touched.clear()
         renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
         self._renamed.clear()
