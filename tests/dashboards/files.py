@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ def expressions(board: Json) -> Iterator[tuple[str, str, bool]]:
             yield panel["title"], target["expr"], target["instant"]
 
 
+@cache
 def recorded_rules() -> dict[str, str]:
-    """Name and expression of every recording rule."""
+    """Name and expression of every recording rule. Read once: YAML takes a third of a second."""
     return {rule["record"]: rule["expr"] for file in sorted(RULES.glob("*.yml"))
             for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]
             for rule in group["rules"] if "record" in rule}
