@@ -34,6 +34,15 @@ class ConnectionFamilies:
         """All of them."""
         return (*self.rule.families(), self.imports, self.versions, self.attempts, self.timeouts, self.average_wait)
 
+    @property
+    def of_import(self) -> Mapping[str, Family]:
+        """Families of the numbers of a connection, by the field of ``Brief``."""
+        return {
+            "connection_attempts": self.attempts,
+            "timeouts": self.timeouts,
+            "avg_waittime_usec": self.average_wait,
+        }
+
     def import_gauges(self, link: Brief) -> Iterator[Sample]:
         """Yield the gauges of the present state of the connection."""
         if link.state is not None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from exporter import templates
 from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sample, client_families
-from exporter.counters import Chunks, StatsPlan
-from exporter.exposition import Gauge, MetricsPage, label_text
+from exporter.counters import StatsPlan
+from exporter.exposition import Family, Gauge, MetricsPage, label_text
 from exporter.forms import RpcForm, rpc_forms
 from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
-from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
-from exporter.templates import fits
+from exporter.sources import Chunks, Columns, Render, Rendered, SampleLines, Source, StatsRenderer
+from exporter.templates import fill, fill_each, fits
 from exporter.totals import (
     Contribution,
     G,
@@ -25,7 +26,6 @@ from exporter.totals import (
     stats_contributions,
 )
 from lustre.formats import import_, rpc_stats
-from lustre.formats.compiled import hash_of
 from lustre.formats.outline import Forms
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class ConnectionsByTarget:
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
         self._forms = import_.import_forms()
-        imports = Source(kind, "import", self._import, hash_of(import_.essence))
+        imports = Source(kind, "import", self._import, import_.KEYS)
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
         self._sources = (*stats, imports)
 
@@ -47,17 +47,43 @@ class ConnectionsByTarget:
             source.collect(node, page, labelled)
 
     def _import(self, labels: bytes) -> Render:
-        lines = SampleLines(labels)
+        return _ImportOfDevice(self._families, self._forms, labels)
+
+
+class _ImportOfDevice:
+    """Renders the ``import`` of one device, and caches the templates of its form."""
+
+    __slots__ = ("_constant", "_families", "_form", "_forms", "_labels", "_of", "_templates", "_words")
+
+    def __init__(self, families: ConnectionFamilies, forms: Forms[import_.ImportForm], labels: bytes) -> None:
+        self._families = families
+        self._forms = forms
+        self._labels = labels
+        self._words = SampleLines(labels)
+        self._form: import_.ImportForm | None = None
+        self._constant: Chunks = ()
+        """Lines that are the same in all texts of the form."""
+        self._of: tuple[Family, ...] = ()
+        """Families of the numbers."""
+        self._templates: tuple[bytes, ...] = ()
+
+    def __call__(self, data: bytes) -> Rendered:
+        """Return the finished lines of one reading."""
         families = self._families
-        form: import_.ImportForm | None = None
-
-        def render(data: bytes) -> Rendered:
-            nonlocal form
-            link, form = import_.watched(data, self._forms, form)
+        found = self._forms.read(data, self._form) if fits(self._labels) else None
+        if found is None:
+            link = import_.brief(import_.parse(data))
             samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
-            return Rendered(tuple(lines.lines(samples)), link.skipped)
-
-        return render
+            return Rendered(tuple(self._words.lines(samples)), link.skipped)
+        form, numbers, _ = found
+        if form is not self._form:
+            self._form = form
+            constant = form.link._replace(avg_waittime_usec=None)
+            self._constant = tuple(SampleLines(self._labels).lines([*families.import_gauges(constant)]))
+            self._of = tuple([families.of_import[name] for name in form.fields])
+            lines = [templates.of_samples(family, self._labels, [b""]) for family in self._of]
+            self._templates = tuple(map(templates.packed, lines))
+        return Rendered((*self._constant, *zip(self._of, fill_each(self._templates, numbers), strict=True)), 0)
 
 
 class ClientsByTarget:
@@ -67,17 +93,23 @@ class ClientsByTarget:
         self._kind = kind
         self._connections = ConnectionsByTarget(kind, families, without_stats=without_stats)
         self._rpcs = Source(kind, "rpc_stats", RpcRenderer(families.rpcs))
-        self._limits = [(name, family, _NumberLines(family)) for name, family in families.limits.items()]
+        self._labels: Mapping[str, bytes] = {}
+        self._labelled: list[tuple[str, bytes]] = []
+        self._texts: list[bytes] = []
+        self._limits = families.limits
+        self._lines = [_NumberLines(family) for family in families.limits.values()]
 
     def collect(
         self, node: Node, page: MetricsPage, labels: Mapping[str, bytes], quiet: Container[str] = ()
     ) -> None:
         """Show each client. ``labels`` has the label text by device. Quiet clients have sent no bulk RPC."""
-        self._connections.collect(node, page, labels.items())
-        self._rpcs.collect(node, page, labels.items(), quiet)
-        for name, family, lines in self._limits:
-            numbers = node.numbers(self._kind, name, labels)
-            page.add(family, b"".join([lines.of(labels[device], value) for device, value in numbers]))
+        if labels is not self._labels:
+            self._labels, self._labelled, self._texts = labels, [*labels.items()], [*labels.values()]
+        self._connections.collect(node, page, self._labelled)
+        self._rpcs.collect(node, page, self._labelled, quiet)
+        numbers = node.numbers_of(self._kind, tuple(self._limits), labels)
+        for lines, values in zip(self._lines, numbers, strict=True):
+            lines.put(page, self._texts, values)
 
     def busy(self) -> frozenset[str]:
         """Return the clients that had RPCs in flight or unsent pages at the last pass."""
@@ -132,61 +164,87 @@ class RpcsOfDevice:
 
 
 class _NumberLines:
-    """Caches the lines of a number that rarely changes, by label text."""
+    """Shows one number of each connection. The lines of neighbours are reused while all their numbers are the same."""
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
-        self._lines: dict[bytes, tuple[int, bytes]] = {}
+        self._labels: list[bytes] = []
+        self._values: list[int | None] = []
+        self._chunks: list[bytes] = []
+        self._templates: list[tuple[tuple[bool, ...], bytes]] = []
+        """For each chunk, which connections have a number, and the template of their lines."""
 
-    def of(self, labels: bytes, value: int) -> bytes:
-        """Return the finished line."""
-        known = self._lines.get(labels)
-        if known is None or known[0] != value:
-            if len(self._lines) > MAX_LINES:
-                self._lines.clear()
-            known = self._lines[labels] = value, self._family.line(labels, value)
-        return known[1]
+    def put(self, page: MetricsPage, labels: list[bytes], values: list[int | None]) -> None:
+        """Show the numbers."""
+        if labels != self._labels:
+            begins = range(0, len(labels), NEIGHBOURS)
+            self._labels, self._values = labels, [None] * len(labels)
+            self._chunks, self._templates = [b"" for _ in begins], [((), b"") for _ in begins]
+        if values != self._values:
+            for number, begin in enumerate(range(0, len(values), NEIGHBOURS)):
+                part = slice(begin, begin + NEIGHBOURS)
+                if values[part] != self._values[part]:
+                    self._chunks[number] = self._lines(number, labels[part], values[part])
+            self._values = values
+        for chunk in self._chunks:
+            page.add(self._family, chunk)
+
+    def _lines(self, number: int, labels: list[bytes], values: list[int | None]) -> bytes:
+        present = tuple([value is not None for value in values])
+        known = tuple([value for value in values if value is not None])
+        of_present = [label for label, has_number in zip(labels, present, strict=True) if has_number]
+        if not all(map(fits, of_present)):
+            lines = zip(of_present, known, strict=True)
+            return b"".join([self._family.line(label, value) for label, value in lines])
+        if present != self._templates[number][0]:
+            template = b"".join([templates.of_samples(self._family, label, [b""]) for label in of_present])
+            self._templates[number] = present, templates.packed(template)
+        return fill(self._templates[number][1], known) if known else b""
 
 
-MAX_LINES = 16384
-"""Limit on cached lines, far above the number of connections of any node."""
+NEIGHBOURS = 64
 
 
 class StatsLines:
     """Shows the requests of each connection, from the contributions to the sums."""
 
     def __init__(self) -> None:
-        self._devices: dict[str, _Shown] = {}
+        self._devices: list[tuple[str, bytes]] = []
+        self._shown: list[_Shown | None] = []
+        self._columns = Columns()
 
     def put(self, page: MetricsPage, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
         """Show each device that could be read. The lines of an unchanged device are reused."""
-        kept: dict[str, _Shown] = {}
-        for device, contribution in read.items():
-            if contribution.plan is not None and device in labels:
-                shown = self._devices.get(device)
-                if shown is None or shown.of is not contribution or shown.labels is not labels[device]:
-                    shown = _shown(shown, labels[device], contribution, contribution.plan)
-                kept[device] = shown
-                page.extend(shown.chunks)
-        self._devices = kept
+        devices = [*labels.items()]
+        if devices != self._devices:
+            self._devices, self._shown, self._columns = devices, [None] * len(devices), Columns()
+            self._columns.move([None] * len(devices))
+        for position, (device, text) in enumerate(devices):
+            shown, contribution = self._shown[position], read.get(device)
+            if contribution is None or contribution.plan is None:
+                if shown is not None:
+                    self._shown[position] = None
+                    self._columns.put(position, ())
+            elif shown is None or shown.of is not contribution:
+                now, chunks = _shown(shown, text, contribution, contribution.plan)
+                self._shown[position] = now
+                self._columns.put(position, chunks)
+        self._columns.show(page)
 
 
 class _Shown(NamedTuple):
-    """The lines of a device, and their source."""
+    """The source of a device's lines."""
 
     of: Contribution
     plan: StatsPlan
-    labels: bytes
     printed: bool
     """Whether the templates take numbers instead of digits."""
     templates: tuple[bytes, ...]
-    chunks: Chunks
 
 
-def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> _Shown:
+def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> tuple[_Shown, Chunks]:
     printed = contribution.form is not None and fits(labels)
-    same = before is not None and (before.plan, before.labels, before.printed) == (plan, labels, printed)
-    if before is not None and same:
+    if before is not None and before.plan is plan and before.printed == printed:
         templates = before.templates
     else:
         templates = plan.printing_templates(labels) if printed else plan.templates(labels)
@@ -194,7 +252,7 @@ def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, pla
         chunks = plan.printed(templates, tuple(contribution.values))
     else:
         chunks = plan.fill(templates, tuple([b"%d" % value for value in contribution.values]))
-    return _Shown(contribution, plan, labels, printed, templates, chunks)
+    return _Shown(contribution, plan, printed, templates), chunks
 
 
 class ConnectionSums(Generic[G]):
@@ -204,7 +262,7 @@ class ConnectionSums(Generic[G]):
         self._average_wait = families.average_wait
         self._stats: SummedParameter[G] = SummedParameter(kind, "stats", stats_contributions(families.rule))
         self._imports: SummedParameter[G] = SummedParameter(
-            kind, "import", import_contributions(families), hash_of(import_.essence)
+            kind, "import", import_contributions(families), import_.KEYS
         )
 
     def collect(self, node: Node, page: MetricsPage, groups: Mapping[str, G]) -> None:
@@ -259,9 +317,10 @@ class QuietClients:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Contribution, tuple[int, ...]]] = {}
-        self._places: dict[int, tuple[Sequence[object], tuple[int, ...]]] = {}
-        """Positions of the bulk counters by the identity of the keys."""
+        self._known: dict[str, tuple[Contribution, object]] = {}
+        """Contribution and bulk counters by device."""
+        self._getters: dict[int, tuple[Sequence[object], Callable[[Sequence[int]], object]]] = {}
+        """Functions that select the bulk counters, by the identity of the keys."""
         self._pass = 0
 
     def find(self, read: Mapping[str, Contribution], busy: Container[str]) -> frozenset[str]:
@@ -269,13 +328,13 @@ class QuietClients:
         self._pass += 1
         turn = self._pass % MAX_QUIET_PASSES
         quiet: list[str] = []
-        known: dict[str, tuple[Contribution, tuple[int, ...]]] = {}
+        known: dict[str, tuple[Contribution, object]] = {}
         for number, (device, contribution) in enumerate(read.items()):
             before = self._known.get(device)
             if before is not None and before[0] is contribution:
                 known[device] = before
             else:
-                counts = tuple([contribution.values[place] for place in self._bulk(contribution.keys)])
+                counts = self._bulk(contribution.keys)(contribution.values)
                 known[device] = contribution, counts
                 if before is None or before[0].start != contribution.start or before[1] != counts:
                     continue
@@ -284,12 +343,11 @@ class QuietClients:
         self._known = known
         return frozenset(quiet)
 
-    def _bulk(self, keys: Sequence[SeriesKey]) -> tuple[int, ...]:
-        found = self._places.get(id(keys))
+    def _bulk(self, keys: Sequence[SeriesKey]) -> Callable[[Sequence[int]], object]:
+        found = self._getters.get(id(keys))
         if found is None or found[0] is not keys:
-            bulk = [place for place, key in enumerate(keys) if key[0] in BULK_BYTES or key[1] in BULK_OPERATIONS]
-            places = tuple(bulk)
-            found = self._places[id(keys)] = keys, places
+            places = [place for place, key in enumerate(keys) if key[0] in BULK_BYTES or key[1] in BULK_OPERATIONS]
+            found = self._getters[id(keys)] = keys, itemgetter(*places) if places else lambda _: ()
         return found[1]
 
 

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from exporter import templates
 from exporter.exposition import Counter, escape, usecs_to_seconds
-from exporter.templates import fill
+from exporter.templates import fill_each
 from lustre.formats.stats import Stats, is_no_sum
 
 CounterKey = tuple[Counter, bytes]
@@ -57,7 +57,9 @@ class StatsPlan:
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]]
     """Picks the values from the columns."""
     parts: tuple[tuple[Counter, slice, bool], ...]
-    """Family, the slice of its values, and whether they are microseconds."""
+    """Family, the slice of its values, and whether they are microseconds. The slices are in order."""
+    families: tuple[Counter, ...]
+    """Families of the parts."""
     unknown: int
     """Number of counters without a family."""
 
@@ -90,12 +92,7 @@ class StatsPlan:
 
     def printed(self, templates: tuple[bytes, ...], values: tuple[int, ...]) -> Chunks:
         """Return finished lines of numbers."""
-        return tuple(
-            [
-                (family, fill(template, values[part]))
-                for (family, part, _), template in zip(self.parts, templates, strict=True)
-            ]
-        )
+        return tuple(zip(self.families, fill_each(templates, values), strict=True))
 
 
 class StatsPlanner:
@@ -151,7 +148,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
         parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
         keys += [(family, extra) for extra, _, _ in outputs_of]
         indices += [index for _, index, _ in outputs_of]
-    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), unknown)
+    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), tuple(wanted), unknown)
 
 
 def _outputs(

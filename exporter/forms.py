@@ -5,14 +5,15 @@ They are used only if ``lustre/formats/_texts.c`` was compiled. The Python parse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from exporter import templates
 from exporter.counters import StatsPlan, StatsPlanner
 from exporter.exposition import Family, Gauge, Histogram
 from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
-from exporter.templates import fill
+from exporter.templates import fill_each
 from lustre.formats import rpc_stats, stats
 from lustre.formats.outline import Forms, Outline
 
@@ -45,7 +46,6 @@ class _Table:
     family: Histogram
     bounds: tuple[float, ...]
     extras: tuple[bytes, ...]
-    numbers: slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +58,8 @@ class RpcForm:
     tables: tuple[_Table, ...]
     keys: tuple[BucketKey, ...]
     """Keys of the tables."""
+    families: tuple[Family, ...]
+    """Families of gauges and tables, each once."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
         """Return the samples of the gauges."""
@@ -69,24 +71,16 @@ class RpcForm:
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
         """Return the templates for ``printed``."""
-        gauges = [templates.of_samples(family, labels, [extra]) for family, extra in self.gauges]
+        gauges = [templates.of_samples(family, labels, extras) for family, extras in self._gauge_extras().items()]
         tables = [templates.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
         return tuple(map(templates.packed, gauges + tables))
 
     def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
         """Return the finished lines."""
-        return tuple(
-            [
-                (family, fill(template, numbers[part]))
-                for (family, part), template in zip(self._parts(), templates, strict=True)
-            ]
-        )
+        return tuple(zip(self.families, fill_each(templates, numbers), strict=True))
 
-    def _parts(self) -> Iterator[tuple[Family, slice]]:
-        for place, (family, _) in enumerate(self.gauges):
-            yield family, slice(place, place + 1)
-        for table in self.tables:
-            yield table.family, table.numbers
+    def _gauge_extras(self) -> dict[Gauge, list[bytes]]:
+        return {family: [extra for _, extra in of] for family, of in groupby(self.gauges, itemgetter(0))}
 
 
 def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
@@ -104,9 +98,11 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
         for field, table in form.tables:
             family, unit = of_tables[field]
             extras, bounds = directions(table.columns), bounds_of(table, unit)
-            begin = len(gauges) + len(keys)
             keys += [(family, extra, upper) for extra in extras for upper in bounds]
-            tables.append(_Table(family, bounds, extras, slice(begin, len(gauges) + len(keys))))
-        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys))
+            tables.append(_Table(family, bounds, extras))
+        families = (*[family for family, _ in groupby(gauges, itemgetter(0))], *[table.family for table in tables])
+        if len(set(families)) < len(families):
+            return None
+        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families)
 
     return Forms(make)

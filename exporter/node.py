@@ -21,8 +21,9 @@ import errno
 import re
 import sys
 import threading
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -30,8 +31,9 @@ from typing import NamedTuple
 from exporter.exposition import label_text
 from lustre import parameters as parameters_module
 from lustre.formats import df, header, pools
+from lustre.formats.compiled import following, mark_below_times
 from lustre.formats.df import Df
-from lustre.parameters import Device, ReadMany, Tree, parse_device, read_line, read_through, read_whole
+from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
 
 NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
 """Folders in which an administrator chose the names of the entries: pools, file systems."""
@@ -127,16 +129,17 @@ NONE: frozenset[str] = frozenset()
 
 
 class Batch:
-    """A read of one parameter of many devices in progress."""
+    """A read of parameters of many devices in progress."""
 
-    __slots__ = ("_seen", "devices", "kind", "name", "progress")
+    __slots__ = ("_seen", "devices", "kind", "names", "progress")
 
-    def __init__(self, kind: str, name: str, devices: list[str]) -> None:
+    def __init__(self, kind: str, names: tuple[str, ...], devices: list[str]) -> None:
         self.kind = kind
-        self.name = name
+        self.names = names
         self.devices = devices
         self.progress = bytearray(b"\xff" * 8)
-        """Position of the device that is being read, written by the C module; -1 before and after."""
+        """Position of the file that is being read (device times names, plus name); -1 before and after. The C module
+        writes it."""
         self._seen: tuple[int, Reading] | None = None
 
     def reading(self) -> Reading | None:
@@ -145,7 +148,8 @@ class Batch:
         if position < 0:
             return None
         if self._seen is None or self._seen[0] != position:
-            self._seen = position, (self.kind, self.devices[position], self.name)
+            device, name = divmod(position, len(self.names))
+            self._seen = position, (self.kind, self.devices[device], self.names[name])
         return self._seen[1]
 
 
@@ -357,6 +361,52 @@ PASSES_BEFORE_RETRY = 10
 """Number of passes between searches for a missing parameter."""
 
 
+Part = tuple[bytes, ...] | Callable[[bytes], bytes]
+"""The part of a text that counts: the rest of the line after each key, or the result of a function."""
+BELOW_TIMES: Part = ()
+"""The text after the header. The times in the header change at every reading."""
+MARK_BITS = (1 << 64) - 1
+
+
+class Texts:
+    """One parameter of many devices, and marks of the last texts, by which unchanged texts are recognized."""
+
+    def __init__(self, kind: str, name: str, part: Part = BELOW_TIMES) -> None:
+        self.kind = kind
+        self.name = name
+        self.part = part
+        self.devices: list[str] = []
+        self.marks = array("Q")
+        """Mark of the last text of each device. 0 if it is unknown, so that the next text counts as changed."""
+        self.present = bytearray()
+        """Whether each device had a text in the last pass."""
+
+    def set_devices(self, devices: list[str]) -> list[int | None]:
+        """Change the devices. Returns the previous position of each device; None for a new one."""
+        before = {device: position for position, device in enumerate(self.devices)}
+        moved = [before.get(device) for device in devices]
+        self.marks = array("Q", [0 if at is None else self.marks[at] for at in moved])
+        self.present = bytearray([0 if at is None else self.present[at] for at in moved])
+        self.devices = devices
+        return moved
+
+    def forget(self, position: int) -> None:
+        """Forget the text of a device, as if the device were new."""
+        self.marks[position] = self.present[position] = 0
+
+    def mark_of(self, text: bytes) -> int:
+        """Return the mark of a text, never 0. It differs from the mark of the C module that reads files."""
+        part = self.part
+        if callable(part):
+            value = hash(part(text))
+        elif part:
+            parts = following(text, part)
+            value = hash(b"\n".join(parts) if all(parts) else text)
+        else:
+            value = mark_below_times(text)
+        return value & MARK_BITS or 1
+
+
 class ParameterIndex:
     """Cache of the folder of each parameter and of parsed device names between passes."""
 
@@ -404,7 +454,7 @@ class ParameterIndex:
         self._clients[kind] = devices, mounts, found
         return found
 
-    def folders(self, kind: str, name: str) -> Mapping[str, str]:
+    def folders(self, kind: str, name: str) -> dict[str, str]:
         """Return the folder of a parameter by device."""
         return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
 
@@ -416,8 +466,11 @@ class ParameterIndex:
 
     def locate(self, kind: str, device: str, name: str) -> bytes | None:
         """Locate a parameter and read its text; None if it does not exist."""
-        of_name = self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
-        of_name.pop(device, None)
+        self.folders(kind, name).pop(device, None)
+        folder = self._locate(kind, device, name)
+        return None if folder is None else read_whole(folder + name)
+
+    def _locate(self, kind: str, device: str, name: str) -> str | None:
         missing = self._missing.get(kind)
         if missing is not None and (device, name) in missing:
             return None
@@ -426,8 +479,19 @@ class ParameterIndex:
             if missing is not None:
                 missing.add((device, name))
             return None
-        of_name[device] = sys.intern(place.removesuffix(name))
-        return read_whole(place)
+        folder = self.folders(kind, name)[device] = sys.intern(place.removesuffix(name))
+        return folder
+
+    def parent(self, kind: str, name: str, devices: Iterable[str]) -> str | None:
+        """Return the directory of the kind where the first device with the parameter has it; None if none has it."""
+        folders = self.folders(kind, name)
+        for device in devices:
+            if folders:
+                break
+            self._locate(kind, device, name)
+        for device, folder in folders.items():
+            return folder.removesuffix("/").removesuffix(device)
+        return None
 
     def missing(self, kind: str) -> Collection[tuple[str, str]]:
         """Return the pairs of device and parameter that were not found in an earlier pass and are not searched now."""
@@ -534,17 +598,49 @@ class ParameterReader:
         state.returned()
         return data is not None
 
-    def read_each(
-        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
-    ) -> Iterator[tuple[str, bytes]]:
+    def read_each(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Read one parameter of many devices. Yields device and text, skipping devices where ``read`` returns None."""
-        many = parameters_module.read_many
-        if many is not None and read in (read_whole, read_line):
-            return self._read_batches(kind, name, [*devices], read, many)
-        return self._read_one_by_one(kind, name, devices, read)
+        if parameters_module.read_many is None:
+            yield from self._read_one_by_one(kind, name, devices)
+            return
+        names = [*devices]
+        for position, data, _ in self._read_many(kind, name, names, None, array("Q"), bytearray(len(names))):
+            if data is not None:
+                yield names[position], data
+
+    def changed(self, texts: Texts, quiet: Container[str] = ()) -> Iterator[tuple[int, bytes | None]]:
+        """Read one parameter of many devices. Yields position and text of each device whose text has changed since the
+        last pass, and position and None of each device whose text cannot be read any more.
+
+        A text counts as known when the next one is asked for, so a text that could not be processed is yielded again.
+        Devices in ``quiet`` whose text is known are not read.
+        """
+        marks, present = texts.marks, texts.present
+        for position, data, mark in self._unknown(texts, quiet):
+            if data is not None or present[position]:
+                marks[position] = 0
+                yield position, data
+                marks[position], present[position] = mark, data is not None
+
+    def _unknown(self, texts: Texts, quiet: Container[str]) -> Iterator[tuple[int, bytes | None, int]]:
+        """Yield position, text and mark of each text with another mark than before; None and 0 if there is no text."""
+        kind, name, devices, marks, part = texts.kind, texts.name, texts.devices, texts.marks, texts.part
+        skip = bytearray(len(devices))
+        if quiet:
+            skip = bytearray([mark != 0 and device in quiet for device, mark in zip(devices, marks, strict=True)])
+        if parameters_module.read_many is not None and not callable(part):
+            yield from self._read_many(kind, name, devices, part, marks, skip)
+            return
+        left = {device: at for at, (device, skipped) in enumerate(zip(devices, skip, strict=True)) if not skipped}
+        for device, data in self.read_each(kind, name, [*left]):
+            position, mark = left.pop(device), texts.mark_of(data)
+            if mark != marks[position]:
+                yield position, data, mark
+        for position in left.values():
+            yield position, None, 0
 
     def _read_one_by_one(
-        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter
+        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
         folders = self._parameters.folders(kind, name)
         look_for, reads, state = self._parameters.locate, self._reads, self._state
@@ -571,42 +667,104 @@ class ParameterReader:
             elif data is not None:
                 reads.error(parameter_name(kind, name), "empty")
 
-    def _read_batches(
-        self, kind: str, name: str, devices: list[str], read: ReadParameter, many: ReadMany
-    ) -> Iterator[tuple[str, bytes]]:
-        """Read with the C module. The first device shows in which directory the parameter is."""
-        folders, reads, state = self._parameters.folders(kind, name), self._reads, self._state
-        missing = self._parameters.missing(kind)
-        if missing:
-            devices = [device for device in devices if (device, name) not in missing]
-        while devices and not folders:
-            yield from self._read_one_by_one(kind, name, devices[:1], read)
-            devices = devices[1:]
-        for begin in range(0, len(devices), BATCH_DEVICES):
-            batch = devices[begin : begin + BATCH_DEVICES]
-            hanging = self._parameters.hanging.devices(kind)
-            if hanging:
-                batch = [one for one in batch if one not in hanging or not self._is_hanging(kind, one, name)]
-            known, folder = next(iter(folders.items()))
-            parent = folder.removesuffix("/").removesuffix(f"{known}")
-            state.batch = Batch(kind, name, batch)
-            texts = many(parent, batch, name, read is read_line, state.batch.progress)
-            state.returned()
-            for device, data in zip(batch, texts, strict=True):
-                if data and type(data) is bytes:
-                    reads.bytes_read += len(data)
-                    yield device, data
-                else:
-                    yield from self._read_one_by_one(kind, name, (device,), read)
+    def _alone(self, kind: str, name: str, device: str) -> bytes | None:
+        return next((data for _, data in self._read_one_by_one(kind, name, (device,))), None)
 
-    def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Read one number of many devices. Yields device and number, skipping devices where ``number`` returns None."""
-        for device, data in self.read_each(kind, name, devices, read_line):
+    def _without_hanging(self, kind: str, devices: list[str], skip: bytearray) -> list[int]:
+        """Skip the devices with a hanging read. Returns their positions."""
+        hanging = self._parameters.hanging.devices(kind)
+        found = [at for at, device in enumerate(devices) if device in hanging and not skip[at]] if hanging else []
+        for at in found:
+            skip[at] = 1
+        return found
+
+    def _read_many(
+        self,
+        kind: str,
+        name: str,
+        devices: list[str],
+        keys: tuple[bytes, ...] | None,
+        marks: array[int],
+        skip: bytearray,
+    ) -> Iterator[tuple[int, bytes | None, int]]:
+        """Read with the C module. Yields position, text and mark of each text with another mark than before; None and 0
+        if there is no text. If ``keys`` is None, yields all texts.
+        """
+        parameters, reads, state, many = self._parameters, self._reads, self._state, parameters_module.read_many
+        assert many is not None, "the callers ask"
+        if missing := parameters.missing(kind):
+            skip = bytearray([skipped or (one, name) in missing for one, skipped in zip(devices, skip, strict=True)])
+        parent = parameters.parent(kind, name, [one for one, skipped in zip(devices, skip, strict=True) if not skipped])
+        if parent is None:
+            yield from [(at, None, 0) for at, skipped in enumerate(skip) if not skipped]
+            return
+        for begin in range(0, len(devices), BATCH_DEVICES):
+            end = begin + BATCH_DEVICES
+            batch, left_out = devices[begin:end], skip[begin:end]
+            hanging = self._without_hanging(kind, batch, left_out)
+            state.batch = Batch(kind, (name,), batch)
+            size, changed = many(parent, batch, name, keys, marks[begin:end].tobytes(), left_out, state.batch.progress)
+            state.returned()
+            reads.bytes_read += size
+            for at, data, mark in changed:
+                yield begin + at, self._alone(kind, name, batch[at]) if data is None else data, mark
+            for at in hanging:
+                yield begin + at, self._alone(kind, name, batch[at]), 0
+
+    def numbers_of(self, kind: str, names: tuple[str, ...], devices: Iterable[str]) -> list[list[int | None]]:
+        """Read some numbers of many devices. Returns for each name the numbers in the order of the devices; None where
+        ``number`` returns None.
+        """
+        wanted = [*devices]
+        if parameters_module.read_numbers is None:
+            return [self._numbers_one_by_one(kind, name, wanted) for name in names]
+        found: dict[str, list[int | None]] = {name: [None] * len(wanted) for name in names}
+        by_parent: dict[str, list[str]] = defaultdict(list)
+        missing = self._parameters.missing(kind)
+        for name in names:
+            candidates = [device for device in wanted if (device, name) not in missing] if missing else wanted
+            if (parent := self._parameters.parent(kind, name, candidates)) is not None:
+                by_parent[parent].append(name)
+        for parent, of_parent in by_parent.items():
+            found |= zip(of_parent, self._read_numbers(parent, kind, tuple(of_parent), wanted), strict=True)
+        return [found[name] for name in names]
+
+    def _numbers_one_by_one(self, kind: str, name: str, devices: list[str]) -> list[int | None]:
+        found: dict[str, int] = {}
+        for device, data in self._read_one_by_one(kind, name, devices, read_line):
             value = natural(data)
             if value is None:
                 self.skipped(kind, name, 1)
             else:
-                yield device, value
+                found[device] = value
+        return [found.get(device) for device in devices]
+
+    def _read_numbers(
+        self, parent: str, kind: str, names: tuple[str, ...], devices: list[str]
+    ) -> list[list[int | None]]:
+        """Read with the C module."""
+        columns: list[list[int | None]] = [[] for _ in names]
+        state, read = self._state, parameters_module.read_numbers
+        assert read is not None, "the caller asks"
+        for begin in range(0, len(devices), BATCH_DEVICES):
+            batch = devices[begin : begin + BATCH_DEVICES]
+            skip = bytearray(len(batch))
+            hanging = self._without_hanging(kind, batch, skip)
+            state.batch = Batch(kind, names, batch)
+            size, numbers, others = read(parent, batch, names, skip, state.batch.progress)
+            state.returned()
+            self._reads.bytes_read += size
+            for at, place in [*others, *[(at, place) for at in hanging for place in range(len(names))]]:
+                numbers[place][at] = self.number(kind, batch[at], names[place])
+            for column, values in zip(columns, numbers, strict=True):
+                column.extend(values)
+        return columns
+
+    def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Read one number of many devices. Yields device and number, skipping devices where ``number`` returns None."""
+        wanted = [*devices]
+        (values,) = self.numbers_of(kind, (name,), wanted)
+        return ((device, value) for device, value in zip(wanted, values, strict=True) if value is not None)
 
     def read_global(self, name: str) -> bytes | None:
         """Read a parameter without a device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
@@ -732,19 +890,7 @@ class Node(ParameterReader):
 
     def room(self, kind: str, device: str) -> Df:
         """Read the size and free space of a device. Unknown values are None."""
-        return self.rooms(kind, (device,))[device]
-
-    def rooms(self, kind: str, devices: Collection[str]) -> dict[str, Df]:
-        """Read the size and free space of many devices."""
-        size, free, avail, files, files_free = [dict(self.numbers(kind, name, devices)) for name in df.FILES]
-
-        def kib(known: dict[str, int], device: str) -> int | None:
-            return known[device] << 10 if device in known else None
-
-        return {
-            name: Df(kib(size, name), kib(free, name), kib(avail, name), files.get(name), files_free.get(name))
-            for name in devices
-        }
+        return df.of_numbers(*[values[0] for values in self.numbers_of(kind, df.FILES, (device,))])
 
     def instances(self) -> list[tuple[str, str]]:
         """(fs, instance) of each mount of this node."""
@@ -778,3 +924,19 @@ class Node(ParameterReader):
     def membership(self) -> PoolMembership:
         """The targets of each pool."""
         return self.snapshot.membership(self)
+
+
+class Rooms:
+    """Reads the size and free space of many devices, and makes values only of changed numbers."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[list[list[int | None]], list[Df]]] = {}
+
+    def read(self, node: Node, kind: str, devices: list[str]) -> list[Df]:
+        """Return the space of each device. Unknown values are None."""
+        numbers = node.numbers_of(kind, df.FILES, devices)
+        before = self._last.get(kind)
+        if before is None or before[0] != numbers:
+            rooms = [df.of_numbers(*of_device) for of_device in zip(*numbers, strict=True)]
+            before = self._last[kind] = numbers, rooms
+        return before[1]

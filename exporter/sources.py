@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from exporter import templates
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
-from exporter.node import Node
+from exporter.node import BELOW_TIMES, Node, Part, Texts
 from lustre.formats import stats
-from lustre.formats.compiled import mark_below_times
 from lustre.formats.outline import Forms
 
 Chunks = tuple[tuple[Family, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """The finished lines of one file, without empty chunks, and the number of skipped lines."""
+class Rendered(NamedTuple):
+    """The finished lines of one file, and the number of skipped lines."""
 
     chunks: Chunks
     skipped: int
@@ -31,33 +30,74 @@ Render = Callable[[bytes], Rendered]
 """Renders the file of one device. It may keep templates between calls."""
 
 
+NOTHING = Rendered((), 0)
+
+
+class Columns:
+    """Finished lines of many devices, a column for each family. Lines of an unchanged device stay where they are."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Family, list[bytes]] = {}
+        self._families: list[tuple[Family, ...]] = []
+        """The families of each device."""
+
+    def move(self, positions: Sequence[int | None]) -> None:
+        """Take the lines of each device from its previous position; None for a new device, which has no lines."""
+        self._families = [() if at is None else self._families[at] for at in positions]
+        for family, column in self._columns.items():
+            self._columns[family] = [b"" if at is None else column[at] for at in positions]
+
+    def put(self, position: int, chunks: Chunks) -> None:
+        """Replace the lines of a device."""
+        if tuple([family for family, _ in chunks]) != self._families[position]:
+            chunks = self._reshape(position, chunks)
+        columns = self._columns
+        for family, chunk in chunks:
+            columns[family][position] = chunk
+
+    def _reshape(self, position: int, chunks: Chunks) -> Chunks:
+        """Remove the lines of a device, and prepare its new families. Returns one chunk for each family."""
+        columns, joined = self._columns, dict[Family, bytes]()
+        for family in self._families[position]:
+            columns[family][position] = b""
+        for family, chunk in chunks:
+            joined[family] = joined.get(family, b"") + chunk
+            if family not in columns:
+                columns[family] = [b""] * len(self._families)
+        self._families[position] = tuple(joined)
+        return tuple(joined.items())
+
+    def show(self, page: MetricsPage) -> None:
+        """Add all lines to a page."""
+        for family, column in self._columns.items():
+            if any(column):
+                page.chunks.setdefault(family, []).extend(column)
+
+
 @dataclass(slots=True)
-class _Reading:
-    """The last reading of one device."""
+class _Device:
+    """A device with its renderer, and the last reading without its lines."""
 
     labels: bytes
     render: Render
-    mark: int | None = None
-    """Hash of the text, because thousands of texts would take megabytes."""
-    rendered: Rendered = Rendered((), 0)
+    skipped: int = 0
+    busy: bool = False
 
 
 class Source:
     """All files of one parameter (``obdfilter.*.stats``)."""
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        renderer: Callable[[bytes], Render],
-        mark: Callable[[bytes], int] = mark_below_times,
+        self, kind: str, name: str, renderer: Callable[[bytes], Render], part: Part = BELOW_TIMES
     ) -> None:
-        self._kind = kind
-        self._name = name
+        """``part`` is the part of a text that the lines depend on. The rest always changes."""
+        self._texts = Texts(kind, name, part)
         self._renderer = renderer
-        self._mark = mark
-        """``mark`` hashes the text without parts that always change."""
-        self._readings: dict[str, _Reading] = {}
+        self._given: list[tuple[str, bytes]] | None = None
+        """The devices of the last pass, if they were a list, which is not changed then."""
+        self._labelled: list[tuple[str, bytes]] = []
+        self._devices: list[_Device] = []
+        self._columns = Columns()
 
     def collect(
         self,
@@ -70,56 +110,45 @@ class Source:
 
         Devices in ``quiet`` are not read: their files have not changed.
         """
-        kept: dict[str, _Reading] = {}
-        labelled = dict(devices)
-        for device, data in self._texts(node, labelled, quiet):
-            labels = labelled[device]
-            reading = self._readings.get(device)
-            page.made += 1
-            if data is None:
-                assert reading is not None, "quiet devices were read before"
-                kept[device] = reading
-                page.reused += 1
-                page.extend(reading.rendered.chunks)
-                continue
-            if reading is None or reading.labels != labels:
-                reading = _Reading(labels, self._renderer(labels))
-            mark = self._mark(data)
-            if mark != reading.mark:
-                reading.rendered = reading.render(data)
-                reading.mark = mark
+        texts = self._texts
+        if devices is not self._given:
+            labelled = [*dict(devices).items()]
+            if labelled != self._labelled:
+                self._label(labelled)
+            self._given = devices if isinstance(devices, list) else None
+        changed = 0
+        for position, data in node.changed(texts, quiet):
+            device = self._devices[position]
+            rendered = NOTHING if data is None else device.render(data)
+            device.skipped, device.busy = rendered.skipped, rendered.busy
+            self._columns.put(position, rendered.chunks)
+            changed += data is not None
+        node.skipped(texts.kind, texts.name, sum([device.skipped for device in self._devices]))
+        present = sum(texts.present)
+        page.count_chunks(present, present - changed)
+        self._columns.show(page)
+
+    def _label(self, labelled: list[tuple[str, bytes]]) -> None:
+        """Change the devices. A device with other labels counts as new."""
+        moved: list[int | None] = []
+        devices: list[_Device] = []
+        for position, (at, (_, labels)) in enumerate(
+            zip(self._texts.set_devices([device for device, _ in labelled]), labelled, strict=True)
+        ):
+            if at is not None and self._devices[at].labels == labels:
+                moved.append(at)
+                devices.append(self._devices[at])
             else:
-                page.reused += 1
-            kept[device] = reading
-            if reading.rendered.skipped:
-                node.skipped(self._kind, self._name, reading.rendered.skipped)
-            page.extend(reading.rendered.chunks)
-        self._readings = kept
+                self._texts.forget(position)
+                moved.append(None)
+                devices.append(_Device(labels, self._renderer(labels)))
+        self._labelled, self._devices = labelled, devices
+        self._columns.move(moved)
 
     def busy(self) -> frozenset[str]:
         """Return the devices with requests in progress at the last pass."""
-        return frozenset([device for device, reading in self._readings.items() if reading.rendered.busy])
-
-    def _texts(
-        self, node: Node, labelled: Mapping[str, bytes], quiet: Container[str]
-    ) -> Iterator[tuple[str, bytes | None]]:
-        """Yield each device with its text, or with None for a quiet device."""
-        known = {
-            device
-            for device, reading in self._readings.items()
-            if device in quiet and labelled.get(device) == reading.labels
-        }
-        if not known:
-            yield from node.read_each(self._kind, self._name, labelled)
-            return
-        texts = iter(node.read_each(self._kind, self._name, [device for device in labelled if device not in known]))
-        following = next(texts, None)
-        for device in labelled:
-            if device in known:
-                yield device, None
-            elif following is not None and following[0] == device:
-                yield following
-                following = next(texts, None)
+        names = self._texts.devices
+        return frozenset([name for name, device in zip(names, self._devices, strict=True) if device.busy])
 
 
 class SampleLines:

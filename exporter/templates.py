@@ -39,6 +39,11 @@ def fill(template: bytes, values: tuple[int, ...]) -> bytes:
     return compiled.fill(template, values)
 
 
+def fill_each(templates: tuple[bytes, ...], values: tuple[int, ...]) -> list[bytes]:
+    """Return finished lines from packed templates. Each takes the values after those of the previous one."""
+    return compiled.fill_each(templates, values)
+
+
 def fits(labels: bytes) -> bool:
     """Whether templates can be made with this label text."""
     return compiled.AVAILABLE and _OURS.search(labels) is None and len(labels) < MAX_LABEL_BYTES

@@ -8,7 +8,6 @@ adds to the sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from exporter.connection_families import ConnectionFamilies, Sample
@@ -16,16 +15,14 @@ from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
 from exporter.exposition import Family, Histogram, MetricsPage, label_text, usec_to_seconds
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
-from exporter.node import Node
+from exporter.node import BELOW_TIMES, Node, Part, Texts
 from exporter.rpc_stats import BucketKey, RpcFamilies, RpcKeys
 from lustre.formats import import_, rpc_stats, stats
-from lustre.formats.compiled import mark_below_times
 
 SeriesKey = CounterKey | BucketKey
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(NamedTuple):
     """The amount that one file adds to the sums."""
 
     start: bytes
@@ -131,61 +128,53 @@ Combine = Callable[[int, int], int]
 class SummedParameter(Generic[G]):
     """All files of one parameter, summed by group."""
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        read_out: ReadContribution,
-        mark: Callable[[bytes], int] = mark_below_times,
-    ) -> None:
-        self._kind = kind
-        self._name = name
+    def __init__(self, kind: str, name: str, read_out: ReadContribution, part: Part = BELOW_TIMES) -> None:
+        """``part`` is the part of a text that the contribution depends on. The rest always changes."""
+        self._texts = Texts(kind, name, part)
         self._read_out = read_out
-        self._mark = mark
-        """``mark`` hashes the text without parts that always change."""
         self._ledger: Ledger[G, SeriesKey] = Ledger()
-        self._last: dict[str, tuple[int, Contribution]] = {}
-        """Hash of the text and contribution, by device."""
+        self._last: list[Contribution | None] = []
+        """The contribution of each device, in the order of ``_texts``."""
+        self._contributions: Mapping[str, Contribution] = {}
         self._groups: Mapping[str, G] = {}
-        self._unchanged = 0
-        """Number of devices whose text was unchanged in the last pass."""
+        self._changed = 0
+        """Number of devices whose text changed in the last pass."""
 
     def refresh(self, node: Node, groups: Mapping[str, G], quiet: Container[str] = ()) -> None:
         """Read every device, and credit the changed devices. Devices in ``quiet`` keep their last contribution."""
-        kept = {device: self._last[device] for device in groups if device in quiet and device in self._last}
-        last: dict[str, tuple[int, Contribution]] = kept.copy()
-        implausible = self._ledger.implausible
-        self._unchanged = len(kept)
-        self._groups = groups
-        self._ledger.begin(groups)
-        wanted = [device for device in groups if device not in kept] if kept else groups
-        for device, data in node.read_each(self._kind, self._name, wanted):
-            mark = self._mark(data)
-            before = self._last.get(device)
-            if before is not None and before[0] == mark:
-                contribution = before[1]
-                self._unchanged += 1
-            else:
-                contribution = self._read_out(data, None if before is None else before[1])
-                whole = not contribution.skipped
-                self._ledger.credit(device, contribution.start, contribution.keys, contribution.values, whole=whole)
-            last[device] = mark, contribution
-            if contribution.skipped:
-                node.skipped(self._kind, self._name, contribution.skipped)
-        self._last = last
-        node.implausible(self._kind, self._name, self._ledger.implausible - implausible)
+        texts, last, ledger = self._texts, self._last, self._ledger
+        implausible = ledger.implausible
+        if moved_groups := groups is not self._groups:
+            moved = texts.set_devices([*groups])
+            last = self._last = [None if at is None else last[at] for at in moved]
+            self._groups = groups
+        ledger.begin(groups)
+        self._changed = 0
+        for position, data in node.changed(texts, quiet):
+            self._changed += 1
+            last[position] = None if data is None else self._read(texts.devices[position], data, last[position])
+        if self._changed or moved_groups:
+            found = zip(texts.devices, last, strict=True)
+            self._contributions = {device: contribution for device, contribution in found if contribution is not None}
+        node.skipped(texts.kind, texts.name, sum([one.skipped for one in self._contributions.values()]))
+        node.implausible(texts.kind, texts.name, ledger.implausible - implausible)
+
+    def _read(self, device: str, data: bytes, before: Contribution | None) -> Contribution:
+        now = self._read_out(data, before)
+        self._ledger.credit(device, now.start, now.keys, now.values, whole=not now.skipped)
+        return now
 
     def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
         """Show the sums of every group with a present target."""
-        page.count_chunks(len(self._last), self._unchanged)
+        page.count_chunks(len(self._contributions), max(0, len(self._contributions) - self._changed))
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
-        gauges = [(self._groups[device], contribution.gauges) for device, (_, contribution) in self._last.items()]
+        gauges = [(self._groups[device], contribution.gauges) for device, contribution in self._contributions.items()]
         put_gauges(page, gauges, combine or {})
 
     def contributions(self) -> Mapping[str, Contribution]:
         """The contributions by device."""
-        return {device: contribution for device, (_, contribution) in self._last.items()}
+        return self._contributions
 
     @property
     def groups(self) -> list[G]:

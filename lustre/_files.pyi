@@ -1,3 +1,13 @@
 def read_many(
-    parent: str, devices: list[str], name: str, one_line: bool, progress: bytearray, /
-) -> list[bytes | int | None]: ...
+    parent: str,
+    devices: list[str],
+    name: str,
+    keys: tuple[bytes, ...] | None,
+    marks: bytes,
+    skip: bytes | bytearray,
+    progress: bytearray,
+    /,
+) -> tuple[int, list[tuple[int, bytes | None, int]]]: ...
+def read_numbers(
+    parent: str, devices: list[str], names: tuple[str, ...], skip: bytes | bytearray, progress: bytearray, /
+) -> tuple[int, list[list[int | None]], list[tuple[int, int]]]: ...

@@ -86,6 +86,8 @@ class Tree:
         self.roots = roots
         self._tops = (f"{roots.sysfs}/fs/lustre/", f"{roots.debugfs}/lustre/", f"{roots.procfs}/fs/lustre/")
         self._lnet_tops = (f"{roots.debugfs}/lnet/", f"{roots.procfs}/sys/lnet/")
+        self._devices: dict[str, tuple[list[str], tuple[str, ...]]] = {}
+        """By kind, the names in each root as one text, and the devices among them."""
 
     def path(self, parameter: str) -> str | None:
         """Return the path of a parameter, searched in sysfs, debugfs and procfs in this order; None if it is absent.
@@ -108,7 +110,11 @@ class Tree:
 
     def devices(self, kind: str) -> tuple[str, ...]:
         """Names of the directories below ``kind`` (``"osc"``) in any of the roots, sorted."""
-        return self._names(kind, _is_directory)
+        listed = [_listing(top + kind) for top in self._tops]
+        before = self._devices.get(kind)
+        if before is None or before[0] != listed:
+            before = self._devices[kind] = listed, self._names(kind, _is_directory)
+        return before[1]
 
     def children(self, folder: str) -> tuple[str, ...]:
         """Names of everything below ``folder`` (``"lov/<device>/pools"``) in any of the roots, sorted."""
@@ -132,6 +138,13 @@ class Tree:
             except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue
         return tuple(sorted(names))
+
+
+def _listing(folder: str) -> str:
+    try:
+        return "/".join(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
@@ -161,19 +174,28 @@ ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errn
 """Errors of a parameter that is absent or whose device was just removed."""
 
 
-ReadMany = Callable[[str, list[str], str, bool, bytearray], list[bytes | int | None]]
+Changed = list[tuple[int, bytes | None, int]]
+"""Position, text and mark of the devices with a changed text. None for a text that must be read by itself."""
+ReadMany = Callable[
+    [str, list[str], str, tuple[bytes, ...] | None, bytes, bytes | bytearray, bytearray],
+    tuple[int, Changed],
+]
+ReadNumbers = Callable[
+    [str, list[str], tuple[str, ...], bytes | bytearray, bytearray],
+    tuple[int, list[list[int | None]], list[tuple[int, int]]],
+]
 read_many: ReadMany | None = None
-"""Reads PARENT/DEVICE/NAME for many devices (``lustre/_files.c``). None without the C module.
-
-A result is the text, None for an absent file, an error number, or 0 for a text that must be read by itself. The last
-argument, of eight bytes, has the position of the file that is being read.
-"""
+"""Reads PARENT/DEVICE/NAME for many devices, and returns the number of bytes and the changed texts. None without the C
+module (``lustre/_files.c``)."""
+read_numbers: ReadNumbers | None = None
+"""Reads the numbers PARENT/DEVICE/NAME for many devices and some names, and returns the number of bytes, the numbers by
+name and device, and the positions (device, name) of files to read by themselves. None without the C module."""
 try:
     from lustre import _files
 except ImportError:
     pass
 else:
-    read_many = _files.read_many
+    read_many, read_numbers = _files.read_many, _files.read_numbers
 
 MOST_BYTES = 256 << 20
 """Size limit of a parameter. A hundred thousand jobs take less. The kernel repeats a longer text endlessly."""

@@ -15,7 +15,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation", "tierd.gather")
 """Rooms that wire the others together: the daemon, its command line and its simulation."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -25,10 +25,12 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
-    ("tierd.config", ("tierd.act", "tierd.sense", *FRONT)),
+    ("tierd.config", ("tierd.act", "tierd.sense", "tierd.cluster", *FRONT)),
     ("tierd.sense", FRONT),
-    ("tierd.act", FRONT),
+    ("tierd.act", (*FRONT, "tierd.cluster")),
+    ("tierd.cluster", FRONT),
     ("tierd.daemon", FRONT[1:]),
+    ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
 )
@@ -42,8 +44,9 @@ ONLY: dict[str, tuple[str, ...]] = {
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.sense.robinhood",),
+    "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
-    "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client"),
+    "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),
     "isal": ("exporter.exposition",),
     "jinja2": ("tierd.daemon.page",),
     "markupsafe": ("tierd.daemon.page",),
@@ -51,7 +54,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web",
+        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app",
     ),
 }
 """Module, and the packages that alone may import it."""

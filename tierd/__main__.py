@@ -7,10 +7,14 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
+
+if TYPE_CHECKING:  # needs the extra
+    from tierd.config.settings import Settings
 
 EXAMPLES = """\
 examples:
@@ -18,6 +22,8 @@ examples:
   tierd replay TAPE --json --config tierd.toml         print findings and plan as JSON, with your own configuration
   tierd --config /etc/tierd/tierd.toml --check-config  check the configuration and exit; with --online, its pools too
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
+  tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
+  tierd gather --targets /etc/prometheus/rack1.json    one exposition for the exporters of a rack, on port 9170
 """
 
 
@@ -43,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
                              help="file with TLS and authentication settings of tierd's port, in the format of "
                                   "Prometheus' exporter-toolkit; reloaded when it changes (default: [web] config_file)")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
+    moving = commands.add_parser(
+        "mover", help="move files that the leader sends through NATS",
+        description="Run a mover: it carries out the moves that the leader of this file system sends through NATS. "
+                    "Needs [cluster] in the configuration, and lustre-tierd[cluster].")
+    moving.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
+                        help="configuration file of this file system")
     replaying = commands.add_parser(
         "replay", help="show findings and plan for a recording; changes nothing",
         description="Run detection and planning on a recording, in the time of the recording. Changes nothing.")
@@ -50,7 +62,28 @@ def parser() -> argparse.ArgumentParser:
     replaying.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                            help="configuration file (default: built-in defaults, pools flash and hdd)")
     replaying.add_argument("--json", action="store_true", help="print findings and plan as JSON")
+    add_gather(commands)
     return main_parser
+
+
+def add_gather(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the options of ``tierd gather``."""
+    gathering = commands.add_parser(
+        "gather", help="one exposition for the exporters of a rack: counters added up by job, pool and kind of node",
+        description="Scrape many exporters when it is scraped itself, add their counters up by job, pool and kind of "
+                    "node, and serve one exposition.")
+    gathering.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
+                           help="configuration file (TOML); options go before it")
+    gathering.add_argument("--targets", metavar="FILE", action="append",
+                           help="nodes in the format of Prometheus' file_sd_configs (JSON or YAML); the last part may "
+                                "be a pattern; repeat the option for several files; read again when they change")
+    gathering.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", action="append",
+                           help="host:port or :port (all addresses); repeat the option for several addresses "
+                                "(default: :9170)")
+    gathering.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
+                           help="file with TLS and authentication settings, in the format of Prometheus' "
+                                "exporter-toolkit; reloaded when it changes")
+    gathering.add_argument("--check", action="store_true", help="report all mistakes in the configuration, and exit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,6 +120,10 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
 
+    if chosen.command == "gather":
+        from tierd.gather import command  # noqa: PLC0415
+
+        return command.run(chosen)
     try:
         if chosen.check_config:
             return check(chosen.config, chosen.web_config, online=chosen.online)
@@ -100,6 +137,8 @@ def run(chosen: argparse.Namespace) -> int:
                 parser().error("--config FILE or a command is required; see --help")
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
             return process.serve(chosen.config, settings, web_config)
+        if chosen.command == "mover":
+            return move(chosen, settings)
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except ConfigError as error:
@@ -113,6 +152,16 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0
+
+
+def move(chosen: argparse.Namespace, settings: Settings) -> int:
+    """Run a mover until it is stopped. Returns the exit status."""
+    from tierd.daemon import mover_process  # noqa: PLC0415 -- needs the extra `cluster`
+
+    if chosen.config is None:
+        parser().error("mover needs --config FILE")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    return mover_process.serve(settings)
 
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:

@@ -6,6 +6,8 @@ import sys
 
 PACKAGES = frozenset({"annotated_types", "jinja2", "pydantic", "rich", "shtab"})
 """By the names under which they are imported."""
+CLUSTER_PACKAGES = frozenset({"nats", "nkeys"})
+"""Packages of the extra ``cluster``, which only several nodes need."""
 NOT_INSTALLED = 2
 """The exit status of a program that lacks one of them."""
 
@@ -15,6 +17,10 @@ def report_missing(program: str, error: ModuleNotFoundError) -> int:
 
     If the missing module does not belong to the extra, the error is a defect and is raised again.
     """
+    if error.name in CLUSTER_PACKAGES:
+        sys.stderr.write(f"{program}: {error.name} is not installed. A cluster needs it: "
+                         "pip install 'lustre-tierd[cluster]'\n")
+        return NOT_INSTALLED
     if error.name not in PACKAGES:
         raise error
     sys.stderr.write(f"{program}: {error.name} is not installed. This installation has the exporter alone;"

@@ -45,6 +45,9 @@ class Reason(StrEnum):
     """Another tierd holds the claim of the file system."""
     CLAIM_LOST = "claim-lost"
     CLAIM_UNREADABLE = "claim-unreadable"
+    NO_BROKER = "no-broker"
+    """NATS does not answer, so movers on other nodes cannot be reached."""
+    NO_MOVERS = "no-movers"
     # acts: one file or directory
     OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"

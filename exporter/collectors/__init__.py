@@ -44,6 +44,7 @@ COLLECTORS: tuple[Collector, ...] = (
     mdt.MDT_COLLECTOR,
     jobs.COLLECTOR,
     health.VERSION_COLLECTOR,
+    health.CLIENT_JOB_COLLECTOR,
     health.HEALTH_COLLECTOR,
     health.MEMORY_COLLECTOR,
     sptlrpc.COLLECTOR,

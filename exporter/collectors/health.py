@@ -1,5 +1,5 @@
-"""Lustre on this node as a whole: ``health_check``, ``version``, and allocated memory (``memused``,
-``lnet_memused``).
+"""Lustre on this node as a whole: ``health_check``, ``version``, the job of the node (``jobid_name``), and allocated
+memory (``memused``, ``lnet_memused``).
 """
 
 from __future__ import annotations
@@ -52,6 +52,33 @@ def start_version(_: Context) -> Collect:
 
 
 VERSION_COLLECTOR = Collector("version", "the running Lustre release", (VERSION_INFO,), start_version)
+JOB_VARIABLE, JOB_NAME = "jobid_var", "jobid_name"
+NODE_LOCAL = b"nodelocal"
+"""Value of ``jobid_var`` with which all requests of the node have the job id in ``jobid_name`` (lustre/obdclass/jobid.c
+of 2.17). A ``%`` in that name stands for something that differs between processes."""
+CLIENT_JOB = Gauge(
+    "lustre_client_job_info",
+    "Always 1, labelled with the job of this node. It exists where jobid_var is nodelocal, and the prolog of the batch"
+    " system writes the job into jobid_name.",
+    ("jobid",),
+    JOB_NAME,
+)
+
+
+def start_client_job(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (node.read_global(JOB_VARIABLE) or b"").strip() == NODE_LOCAL:
+            name = (node.read_global(JOB_NAME) or b"").strip()
+            if name and b"%" not in name:
+                page.sample(CLIENT_JOB, label_text(jobid=name), 1)
+
+    return collect
+
+
+CLIENT_JOB_COLLECTOR = Collector("client_job", "the job of a node that works for one job", (CLIENT_JOB,),
+                                 start_client_job)
 MEMORY = {
     "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused", "bytes"),
     "lnet.lnet_memused": Gauge(

@@ -17,7 +17,6 @@ from exporter.rpc_stats import LATENCY_UNIT_SECONDS
 from exporter.sources import Render, Rendered, Source
 from exporter.totals import Contribution, MountPool, SummedParameter
 from lustre.formats import io_latency_stats
-from lustre.formats.compiled import hash_of
 from lustre.formats.io_latency_stats import IoLatency
 from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC
 
@@ -88,7 +87,7 @@ def start_osc(context: Context) -> Collect:
 
 def _summed() -> Collect:
     groups = OscClients(group_of)
-    unchanging = hash_of(io_latency_stats.after_header)
+    unchanging = io_latency_stats.after_header
     latency: SummedParameter[MountPool] = SummedParameter(
         "osc", "io_latency_stats", LatencyContributions(OSC_LATENCY), unchanging
     )
@@ -102,7 +101,7 @@ def _summed() -> Collect:
 
 def _per_target() -> Collect:
     labelled = OscClients(labels_of)
-    source = Source("osc", "io_latency_stats", LatencyRenderer(OSC_LATENCY), hash_of(io_latency_stats.after_header))
+    source = Source("osc", "io_latency_stats", LatencyRenderer(OSC_LATENCY), io_latency_stats.after_header)
 
     def collect(node: Node, page: MetricsPage) -> None:
         source.collect(node, page, labelled.of(node).items())
@@ -128,7 +127,7 @@ OSD_LATENCY = Histogram(
 def start_osd(_: Context) -> Collect:
     """Start without earlier readings."""
     sources = [
-        (kind, Source(kind, "io_latency_stats", LatencyRenderer(OSD_LATENCY), hash_of(io_latency_stats.after_header)))
+        (kind, Source(kind, "io_latency_stats", LatencyRenderer(OSD_LATENCY), io_latency_stats.after_header))
         for kind in OSD_KINDS
     ]
 

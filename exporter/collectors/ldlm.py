@@ -7,13 +7,13 @@ pool. It skips the namespaces of servers for other servers, except those between
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.ledger import Ledger
-from exporter.node import Node
+from exporter.node import Mounts, NamedDevice, Node
 from lustre.formats import stats
 
 KIND = "ldlm/namespaces"
@@ -89,9 +89,14 @@ class Group(NamedTuple):
 def start(_: Context) -> Collect:
     """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
+    seen: tuple[Sequence[NamedDevice], Mounts, dict[str, Group]] = (), {}, {}
 
     def collect(node: Node, page: MetricsPage) -> None:
-        groups = dict(_groups(node))
+        nonlocal seen
+        devices, mounts = node.devices(KIND), node.snapshot.mounts(node)
+        if seen[0] is not devices or seen[1] is not mounts:
+            seen = devices, mounts, dict(_groups(devices, mounts))
+        groups = seen[2]
         ledger.begin({name: group for name, group in groups.items() if group.namespace in SERVERS.values()})
         _gauges(node, page, groups)
         for name, group in groups.items():
@@ -107,9 +112,8 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _groups(node: Node) -> Iterator[tuple[str, Group]]:
-    mounts = node.snapshot.mounts(node)
-    for name, device in node.devices(KIND):
+def _groups(devices: Sequence[NamedDevice], mounts: Mounts) -> Iterator[tuple[str, Group]]:
+    for name, device in devices:
         mount = mounts.get((device.fsname, device.instance))
         if device.kind in SERVERS:
             yield name, Group(device.fsname, "", SERVERS[device.kind])
@@ -121,17 +125,18 @@ def _groups(node: Node) -> Iterator[tuple[str, Group]]:
 
 def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group]) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
-    wanted = {name: ON_SERVERS if group.namespace in SERVERS.values() else ON_CLIENTS for name, group in groups.items()}
-    values = {
-        parameter: dict(node.numbers(KIND, parameter, [name for name, of in wanted.items() if parameter in of]))
-        for parameter in {**ON_SERVERS, **ON_CLIENTS}
-    }
-    for name, group in groups.items():
-        for parameter, family in wanted[name].items():
-            if (value := values[parameter].get(name)) is not None:
-                sums[family, group] = sums.get((family, group), 0) + value
-    for (family, group), value in sums.items():
-        page.sample(family, group.labels(), value)
+    of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
+    of_clients = {name: group for name, group in groups.items() if name not in of_servers}
+    for families, members in ((ON_SERVERS, of_servers), (ON_CLIENTS, of_clients)):
+        numbers = node.numbers_of(KIND, tuple(families), members)
+        for family, values in zip(families.values(), numbers, strict=True):
+            for group, value in zip(members.values(), values, strict=True):
+                if value is not None:
+                    sums[family, group] = sums.get((family, group), 0) + value
+    for group in dict.fromkeys(groups.values()):
+        for family in (*ON_SERVERS.values(), *ON_CLIENTS.values()):
+            if (value := sums.pop((family, group), None)) is not None:
+                page.sample(family, group.labels(), value)
 
 
 def _counters(node: Node, name: str) -> Iterator[tuple[Counter, int]]:

@@ -13,7 +13,6 @@ from exporter.node import Node
 from exporter.rpc_stats import bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
 from lustre.formats import rename_stats
-from lustre.formats.compiled import hash_of
 
 LABELS = ("fs", "target")
 STATS = "mdt.*.md_stats"
@@ -106,7 +105,7 @@ DIRECTORIES = {
 
 def start_renames(_: Context) -> Collect:
     """Start without earlier readings."""
-    source = Source("mdt", "rename_stats", _rename_stats, hash_of(rename_stats.after_header))
+    source = Source("mdt", "rename_stats", _rename_stats, rename_stats.after_header)
 
     def collect(node: Node, page: MetricsPage) -> None:
         source.collect(node, page, node.labelled_targets("mdt"))

@@ -22,7 +22,6 @@ from exporter.totals import (
     rpc_stats_contributions,
 )
 from lustre.formats import import_
-from lustre.formats.compiled import hash_of
 
 COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_per_rpc"]: min}
 
@@ -35,7 +34,7 @@ def start(context: Context) -> Collect:
 def _summed(totals: OscTotals) -> Collect:
     rpcs: SummedParameter[MountPool] = SummedParameter("osc", "rpc_stats", rpc_stats_contributions(OSC.rpcs))
     imports: SummedParameter[MountPool] = SummedParameter(
-        "osc", "import", import_contributions(OSC), hash_of(import_.essence)
+        "osc", "import", import_contributions(OSC), import_.KEYS
     )
 
     quiet_clients = QuietClients()
@@ -59,9 +58,11 @@ def _busy(read: Mapping[str, Contribution]) -> frozenset[str]:
 
 
 def _limits(node: Node, by_device: Mapping[str, MountPool]) -> Iterator[tuple[MountPool, tuple[Sample]]]:
-    for name, family in OSC.limits.items():
-        for device, value in node.numbers("osc", name, by_device):
-            yield by_device[device], ((family, b"", value),)
+    numbers = node.numbers_of("osc", tuple(OSC.limits), by_device)
+    for family, values in zip(OSC.limits.values(), numbers, strict=True):
+        for group, value in zip(by_device.values(), values, strict=True):
+            if value is not None:
+                yield group, ((family, b"", value),)
 
 
 def _per_target(totals: OscTotals) -> Collect:

@@ -16,7 +16,7 @@ from exporter.connections import OSC
 from exporter.counters import CounterKey
 from exporter.exposition import Counter, Family, Gauge, MetricsPage, label_text
 from exporter.ledger import Ledger
-from exporter.node import Node
+from exporter.node import Node, Rooms
 from exporter.totals import MountPool, SeriesKey, SummedParameter, put_totals
 from lustre.formats.df import Df
 
@@ -123,9 +123,10 @@ POOL_FAMILIES: Mapping[Family, Counter] = {
 def start(context: Context) -> Collect:
     """Start without earlier readings."""
     spill = PoolSpill()
+    rooms = Rooms()
 
     def collect(node: Node, page: MetricsPage) -> None:
-        room = _capacity_by_target(node)
+        room = _capacity_by_target(node, rooms)
         for (fs, pool), targets in _members(node, room).items():
             known = [room[fs, target] for target in targets if (fs, target) in room]
             labels = label_text(fs=fs, pool=pool)
@@ -139,7 +140,7 @@ def start(context: Context) -> Collect:
     return collect
 
 
-def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
+def _capacity_by_target(node: Node, rooms: Rooms) -> dict[tuple[str, str], Df]:
     """Return the space of each object target, from a mount, else from a metadata server, else from the target."""
     found: dict[tuple[str, str], Df] = {}
     for kind, devices in (
@@ -150,8 +151,8 @@ def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
         left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
         while left := [(name, target) for name, target in left if target not in found]:
             first = {target: name for name, target in reversed(left)}
-            rooms = node.rooms(kind, first.values())
-            found |= {target: rooms[name] for target, name in first.items() if rooms[name].size_bytes}
+            read = rooms.read(node, kind, [*first.values()])
+            found |= {target: room for target, room in zip(first, read, strict=True) if room.size_bytes}
             left = [(name, target) for name, target in left if name != first[target]]
     return found
 

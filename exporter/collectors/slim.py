@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from exporter.collector import Collect, Collector, Context
 from exporter.collectors import llite, mdc, read_ahead
-from exporter.collectors.health import VERSION_COLLECTOR
+from exporter.collectors.health import CLIENT_JOB_COLLECTOR, VERSION_COLLECTOR
 from exporter.connections import OSC, OscClients, group_of
 from exporter.exposition import Gauge, MetricsPage, escape, label_text
 from exporter.node import Node
@@ -108,4 +108,4 @@ FAMILIES = (
     *_REQUESTS_OF["mdc"],
 )  # fmt: skip
 COLLECTOR = Collector("slim", "the slim profile of a client", FAMILIES, start)
-SLIM_COLLECTORS = (COLLECTOR, VERSION_COLLECTOR)
+SLIM_COLLECTORS = (COLLECTOR, VERSION_COLLECTOR, CLIENT_JOB_COLLECTOR)

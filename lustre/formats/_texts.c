@@ -6,15 +6,16 @@
  *     following(text, keys) -> tuple                    the rest of the line after each key; keys are in text order
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text; None if it does not match the outline
  *     fill(template, values) -> bytes                   prints values into a template
+ *     fill_each(templates, values) -> list[bytes]       the same for several templates, each with the next values
  *     grow(sums, before, now, most) -> bool             adds each increase in place; False, without change, if any number
  *                                                       fell or grew by more than most
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.formats.outline makes
  * outlines and defines the characters. */
-#define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -22,41 +23,11 @@
 #define MOST_DIGITS 20 /* of 64 bits */
 #define CLIPPED (uint64_t)INT64_MAX /* a kernel's sum that reached its limit; Python handles it and larger numbers */
 
-/* -- Marks: hashes of texts. */
+/* -- Marks: hashes of texts (_marks.c). */
 
-static uint64_t
-rotated(uint64_t value, int by)
-{
-    return value << by | value >> (64 - by);
-}
-
-static uint64_t
-mixed(uint64_t lane, const char *at)
-{
-    uint64_t part;
-    memcpy(&part, at, sizeof part);
-    return rotated(lane ^ part, 29) * 0x9e3779b97f4a7c15ull; /* an odd factor, so no bits are lost */
-}
-
-static uint64_t
-mark_of(const char *at, size_t size)
-{
-    uint64_t a = 1, b = 2, c = 3, d = size; /* independent, so the multiplications overlap */
-    char tail[32] = {0};
-    for (; size >= sizeof tail; at += sizeof tail, size -= sizeof tail) {
-        a = mixed(a, at);
-        b = mixed(b, at + 8);
-        c = mixed(c, at + 16);
-        d = mixed(d, at + 24);
-    }
-    memcpy(tail, at, size);
-    a = mixed(a, tail);
-    b = mixed(b, tail + 8);
-    c = mixed(c, tail + 16);
-    d = mixed(d, tail + 24);
-    uint64_t all = (rotated(a, 7) ^ b) * 0xbf58476d1ce4e5b9ull + (rotated(c, 11) ^ d) * 0x94d049bb133111ebull;
-    return all ^ all >> 29;
-}
+uint64_t mark_of(const char *at, size_t size);
+uint64_t mark_after_header(const char *at, size_t size);
+ptrdiff_t rest_of_line(const char **text, const char *end, const char *key, size_t key_size, const char **rest);
 
 static PyObject *
 mark(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
@@ -75,34 +46,6 @@ mark(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     return PyLong_FromUnsignedLongLong(mark_of(PyBytes_AS_STRING(args[0]) + begin, end - begin));
 }
 
-static const char *
-after_blanks(const char *at, const char *end)
-{
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
-    return at;
-}
-
-/* Whether a line of the header begins here, as lustre.formats.header understands it: a key, blanks, and for two of the keys
- * a time. */
-static int
-is_time(const char *at, const char *end)
-{
-    static const char *const keys[] = {"snapshot_time", "start_time", "elapsed_time"};
-    at = after_blanks(at, end);
-    for (int i = 0; i < 3; i++) {
-        size_t size = strlen(keys[i]);
-        if ((size_t)(end - at) <= size || memcmp(at, keys[i], size) != 0)
-            continue;
-        const char *colon = after_blanks(at += size, end);
-        if (colon < end && *colon == ':')
-            at = colon + 1;
-        const char *time = after_blanks(at, end);
-        return time > at && (i == 2 || (time < end && ((*time >= '0' && *time <= '9') || *time == '.')));
-    }
-    return 0;
-}
-
 static PyObject *
 mark_below_times(PyObject *Py_UNUSED(module), PyObject *text)
 {
@@ -110,14 +53,7 @@ mark_below_times(PyObject *Py_UNUSED(module), PyObject *text)
         PyErr_SetString(PyExc_TypeError, "mark_below_times(text: bytes)");
         return NULL;
     }
-    const char *at = PyBytes_AS_STRING(text), *end = at + PyBytes_GET_SIZE(text);
-    while (is_time(at, end)) {
-        const char *line_end = memchr(at, '\n', end - at);
-        if (line_end == NULL)
-            break;
-        at = line_end + 1;
-    }
-    return PyLong_FromUnsignedLongLong(mark_of(at, end - at));
+    return PyLong_FromUnsignedLongLong(mark_after_header(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)));
 }
 
 /* -- The rest of the line after each key, with keys in text order; empty for a missing key. */
@@ -133,18 +69,14 @@ following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     PyObject *parts = PyTuple_New(PyTuple_GET_SIZE(args[1]));
     for (Py_ssize_t i = 0; parts != NULL && i < PyTuple_GET_SIZE(args[1]); i++) {
         PyObject *key = PyTuple_GET_ITEM(args[1], i);
-        const char *begin = NULL, *line_end = NULL;
+        const char *rest = "";
         if (!PyBytes_Check(key)) {
             PyErr_SetString(PyExc_TypeError, "following: keys must be bytes");
             Py_CLEAR(parts);
             break;
         }
-        if ((begin = memmem(at, end - at, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))) != NULL) {
-            begin += PyBytes_GET_SIZE(key);
-            if ((line_end = memchr(begin, '\n', end - begin)) != NULL)
-                at = line_end; /* the next key may begin with this line's end */
-        }
-        PyObject *part = PyBytes_FromStringAndSize(line_end == NULL ? "" : begin, line_end == NULL ? 0 : line_end - begin);
+        ptrdiff_t size = rest_of_line(&at, end, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &rest);
+        PyObject *part = PyBytes_FromStringAndSize(rest, size < 0 ? 0 : size);
         if (part == NULL)
             Py_CLEAR(parts);
         else
@@ -311,11 +243,12 @@ printed_seconds(char *out, uint64_t usec)
     return out + 7;
 }
 
-/* Returns the end of the printed text, or NULL with an exception set. */
+/* Prints the values from a position on, and moves the position. Returns the end of the printed text, or NULL with an exception
+ * set. */
 static char *
-print(const char *template, const char *end, PyObject *values, char *out)
+print(const char *template, const char *end, PyObject *values, Py_ssize_t *position, char *out)
 {
-    Py_ssize_t used = 0, size = PyTuple_GET_SIZE(values);
+    Py_ssize_t used = *position, size = PyTuple_GET_SIZE(values);
     uint64_t value = 0, total = 0;
     while (end - template > 2) {
         uint16_t length;
@@ -347,31 +280,74 @@ print(const char *template, const char *end, PyObject *values, char *out)
         else if (kind == ANEW)
             total = 0;
     }
-    if (used != size || template != end) {
-        PyErr_SetString(PyExc_ValueError, "fill: more values than places, or not a packed template");
+    if (template != end) {
+        PyErr_SetString(PyExc_ValueError, "fill: not a packed template");
         return NULL;
     }
+    *position = used;
     return out;
+}
+
+static PyObject *
+filled(PyObject *template, PyObject *values, Py_ssize_t *position)
+{
+    char here[MOST_FILLED], *room = here;
+    /* every place takes at least three bytes of the template, so this is enough */
+    size_t most = PyBytes_GET_SIZE(template) * (MOST_PRINTED / 3);
+    if (most > sizeof here && (room = PyMem_Malloc(most)) == NULL)
+        return PyErr_NoMemory();
+    const char *begin = PyBytes_AS_STRING(template);
+    const char *end = print(begin, begin + PyBytes_GET_SIZE(template), values, position, room);
+    PyObject *text = end == NULL ? NULL : PyBytes_FromStringAndSize(room, end - room);
+    if (room != here)
+        PyMem_Free(room);
+    return text;
+}
+
+/* Returns the result if all values were used. */
+static PyObject *
+if_all_used(PyObject *result, Py_ssize_t used, PyObject *values)
+{
+    if (result != NULL && used != PyTuple_GET_SIZE(values)) {
+        PyErr_SetString(PyExc_ValueError, "fill: more values than places");
+        Py_CLEAR(result);
+    }
+    return result;
 }
 
 static PyObject *
 fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    char here[MOST_FILLED], *room = here;
+    Py_ssize_t used = 0;
     if (count != 2 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
         PyErr_SetString(PyExc_TypeError, "fill(template: bytes, values: tuple)");
         return NULL;
     }
-    /* every place takes at least three bytes of the template, so this is enough */
-    size_t most = PyBytes_GET_SIZE(args[0]) * (MOST_PRINTED / 3);
-    if (most > sizeof here && (room = PyMem_Malloc(most)) == NULL)
-        return PyErr_NoMemory();
-    const char *template = PyBytes_AS_STRING(args[0]);
-    const char *end = print(template, template + PyBytes_GET_SIZE(args[0]), args[1], room);
-    PyObject *filled = end == NULL ? NULL : PyBytes_FromStringAndSize(room, end - room);
-    if (room != here)
-        PyMem_Free(room);
-    return filled;
+    PyObject *text = filled(args[0], args[1], &used);
+    return if_all_used(text, used, args[1]);
+}
+
+static PyObject *
+fill_each(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t used = 0;
+    if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "fill_each(templates: tuple, values: tuple)");
+        return NULL;
+    }
+    PyObject *texts = PyList_New(PyTuple_GET_SIZE(args[0]));
+    for (Py_ssize_t i = 0; texts != NULL && i < PyTuple_GET_SIZE(args[0]); i++) {
+        PyObject *template = PyTuple_GET_ITEM(args[0], i), *text = NULL;
+        if (PyBytes_Check(template))
+            text = filled(template, args[1], &used);
+        else
+            PyErr_SetString(PyExc_TypeError, "fill_each: templates must be bytes");
+        if (text == NULL)
+            Py_CLEAR(texts);
+        else
+            PyList_SET_ITEM(texts, i, text);
+    }
+    return if_all_used(texts, used, args[1]);
 }
 
 /* -- Adding up. */
@@ -446,6 +422,7 @@ static PyMethodDef methods[] = {
     {"mark_below_times", mark_below_times, METH_O, "Hash of the text after the times of a header."},
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text that matches an outline, or None."},
+    {"fill_each", (PyCFunction)(void (*)(void))fill_each, METH_FASTCALL, "Texts of templates, each with the next values."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "Prints values into a template."},
     {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell or jumped."},
     {NULL, NULL, 0, NULL},

@@ -49,6 +49,10 @@ def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
     raise NotImplementedError("this kind of template needs the C module")
 
 
+def _fill_each(_templates: tuple[bytes, ...], _values: tuple[int, ...]) -> list[bytes]:
+    raise NotImplementedError("this kind of template needs the C module")
+
+
 def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int], most: int) -> bool:
     """Python form of ``grow``, with the same result as the C module."""
     growth = list(map(sub, now, before))
@@ -56,11 +60,6 @@ def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int], most:
         return False
     sums[:] = map(add, sums, growth)
     return True
-
-
-def hash_of(part: Callable[[bytes], bytes]) -> Mark:
-    """Return a function that computes the mark of one part of a text."""
-    return lambda text: hash(part(text))
 
 
 mark: Callable[[bytes, int, int], int] = _mark
@@ -73,6 +72,8 @@ numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numb
 """The numbers of a text that matches an outline (``lustre.formats.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
 """Prints numbers into a template (``exporter.templates``)."""
+fill_each: Callable[[tuple[bytes, ...], tuple[int, ...]], list[bytes]] = _fill_each
+"""Prints numbers into several templates, each with the numbers after those of the previous one."""
 grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_grow
 """Adds the increase of each number to its sum. If any number fell, grew by more than the last argument, or is beyond 63
 bits, adds nothing and returns False."""
@@ -83,4 +84,5 @@ except ImportError:
 else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
-    following, numbers, fill, grow = _texts.following, _texts.numbers, _texts.fill, _texts.grow
+    following, numbers, grow = _texts.following, _texts.numbers, _texts.grow
+    fill, fill_each = _texts.fill, _texts.fill_each

@@ -10,7 +10,7 @@ Df(size_bytes=1024000, free_bytes=921600, avail_bytes=870400, files=None, files_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _INTEGER = re.compile(rb"\s*+(-?+\d{1,20}+)[ \t]*+\n\s*+")
 _KIB = 1024
@@ -19,8 +19,7 @@ FILES = ("kbytestotal", "kbytesfree", "kbytesavail", "filestotal", "filesfree")
 """The files to read, named like the parameters of ``parse``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Df:
+class Df(NamedTuple):
     """Space and inodes of a target, as ``df`` shows them; None if a file was absent or did not hold a number."""
 
     size_bytes: int | None
@@ -45,13 +44,22 @@ def parse(
     filesfree: bytes | None = None,
 ) -> Df:
     """Parse the contents of the five files; pass None for an absent file."""
-    return Df(_bytes(kbytestotal), _bytes(kbytesfree), _bytes(kbytesavail), _count(filestotal), _count(filesfree))
+    texts = kbytestotal, kbytesfree, kbytesavail, filestotal, filesfree
+    return of_numbers(*[None if data is None else integer(data) for data in texts])
 
 
-def _count(data: bytes | None) -> int | None:
-    return None if data is None else integer(data)
-
-
-def _bytes(data: bytes | None) -> int | None:
-    kilobytes = _count(data)
-    return None if kilobytes is None else kilobytes * _KIB
+def of_numbers(
+    kbytestotal: int | None,
+    kbytesfree: int | None,
+    kbytesavail: int | None,
+    filestotal: int | None,
+    filesfree: int | None,
+) -> Df:
+    """Make the result from the numbers in the five files; None for an unknown number."""
+    return Df(
+        None if kbytestotal is None else kbytestotal * _KIB,
+        None if kbytesfree is None else kbytesfree * _KIB,
+        None if kbytesavail is None else kbytesavail * _KIB,
+        filestotal,
+        filesfree,
+    )

@@ -230,24 +230,14 @@ def _form_of(data: bytes) -> ImportForm | None:
 
 
 def _key_of(data: bytes) -> int:
-    return hash((data.count(b"\n"), compiled.following(data, _KEYS[:2])))
+    return hash((data.count(b"\n"), compiled.following(data, KEYS[:2])))
 
 
-_KEYS = (
+KEYS = (
     b"\n    state: ",
     b"\n       target_version: ",
     b"\n       connection_attempts: ",
     b"\n       timeouts: ",
     b"\n       avg_waittime: ",
 )
-
-
-def essence(data: bytes) -> bytes:
-    r"""Return the part of the text from which ``Brief`` is made. The rest holds times and differs at every reading.
-
-    >>> essence(b"import:\n    state: FULL\n       target_version: 2\n       connection_attempts: 3\n"
-    ...         b"       idle: 9 sec\n    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
-    b'FULL\n2\n3\n0\n7 usecs'
-    """
-    parts = compiled.following(data, _KEYS)
-    return b"\n".join(parts) if all(parts) else data  # an unknown form counts as changed
+"""The lines from which ``Brief`` is made. Other lines hold times and differ at every reading."""

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.alerts.site import EXPORTER, TIERD, Site
+from tests.alerts.site import EXPORTER, MINUTE, TIERD, Site
 
 PLACES = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre", "sys/kernel/debug/lnet")
 MAX_LINES = 8
@@ -25,6 +25,8 @@ def output(site: Site, command: str, only: str = "") -> str:
     if program == "curl":
         instance = EXPORTER if words[-1].endswith("9169/metrics") else TIERD
         lines = list(metric_lines(site, instance))
+    elif program == "promtool":
+        lines = list(query_lines(site, words))
     elif program == "cat":
         lines = (site.root / words[0].lstrip("/")).read_text().splitlines()
     else:
@@ -59,6 +61,26 @@ def metric_lines(site: Site, instance: tuple[str, str]) -> Iterator[str]:
             bare = series.replace(own, "").replace(",}", "}").replace("{}", "")
             value = values[-1] + (site.begin if "timestamp_seconds{" in bare else 0.0)
             yield f"{bare} {value:.{10 if value > 1e9 else 4}g}"
+
+
+QUERY = re.compile(r"(?P<name>\w+)\{(?P<label>\w+)=~\"(?P<wanted>[^\"]*)\"\}(?: (?P<comparison>==|>) (?P<limit>\d+))?")
+
+
+def query_lines(site: Site, words: list[str]) -> Iterator[str]:
+    """``promtool query instant URL QUERY`` at the last scrape; the query selects series and may compare them."""
+    assert words[:2] == ["query", "instant"], words
+    asked = QUERY.fullmatch(words[3])
+    assert asked is not None, words[3]
+    for series, values in sorted(site.series.items()):
+        name, _, rest = series.partition("{")
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', rest))
+        value = values[-1]
+        if value is None or name != asked["name"] or not re.fullmatch(asked["wanted"], labels.get(asked["label"], "")):
+            continue
+        limit = float(asked["limit"] or 0)
+        if {"==": value == limit, ">": value > limit, None: True}[asked["comparison"]]:
+            shown = ", ".join(f'{label}="{labels[label]}"' for label in sorted(labels))
+            yield f"{name}{{{shown}}} => {value:.4g} @[{site.begin + MINUTE * site.minutes:.0f}]"
 
 
 def without_numbers(text: str) -> str:

@@ -266,8 +266,8 @@ TROUBLES = (
     Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
     Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),)),
-    Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(),),
-            site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=400.0)}),
+    Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
+            healthy_minutes=1, minutes=3, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=400.0)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
@@ -297,7 +297,13 @@ TROUBLES = (
 
 OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
 OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
+BY_PROMETHEUS = "promtool query instant http://localhost:9090 '{}'"
 SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
+    "LustreTargetGone": (("lctl get_param obdfilter.*.kbytestotal",), ""),
+    "LustreExporterDown": ((BY_PROMETHEUS.format('up{job=~"lustre.*"} == 0'),), ""),
+    "LustreMonitoringBlind": ((BY_PROMETHEUS.format('up{job=~"lustre.*"}'),), ""),
+    "LustreExporterSlow": ((BY_PROMETHEUS.format('scrape_duration_seconds{job=~"lustre.*"} > 8'),), ""),
+    "TierdDown": ((BY_PROMETHEUS.format('up{job=~"tierd.*"} == 0'),), ""),
     "LustreUnhealthy": (("lctl get_param health_check",), ""),
     "LustreTargetInactive": (("lctl get_param osp.*.active",), "=0$"),
     "LustreServersDisconnected": (("lctl get_param osp.*.import",), "state: DISCONN"),
@@ -344,7 +350,4 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),
     "LustreExporterConfigNotReloaded": ((OF_EXPORTER.format("config_reload"),), ""),
 }
-"""Commands whose output the runbook of an alert shows, and the lines of it that say what is wrong.
-
-The other alerts are about something that does not answer.
-"""
+"""Commands whose output the runbook of an alert shows, and the lines of it that say what is wrong."""

@@ -21,6 +21,8 @@ from tierd import dependencies
 ROOT = Path(__file__).parents[2]
 OWN = ("lustre", "httpserver", "exporter", "tierd", "simulator")
 LEFT_TO_EXTRAS = {"tierd.simulation.plot"}
+OF_A_CLUSTER = {"tierd.cluster", "tierd.daemon.mover_process"}
+"""Packages and modules that need the extra ``cluster``. A tierd that works alone imports none of them."""
 """Modules that need an extra of their own as soon as they are imported; those who import them say so."""
 
 ONLY = """
@@ -106,7 +108,24 @@ def test_tierd_is_imported_with_its_extra_alone() -> None:
     allowed = importable([*required("options", "install_requires"), *required("options.extras_require", "tierd")])
     imported = run(IMPORT_ALL, ",".join([*packages(*OWN), *allowed]), "tierd,simulator")
     assert imported.returncode == 0, imported.stderr
-    assert {line.split()[0] for line in imported.stdout.splitlines()} == LEFT_TO_EXTRAS, imported.stdout
+    missed = {line.split()[0]: line.split()[1] for line in imported.stdout.splitlines()}
+    of_cluster = {name for name in missed if any(name == of or name.startswith(f"{of}.") for of in OF_A_CLUSTER)}
+    assert {missed[name] for name in of_cluster} == {"nats"}
+    assert missed.keys() - of_cluster == LEFT_TO_EXTRAS, imported.stdout
+
+
+def test_tierd_alone_starts_without_nats(tmp_path: Path) -> None:
+    """It goes as far as the mount that is not there. A mover names the missing package."""
+    allowed = ",".join([*packages(*OWN), *importable([*required("options", "install_requires"),
+                                                      *required("options.extras_require", "tierd")])])
+    config = tmp_path / "tierd.toml"
+    config.write_text(f'[filesystem]\nmount = "{tmp_path}"\n[web]\nenabled = false\n')
+    alone = run(PROGRAM, allowed, "tierd.__main__", "--config", str(config))
+    assert alone.returncode == 1
+    assert "not on a mounted Lustre file system" in alone.stderr
+    mover = run(PROGRAM, allowed, "tierd.__main__", "mover", "--config", str(config))
+    assert mover.returncode == dependencies.NOT_INSTALLED
+    assert mover.stderr == "tierd: nats is not installed. A cluster needs it: pip install 'lustre-tierd[cluster]'\n"
 
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,13 +47,16 @@ class Site:
     folder: Path
     said: list[str] = field(default_factory=list)
     web_config: WebConfigFile | None = None
+    accounts: Mapping[int, str] = field(default_factory=dict)
+    """Account names by user id."""
     service: Service = field(init=False)
 
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
                                parameter_files(self.cluster, self.folder / "node"),
-                               ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config)
+                               ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
+                               user_name=lambda uid: self.accounts.get(uid, ""))
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -16,6 +16,7 @@ import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
@@ -114,6 +115,11 @@ class Claim:
         """The fencing token; 0 without a claim."""
         return int(self._mine) if self._mine else 0
 
+    @property
+    def holder(self) -> str:
+        """Content of the claim. It contains a random number, and only root can read it."""
+        return self._holder
+
     def hold(self) -> Refusal | None:
         """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         with self._lock:
@@ -209,6 +215,23 @@ class Claim:
         return now - self._watched[2]
 
 
+@dataclass(frozen=True, slots=True)
+class SeenClaim:
+    """The newest claim, as another process sees it. ``generation`` is 0 if nobody holds a claim."""
+
+    generation: int
+    holder: str = ""
+
+
+def read_claim(folder: ClaimFolder) -> SeenClaim:
+    """The newest claim: one reading of the folder, and one of its entry. Raises OSError."""
+    known = [match for name in folder.names() if (match := _ENTRY_NAME.fullmatch(name))]
+    if not known:
+        return SeenClaim(0)
+    last = max(known, key=lambda match: (int(match[1]), bool(match[2])))
+    return SeenClaim(0) if last[2] else SeenClaim(int(last[1]), folder.content(last[0]))
+
+
 def describe_holder(holder: str) -> str:
     """The holder in words, for messages.
 
@@ -273,7 +296,7 @@ def describe_this_process(now: float, proc: Path) -> str:
     since = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     host = "".join(os.uname().nodename.split()) or "unknown"
     return (f"host={host} pid={os.getpid()} since={since} boot={_boot(proc)} namespace={_namespace(proc)} "
-            f"nonce={secrets.token_hex(8)}")
+            f"nonce={secrets.token_hex(16)}")
 
 
 def holder_has_exited(words: str, proc: Path) -> bool:

@@ -184,6 +184,11 @@ class DefaultLayoutQueue:
         with self._journal.transaction():
             intended = [replace(each, entry=self._journal.intend(each.action, each.finding, each.before, now,
                                                                  self._dry_run, each.fid)) for each in examined]
+        try:
+            self._journal.publish()
+        except OSError as error:
+            why = Refusal(Reason.NO_BROKER, f"the intent cannot be copied to followers: {error.strerror or error}")
+            intended = [replace(each, refusal=each.refusal or why) for each in intended]
         done = self._each(self._set_one, intended)
         return [self._ended(each) for each in done]
 

@@ -15,7 +15,8 @@ from functools import partial
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.default_layouts import DefaultLayoutQueue
-from tierd.act.guard import ActGuard, NoGuard
+from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove
+from tierd.act.guard import REQUEST, ActGuard, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
@@ -37,11 +38,12 @@ _NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
 
 
 class MoveBatches:
-    """Passes batches of moves to the engine and enters their outcomes."""
+    """Hands batches of moves over to the movers and enters their outcomes."""
 
     def __init__(
         self,
         mover: Mover,
+        dispatch: Dispatch,
         breaker: CircuitBreaker,
         journal: Journal,
         queue: MoveQueue,
@@ -52,6 +54,7 @@ class MoveBatches:
         on_begin: Callable[[Fid], None],
     ) -> None:
         self._mover = mover
+        self._dispatch = dispatch
         self._breaker = breaker
         self._journal = journal
         self._queue = queue
@@ -61,8 +64,13 @@ class MoveBatches:
         """Refuses further acts."""
         self._clock = clock
         self._on_begin = on_begin
-        self.under_way = 0
-        """Moves passed to the engine whose outcome is not known yet."""
+        self._open: dict[int, QueuedMove] = {}
+        """Moves that were handed over and whose outcome is not known yet, by the number of their act."""
+
+    @property
+    def under_way(self) -> int:
+        """Moves that were handed over and whose outcome is not known yet."""
+        return len(self._open)
 
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Examine files as before a move, without moving them: a dry run."""
@@ -77,38 +85,47 @@ class MoveBatches:
             yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
-        """Move files. A halted move is queued again and stored in the journal again."""
-        entries: dict[str, tuple[QueuedMove, int]] = {}
+        """Hand files over. Yields the outcomes that are known, also of earlier batches.
+
+        A halted move is queued again and stored in the journal again.
+        """
+        moves: list[NumberedMove] = []
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
                 refused = each.refusal.sentence
                 yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before)
             else:
-                entries[each.action.path] = each, entry
-        moves = [each.move for each, _ in entries.values()]
-        for move in moves:
-            if move.fid is not None:
-                self._on_begin(move.fid)
-        self.under_way = len(moves)
-        for moved in self._mover.move(moves, self._halt) if moves else ():
-            each, entry = entries.pop(moved.move.path)
-            self.under_way = len(entries)
+                self._open[entry] = each
+                moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] == REQUEST))
+        for numbered in moves:
+            if numbered.move.fid is not None:
+                self._on_begin(numbered.move.fid)
+        if moves:
+            self._dispatch.begin(moves, self._halt)
+        yield from self.collect(keep)
+
+    def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
+        """Enter the outcomes that have come since the last call. Yields them."""
+        for numbered in self._dispatch.outcomes(wait_seconds):
+            moved = numbered.outcome
+            ended = outcome_of_move(moved)
+            if tripped := self._breaker.note(ended, moved.move.path):
+                self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
+            each = self._open.pop(numbered.act, None)
+            if each is None:  # it was given up, and a mover has ended it after all
+                self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
+                continue
             if moved.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is MoveResult.DONE:
                 self._completed_acts.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
                 keep([each.action], each.finding)
-            ended = outcome_of_move(moved)
-            if tripped := self._breaker.note(ended, each.action.path):
-                self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
             yield self._completed_acts.ended(
-                each.action, ended, moved.detail, entry, each.before, each.move.fid
+                each.action, ended, moved.detail, numbered.act, each.before, each.move.fid
             )
-        for each, entry in entries.values():  # the engine reported no outcome for these
-            yield self._completed_acts.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
-                                      each.before)
+        self._dispatch.recorded()
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
@@ -121,6 +138,8 @@ class MoveBatches:
 
 BATCH_LOOKUP_SECONDS = 1.0
 """Time after which a batch is moved with the files examined so far."""
+OUTCOME_WAIT_SECONDS = 0.25
+"""Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Burst of default layouts, in seconds of their rate."""
 
@@ -135,8 +154,13 @@ class Gate:
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: ActGuard | None = None,
                  maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
-                 default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES) -> None:
-        """``executor`` sets several default layouts at the same time; ``batch`` is the maximum of moves in a batch."""
+                 default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES,
+                 dispatch: Dispatch | None = None) -> None:
+        """``executor`` sets several default layouts at the same time; ``batch`` is the maximum of moves in a batch.
+
+        ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process.
+        """
+        self.dispatch = dispatch or InProcessDispatch(mover)
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
@@ -144,7 +168,7 @@ class Gate:
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
-        self._queue = MoveQueue(filesystem, budget, self._guard, batch)
+        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for)
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self._default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock, dry_run, bucket, executor
@@ -154,8 +178,8 @@ class Gate:
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
-            mover, breaker, journal, self._queue, self.completed_acts, self.operating_state, self._halt, clock,
-            self._begins,
+            mover, self.dispatch, breaker, journal, self._queue, self.completed_acts, self.operating_state, self._halt,
+            clock, self._begins,
         )
         self._requeue_list = RequeueList(journal.queue.all())
         self._waiting_since = clock.now()
@@ -180,7 +204,7 @@ class Gate:
 
     @property
     def under_way(self) -> int:
-        """Moves passed to the engine whose outcome is not known yet."""
+        """Moves that were handed over to movers and whose outcome is not known yet."""
         return self._batches.under_way
 
     @property
@@ -314,18 +338,31 @@ class Gate:
 
         ``requests_only`` takes only moves that an administrator requested.
         """
-        outcomes: list[CompletedAct] = []
-        while len(self._queue) and self._clock.now() < deadline and not self._halt():
+        outcomes = self.attend()
+        while len(self._queue) and self._clock.now() < deadline and not self._halt() and not self.dispatch.trouble():
             now = self._clock.now()
-            batch, needless = self._queue.next_batch(now, requests_only=requests_only,
+            batch, needless = self._queue.next_batch(now, requests_only=requests_only, most=self.dispatch.room(),
                                                  enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             if needless:
                 with self._journal.transaction():
                     self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
-                break
+                if not self.under_way:
+                    break
+                outcomes += self._batches.collect(self._keep, min(OUTCOME_WAIT_SECONDS, deadline - now))
+                continue
             outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
+        return outcomes
+
+    def attend(self) -> list[CompletedAct]:
+        """Enter outcomes of moves that were handed over before. While acts are halted, take back moves not begun."""
+        if self._dry_run or not self.under_way:
+            return []
+        outcomes = list(self._batches.collect(self._keep))
+        if self.under_way and (why := self._halt()):
+            self.dispatch.withdraw(why)
+            outcomes += self._batches.collect(self._keep)
         return outcomes
 
     def _past(self, time: float) -> bool:

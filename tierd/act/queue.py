@@ -58,9 +58,14 @@ class MoveQueue:
     the file system.
     """
 
-    def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES) -> None:
-        """``batch`` is the maximum number of moves in a batch."""
+    def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES,
+                 full_for: Callable[[MoveCost], Refusal | None] = lambda _: None) -> None:
+        """``batch`` is the maximum number of moves in a batch.
+
+        ``full_for`` refuses a move while too many others are under way on its targets or pools.
+        """
         self._batch = batch
+        self._full_for = full_for
         self._guard = guard
         self._filesystem = filesystem
         self._budget = budget
@@ -130,19 +135,19 @@ class MoveQueue:
             self._paths -= {action.path for action in dropped}
         return dropped
 
-    def next_batch(self, now: float, *, requests_only: bool = False,
+    def next_batch(self, now: float, *, requests_only: bool = False, most: int = MAX_SKIPPED,
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
         """The moves that the budget allows now, and the needless ones with their outcome: GONE or ALREADY.
 
-        ``requests_only`` takes only moves that an administrator requested. When ``enough`` returns True, the batch ends
-        with the moves examined so far.
+        ``requests_only`` takes only moves that an administrator requested. ``most`` limits the batch further. When
+        ``enough`` returns True, the batch ends with the moves examined so far.
         """
         batch: list[QueuedMove] = []
         needless: list[tuple[Action, Outcome]] = []
         passed: list[QueuedMove] = []
         waits_for = ""
         try:
-            while (len(batch) < self._batch and len(passed) < MAX_SKIPPED and not (batch and enough())
+            while (len(batch) < min(self._batch, most) and len(passed) < MAX_SKIPPED and not (batch and enough())
                    and (each := self._take()) is not None):
                 kind = each.action.finding[0]
                 if (requests_only and kind != REQUEST) or each.action.finding in self._held:
@@ -202,6 +207,8 @@ class MoveQueue:
         """The limit that the move has reached, by its last known cost."""
         cost = cost or MoveCost(action.size_bytes)
         if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
+            return LimitReached(refusal, everything=False)
+        if refusal := self._full_for(cost):
             return LimitReached(refusal, everything=False)
         return self._budget.why_not(cost, now)
 

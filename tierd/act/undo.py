@@ -231,6 +231,11 @@ class Undo:
             return UndoResult(Outcome.REFUSED, "the earlier layout is unknown")
         move = Move(entry.place, undo_layout(entry.layout_before, self._filesystem.pools()), entry.fid)
         self._journal.begin_undo(entry.id, self._clock.now())
+        try:
+            self._journal.publish()
+        except OSError as error:
+            self._journal.end(entry.id, Outcome.DONE, f"not undone: {error.strerror or error}", self._clock.now())
+            raise
         result = self._moved_back(move)
         if result.outcome == Outcome.UNDONE:
             return UndoResult(result.outcome, reason)
@@ -240,6 +245,7 @@ class Undo:
     def _default_restored(self, entry: Entry, reason: str) -> UndoResult:
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
+            self._journal.publish()
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same_default(self._filesystem.layout(entry.place), entry.layout_before):
                 return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))

@@ -163,6 +163,18 @@ ZONE: ContextVar[tzinfo | None] = ContextVar("ZONE", default=None)
 """The time zone of the output; None is local time."""
 
 
+def user_lines(users: Mapping[str, str], **jobs: str) -> list[str]:
+    """A line with the users of jobs, by the roles of the jobs; none if no job id names a user.
+
+    >>> user_lines({"ior.1002": "alice (1002)", "fio.7": "7"}, aggressor="fio.7", victim="ior.1002")
+    ['users: aggressor 7, victim alice (1002)']
+    >>> user_lines({}, aggressor="4711", victim="4712")
+    []
+    """
+    known = [f"{role} {users[job]}" for role, job in jobs.items() if job in users]
+    return [f"users: {', '.join(known)}"] if known else []
+
+
 def time_text(seconds: float | None, zone: tzinfo | None = None) -> str:
     """Format a time with its zone.
 

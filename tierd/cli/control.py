@@ -9,7 +9,7 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, positive, time_text
+from tierd.cli.client import ago, positive, time_text, user_lines
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -32,6 +32,7 @@ from tierd.text import bytes_text, count_of, evidence_text, first_names, percent
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
+ACTS = tuple(kind.value for kind in ActKind)
 HELPS = {
     "status": "show what tierd does, findings and the queue",
     "findings": "list active findings with their evidence",
@@ -60,11 +61,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             command.add_argument("id", type=act_or_finding, metavar="ID",
                                  help="17: undo this act from tierctl history; F3: restore the default layouts of this "
                                       "finding and drop its queued moves (moved files stay)")
+        if name == "findings":
+            command.add_argument("--job", default="", metavar="JOB",
+                                 help="show only findings with this job as aggressor or victim")
         if name == "history":
             command.add_argument("--last", type=positive, default=20, metavar="N",
                                  help="number of acts to show (default: %(default)s)")
             command.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME",
                                  help=f"show only acts with this outcome: {', '.join(OUTCOMES)}")
+            command.add_argument("--act", default="", choices=ACTS, metavar="ACT",
+                                 help=f"show only acts of this kind: {', '.join(ACTS)}")
             command.add_argument("--path", type=from_root, metavar="PATH",
                                  help="show only acts on this path, from the root of the file system, or below it")
             command.add_argument("--job", metavar="JOB",
@@ -77,7 +83,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Send the request and print the answer."""
     request = {"request": chosen.command}
-    request |= {key: value for key in ("reason", "id", "last", "outcome", "path", "job", "seconds")
+    request |= {key: value for key in ("reason", "id", "last", "outcome", "act", "path", "job", "seconds")
                 if (value := getattr(chosen, key, None)) is not None}
     if getattr(chosen, "since", None):
         request["since"] = client.moment(chosen.since, datetime.now(UTC).timestamp())
@@ -100,7 +106,7 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
     "status": lambda chosen, request: client.ask_and_show(
         chosen, request, partial(from_json, StatusAnswer), status_lines),
     "findings": lambda chosen, request: client.ask_and_show(
-        chosen, request, partial(from_json, FindingsAnswer), finding_lines),
+        chosen, request, partial(from_json, FindingsAnswer), partial(finding_lines, job=chosen.job)),
     "history": show_history,
     "pause": show_operating_state,
     "drain": show_operating_state,
@@ -168,7 +174,14 @@ def case_lines(answer: StatusAnswer) -> list[str]:
         lines += not_done_lines(whys)
     if not answer.findings:
         lines.append("no findings yet: learning" if answer.learning else "no findings")
-    return lines + [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
+    lines += [case_line(case, dry_run=answer.dry_run) for case in by_number.values()]
+    users = [f"{job} is {user}" for job, user in answer.users.items() if not user.isdigit()]
+    more = f", and {len(users) - MAX_USERS} more" if len(users) > MAX_USERS else ""
+    return [*lines, f"users: {', '.join(users[:MAX_USERS])}{more}"] if users else lines
+
+
+MAX_USERS = 8
+"""Users that ``tierctl status`` names."""
 
 
 def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
@@ -254,18 +267,24 @@ def restart_lines(answer: StateAnswer) -> Iterator[str]:
         yield f"not requeued after the restart: {count}: {why}"
 
 
-def finding_lines(answer: FindingsAnswer) -> list[str]:
-    """Each finding with its targets, directories and evidence."""
+def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
+    """Each finding, or each about a job, with its targets, directories and evidence."""
     lines: list[str] = []
-    for finding in answer.findings:
+    chosen = [finding for finding in answer.findings if not job or job in {finding.aggressor, finding.victim}]
+    for finding in chosen:
         lines += [f"F{finding.id}  {finding.kind}: {finding.sentence}",
+                  *(f"    {line}" for line in user_lines(answer.users, aggressor=finding.aggressor,
+                                                         victim=finding.victim)),
                   f"    targets: {', '.join(finding.targets) or 'not known'}"]
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
         lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
+    if not answer.looked:
+        return ["no findings yet: tierd needs two readings to compare"]
     if not lines:
-        return ["no findings" if answer.looked else "no findings yet: tierd needs two readings to compare"]
-    return [*lines, f"details: tierctl explain F{answer.findings[0].id}"]
+        return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
+                "tierctl report" if job else "no findings"]
+    return [*lines, f"details: tierctl explain F{chosen[0].id}"]
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
@@ -362,7 +381,7 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
     if answer.moved_files:
         first, last = answer.moved_files[0], answer.moved_files[-1]
         lines.append(f"{count_of(len(answer.moved_files), 'moved file')} left in place (acts {first} to {last}); "
-                     "tierctl undo ID moves one back")
+                     "tierctl undo ID moves one back, tierctl demote PATH all files below a directory")
     return lines
 
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import ago, time_text
+from tierd.cli.client import ago, time_text, user_lines
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -54,7 +54,9 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
     since = f"made {time_text(finding.time)}" if answer.ordered else f"found {time_text(finding.time)}; {now}"
-    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", "", *timeline(answer)]
+    users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
+    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", *(f"  {line}" for line in users), "",
+             *timeline(answer)]
     if finding.evidence:
         lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]

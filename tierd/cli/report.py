@@ -1,4 +1,4 @@
-"""``tierctl report``: write findings, acts and verdicts of a period to one self-contained HTML file."""
+"""``tierctl report``: findings, acts and verdicts of a period, as lines and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from tierd.cli import client
 from tierd.daemon.answers import ReportAnswer, from_json
 from tierd.daemon.client import ControlError, ask
+from tierd.text import printable
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``tierctl report``."""
     report = commands.add_parser(
-        "report", help="write an HTML report of findings, acts and their effect",
-        description="Write one HTML file with plots, findings, acts and verdicts from the journal. The file loads "
-                    "nothing from the network.")
+        "report", help="show findings, acts and their effect in a period; write an HTML report",
+        description="Print the findings of a period with their verdicts, from the journal, and write one HTML file "
+                    "with plots, findings, acts and verdicts. The file loads nothing from the network.")
     client.add_daemon_options(report)
     report.add_argument("--since", default="1d", metavar="WHEN",
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
@@ -45,7 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print(json.dumps(answer, indent=1))
         return 0
-    from tierd.daemon.report import report_page  # noqa: PLC0415 -- only here
+    from tierd.daemon.report import report_lines, report_page  # noqa: PLC0415 -- only here
 
     try:
         report = from_json(ReportAnswer, answer)
@@ -61,5 +62,5 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{chosen.output}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{chosen.output}: {sum(report.kinds.values())} findings, {report.all_acts} acts")
+    print("\n".join(map(printable, [*report_lines(report, client.time_text), f"{chosen.output}: the whole report"])))
     return 0

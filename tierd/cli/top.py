@@ -168,6 +168,7 @@ def jobs(answer: TopAnswer, width: int) -> RenderableType:
     colours = {"noise": "red", "slowed": "yellow"}
     made = fitting_table(width, (
         Column("JOB", LEFT, 9, [Text(printable(row.job)) for row in found]),
+        Column("user", LEFT, 2, [Text(printable(answer.users.get(row.job, ""))) for row in found]),
         Column("read/s", RIGHT, 6, [Text(bytes_text(row.read_bytes)) for row in found]),
         Column("write/s", RIGHT, 7, [Text(bytes_text(row.write_bytes)) for row in found]),
         Column("ops/s", RIGHT, 5, [Text(f"{row.operations:.0f}") for row in found]),

@@ -419,6 +419,10 @@ class StateAnswer(OperatingStateAnswer):
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Users of the jobs of findings and cases, as far as their job ids name them: ``alice (1002)`` or ``1002``.
+
+    ``tierctl top`` has those of its jobs as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -515,7 +519,7 @@ class OverviewAnswer:
     jobs: tuple[JobRow, ...]
     all_jobs: int
     users: Mapping[str, str]
-    """Users of the jobs in this answer, as far as their job ids name them."""
+    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
     pools: tuple[PoolRow, ...]
     reasons: tuple[ReasonRow, ...]
 
@@ -527,6 +531,8 @@ class FindingsAnswer:
     findings: tuple[FindingAnswer, ...]
     looked: bool
     """Whether two readings were compared."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -593,6 +599,8 @@ class ExplainAnswer:
     messages: tuple[MessageRow, ...] = field(metadata={"json": "told"})
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -668,6 +676,8 @@ class ReportAnswer:
     samples: Mapping[str, tuple[tuple[float, float], ...]]
     """Time and value of each point, by series."""
     status: StatusAnswer
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Users of the jobs in this answer, as in :class:`StateAnswer`."""
 
 
 def extend(cls: type[T], answer: Answer, **more: object) -> T:

@@ -141,12 +141,19 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
 
 def case_answers(findings: Sequence[Finding], numbers: Mapping[Key, int], cases: Sequence[RemediationSnapshot],
                  why_not: Mapping[Key, Sequence[Refusal]], figures: CaseFigures) -> list[CaseAnswer]:
-    """All cases: those whose finding holds first, then those without a verdict, then the latest."""
+    """All cases: those whose finding holds first, then those without a verdict, then the latest.
+
+    A finding that began again after its case was closed is a case of its own, with the number that the journal gave it.
+    """
     holding = {finding.key: finding for finding in findings if not finding.advice_only}
     by_key = {case.finding.key: case for case in cases}
+    again = {key for key, case in by_key.items()
+             if key in holding and case.state == State.CLOSED and numbers.get(key) not in {None, case.number}}
     keys = dict.fromkeys((*holding, *by_key))
-    found = [_answer(holding.get(key) or by_key[key].finding, numbers.get(key), by_key.get(key), key in holding,
-                     why_not.get(key, ()), figures) for key in keys]
+    found = [_answer(holding.get(key) or by_key[key].finding, numbers.get(key),
+                     None if key in again else by_key.get(key), key in holding, why_not.get(key, ()), figures)
+             for key in keys]
+    found += [_answer(by_key[key].finding, by_key[key].number, by_key[key], False, (), figures) for key in again]
     return sorted(found, key=lambda case: (not case.active, case.state not in OPEN, -_loss(case), -case.since))
 
 

@@ -27,7 +27,7 @@ from tierd.detect.history import History
 from tierd.engine import Engine
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
-from tierd.refusal import Refusal, sentence_of
+from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
@@ -36,6 +36,8 @@ from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
 
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
+OUTCOME_SECONDS = 0.1
+"""Time between two attempts to take in outcomes of movers on other nodes."""
 FACTS_SECONDS = 15.0
 """Time between two readings of the facts that detectors need."""
 COSTS_SECONDS = 300.0
@@ -198,9 +200,10 @@ class Daemon:
         """Move files for so long, within the budget. Returns how many moves ended."""
         moved = 0
         with self._log_filesystem_errors():
+            moved = self._remediations.attend_moves()
             if self._may_begin():
                 until = self._clock.now() + seconds
-                moved = self._remediations.move(until, requests_only="changelog" in self.faults)
+                moved += self._remediations.move(until, requests_only="changelog" in self.faults)
         return moved
 
     def judge(self) -> None:
@@ -237,7 +240,7 @@ class Daemon:
     @property
     def blocking_faults(self) -> tuple[str, ...]:
         """Faults of sources that keep acts from starting at present."""
-        names = "blind", "mover", "claim", "changelog"
+        names = "blind", "mover", "claim", "nats", "changelog"
         return tuple(self.faults[name] for name in names if name in self.faults)
 
     def _may_begin(self) -> bool:
@@ -248,7 +251,7 @@ class Daemon:
     def _allowed(self) -> bool:
         """Whether tierd may change anything: it is not paused, and no other tierd holds the claim."""
         state = self._gate.operating_state
-        return not state.paused and not state.stopped and "claim" not in self.faults
+        return not state.paused and not state.stopped and "claim" not in self.faults and "nats" not in self.faults
 
     def _take_claim(self) -> bool:
         """Take the claim if it is needed. Returns whether tierd may change anything."""
@@ -256,6 +259,9 @@ class Daemon:
         wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
         self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
+        trouble = self._gate.dispatch.trouble() if acting else None
+        self._log.fault("movers", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_MOVERS else "")
+        self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:

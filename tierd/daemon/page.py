@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -111,8 +112,8 @@ class Pages:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self.assets = load_assets(HERE / "assets")
-        self._jinja = environment(self.assets)
+        self.assets = load_assets()
+        self._jinja = environment()
 
     def page(self, path: str, query: Mapping[str, str], viewer: Viewer) -> str | None:
         """Return the page with this path, or None for an unknown path. Raises ValueError for wrong arguments."""
@@ -427,18 +428,20 @@ def colours(rows: Sequence[TargetTimeRow], roles: Mapping[str, str]) -> list[tup
 # The environment of the templates
 
 
-def load_assets(folder: Path) -> dict[str, Asset]:
-    """The files that pages load, by path."""
+@cache
+def load_assets() -> Mapping[str, Asset]:
+    """The files that pages load, by path. They are read once."""
     found = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted((HERE / "assets").iterdir()):
         if path.suffix in KINDS:
             data = path.read_bytes()
             found[f"/static/{path.name}"] = Asset(data, KINDS[path.suffix], f'"{sha256(data).hexdigest()[:20]}"')
     return found
 
 
-def environment(assets: Mapping[str, Asset]) -> Environment:
-    """The templates with their filters. A name that a template does not get is an error."""
+@cache
+def environment() -> Environment:
+    """The templates with their filters; each is compiled once. A name that a template does not get is an error."""
     made = Environment(loader=FileSystemLoader(HERE / "pages"), autoescape=True, undefined=StrictUndefined,
                        finalize=safe_text, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     made.filters |= {"bytes": bytes_text, "rate": rate_text, "percent": percent, "ago": ago_text, "clock": clock_text,
@@ -449,7 +452,7 @@ def environment(assets: Mapping[str, Asset]) -> Environment:
         "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
-        "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in assets.items()}}
+        "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in load_assets().items()}}
     return made
 
 

@@ -14,15 +14,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.llapi.calls import Library
+from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
-from tierd.act.claim import Claim, MountedClaimFolder, describe_this_process, holder_has_exited
+from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
 from tierd.act.movers import engines
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
-from tierd.clock import SystemClock
+from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
@@ -35,6 +37,13 @@ from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import mdt_free_share, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
 
+if TYPE_CHECKING:  # needs the extra `cluster`
+    from tierd.cluster.leader import Candidate
+
+STAND_BY_SECONDS = 2.0
+"""Time between two attempts of a standby to lead."""
+LEADERSHIP_LOST = 75
+"""Exit status of a leader that was replaced (``EX_TEMPFAIL``): systemd starts it again, as a standby."""
 GC_THRESHOLD = 200_000
 GC_GENERATION_THRESHOLD = 10
 
@@ -45,8 +54,42 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(GC_THRESHOLD, GC_GENERATION_THRESHOLD, GC_GENERATION_THRESHOLD)
 
 
+def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
+    """The claim of this process on a mounted file system."""
+    proc = Path("/proc")
+    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    return Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
+                 lambda words: holder_has_exited(words, proc))
+
+
+def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Candidate | None:
+    """What makes this process the leader of several nodes, or their standby; None without a cluster.
+
+    A dry run changes nothing, so it works alone.
+    """
+    if not settings.cluster.enabled or settings.act.dry_run:
+        return None
+    from tierd.cluster.connection import Connection  # noqa: PLC0415 -- needs the extra `cluster`
+    from tierd.cluster.leader import Candidate  # noqa: PLC0415
+
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    return Candidate(settings, mount.fsname, local_claim(settings, mount, clock),
+                     Connection(settings.cluster, "leader", say), clock, say)
+
+
+def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float) -> bool:
+    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before."""
+    notify(READY="1", STATUS="standing by")
+    while not node.step():
+        notify(WATCHDOG="1")
+        if clock.wait(pause_seconds):
+            return False
+    return True
+
+
 def local_service(
-    settings: Settings, clock: SystemClock, say: Callable[[str], None], web_config: WebConfigFile | None
+    settings: Settings, clock: SystemClock, say: Callable[[str], None], web_config: WebConfigFile | None,
+    node: Candidate | None = None,
 ) -> Service:
     """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
     tree = Tree(Roots.of("/proc", "/sys"))
@@ -59,9 +102,7 @@ def local_service(
     read = counter_source(settings.sense, mount.fsname, tree, clock, os.environ, say)
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
     folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
-    proc = Path("/proc")
-    claim = Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
-                  lambda words: holder_has_exited(words, proc))
+    claim: FilesystemClaim = local_claim(settings, mount, clock) if node is None else node.claim
     web = HttpClient(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
     clients = ClientPoller(
         {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}},
@@ -86,6 +127,7 @@ def local_service(
         mounted_marks(Library.load(settings.movers.library), folder.path),
         executor,
         web_config,
+        node,
     )
     service.start()
     return service
@@ -141,8 +183,12 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
+    node = candidate(settings, clock, log.info)
+    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS):
+        node.close()
+        return 0
     with extended_start(notify, settings.filesystem.mount, log.warning):
-        supervisor = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config),
+        supervisor = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node),
                             web_config)
     collect_garbage_rarely()
     heartbeats = start_heartbeats(supervisor, notify, BEAT_SECONDS)
@@ -159,11 +205,16 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
             state = supervisor.cycle()
             log.info("%s", state)
             notify(WATCHDOG="1", STATUS=state)
+            if node is not None and node.lost:
+                log.error("another tierd leads now; this one ends, and starts again as a standby")
+                return LEADERSHIP_LOST
     finally:
         notify(STOPPING="1")
         for heartbeat in heartbeats:
             heartbeat.stop()
         watch.close()
         supervisor.close()
+        if node is not None:
+            node.close()
     log.info("stopped")
     return 0

@@ -442,7 +442,15 @@ class Remediations:
 
     def move(self, until: float, *, requests_only: bool) -> int:
         """Carry out queued moves until that time. Returns how many ended."""
-        outcomes = self._gate.pump(until, requests_only=requests_only)
+        return self._moved(self._gate.pump(until, requests_only=requests_only))
+
+    def attend_moves(self) -> int:
+        """Take in outcomes of moves that movers on other nodes carry out. Returns how many ended."""
+        outcomes = self._gate.attend()
+        return self._moved(outcomes) if outcomes else 0
+
+    def _moved(self, outcomes: Sequence[CompletedAct]) -> int:
+        """Log outcomes, and note them in their remediations. Returns how many there are."""
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
             for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:

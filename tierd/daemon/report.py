@@ -5,14 +5,14 @@ The page loads nothing from anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.states import FOUND, state_text, verdict_text
-from tierd.text import first_names, html_safe, printable, quoted, rate_text
+from tierd.text import count_of, first_names, html_safe, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
@@ -172,24 +172,52 @@ def summary_sentence(answer: ReportAnswer) -> str:
     judged = ", ".join(f"{count} {verdict_text(name)}" for name, count in answer.verdicts.items())
     gigabytes = answer.bytes_moved / 1e9
     after = f"; verdicts: {judged}" if judged else ""
-    return f"{found}; {answer.all_acts} acts, {answer.files_moved} files moved, {gigabytes:.2f} GB{after}."
+    moved = f"{count_of(answer.all_acts, 'act')}, {count_of(answer.files_moved, 'file')} moved"
+    return f"{found}; {moved}, {gigabytes:.2f} GB{after}."
 
 
 def findings_table(answer: ReportAnswer) -> str:
     """Table of findings with their verdicts."""
-    judged = {j.finding: j for j in answer.judgements}
-    present = present_states(answer)
+    results = results_of(answer)
     rows: list[tuple[str, ...]] = []
     for finding in answer.findings:
-        verdict = judged.get(finding.id)
-        result = present.get(finding.id, "") if verdict is None else (
-            f"{verdict_text(verdict.verdict)}: {rate_text(verdict.usual)} before, "
-            f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
         where = first_names(finding.directories, 16)
+        users = ", ".join(f"{job}: {answer.users[job]}" for job in (finding.aggressor, finding.victim)
+                          if job in answer.users)
         rows.append(
-            (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
+            (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, users, where,
+             results.get(finding.id, ""))
         )
-    return html_table(("No.", "When", "Kind", "What", "Where", "State or verdict"), rows, sum(answer.kinds.values()))
+    return html_table(("No.", "When", "Kind", "What", "Users", "Where", "State or verdict"), rows,
+                      sum(answer.kinds.values()))
+
+
+MAX_LINES = 20
+"""Findings that ``tierctl report`` prints."""
+
+
+def report_lines(answer: ReportAnswer, time_text: Callable[[float], str]) -> list[str]:
+    """The report in short: the sums of the period, and the last findings that are no advice, each with its verdict."""
+    results = results_of(answer)
+    acted = [found for found in answer.findings if found.id in results or found.victim]
+    lines = [f"{time_text(answer.since)} to {time_text(answer.until)}. {operating_state(answer)}",
+             summary_sentence(answer)]
+    for found in acted[-MAX_LINES:]:
+        lines += [f"F{found.id}  {time_text(found.time)}  {found.kind}: {found.sentence}",
+                  f"    {results.get(found.id) or 'no verdict'}"]
+    left = sum(answer.kinds.values()) - min(len(acted), MAX_LINES)
+    return [*lines, f"and {count_of(left, 'finding')} more"] if left else lines
+
+
+def results_of(answer: ReportAnswer) -> dict[int, str]:
+    """State or verdict of each finding that has one. An undo by hand counts more than the verdict before it."""
+    judged = {j.finding: j for j in answer.judgements}
+    now = {case.finding: case.verdict for case in answer.status.remediations if case.judged}
+    found = {number: words for number, words in present_states(answer).items() if number is not None}
+    for number, verdict in judged.items():
+        found[number] = (f"{verdict_text(now.get(number) or verdict.verdict)}: {rate_text(verdict.usual)} before, "
+                         f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
+    return found
 
 
 def present_states(answer: ReportAnswer) -> dict[int | None, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -51,7 +51,8 @@ ORDER_KINDS = frozenset({REQUEST, SUBMISSION})
 """Kinds of journal entries that record an order and not a detected problem."""
 
 
-def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> ExplainAnswer:
+def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
+                users: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> ExplainAnswer:
     """Explain a finding (``F3``) or the finding of an act (``17``). Raises ValueError if the journal lacks it."""
     number = finding_number(name, journal)
     finding = journal.finding(number)
@@ -66,7 +67,8 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> Expl
         **journal.sums.of_finding(number),
         messages=tuple(journal.messages(number)),
         judgements=tuple(journal.judgements(finding=number)),
-        same=() if ordered else tuple(journal.same_as(number)))
+        same=() if ordered else tuple(journal.same_as(number)),
+        users={} if ordered else users((finding.aggressor, finding.victim)))
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -337,7 +339,8 @@ class ReadingRequests:
             "top": lambda request: view.top(count_in(request, "most", 20)),
             "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
-            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
+            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
+                                                   view.users),
             "plan": self._plan, "report": self._report,
         }
 
@@ -346,13 +349,13 @@ class ReadingRequests:
         if last > MAX_HISTORY:
             raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
                              f"{self._settings.act.journal}")
-        word = text_of(request, "outcome")
+        word, act = text_of(request, "outcome"), text_of(request, "act")
         job, path = text_of(request, "job"), text_of(request, "path")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         entries = self._reader.last(
             last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
-            number_of(request, "since", 0.0))
+            number_of(request, "since", 0.0), ActKind(act) if act else None)
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
@@ -362,15 +365,17 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
+        findings = tuple(reader.findings_between(since, until, MAX_REPORTED))
         return ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
-            findings=tuple(reader.findings_between(since, until, MAX_REPORTED)),
+            findings=findings,
             acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
             default_layouts=tuple(map(act_answer, reader.acts_between(
                 since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
             judgements=tuple(reader.judgements(since, until)),
-            samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status())
+            samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
+            users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
     def _plan(self, _: Request) -> PlanAnswer:
         return PlanAnswer(tuple(

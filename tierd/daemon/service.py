@@ -13,6 +13,7 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
@@ -34,11 +35,11 @@ from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher, StatusView
-from tierd.daemon.users import UserNames
+from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -58,8 +59,12 @@ def build_gate(
     claim: FilesystemClaim,
     clock: Clock,
     executor: Executor | None = None,
+    dispatch: Dispatch | None = None,
 ) -> tuple[Gate, Undo]:
-    """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too."""
+    """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too.
+
+    ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
+    """
     guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
@@ -75,6 +80,7 @@ def build_gate(
         executor,
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
+        dispatch,
     )
     undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
@@ -119,14 +125,22 @@ class Service:
         mark: MakeMark | None = None,
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
+        cluster: Cluster | None = None,
+        user_name: Callable[[int], str] = name_of,
     ) -> None:
-        """``executor`` runs several file system requests at the same time. The service shuts it down."""
+        """``executor`` runs several file system requests at the same time. The service shuts it down.
+
+        ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
+        ``user_name`` returns the account name of a user id, "" if there is none. It may hang.
+        """
         self._settings = settings
+        self._cluster = cluster
         self._mark = mark
         self._clock = clock
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
+        self._users = UserNames(user_name, clock=clock)
         self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
@@ -150,12 +164,13 @@ class Service:
             self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
         Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
-        self._journal = Journal(Path(settings.act.journal))
+        self._journal = Journal(Path(settings.act.journal), copied=self._cluster is not None)
         self._closing.callback(self._journal.close)
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
+        dispatch = self._cluster.attach(self._journal, filesystem, settings) if self._cluster is not None else None
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
@@ -190,7 +205,7 @@ class Service:
         """The handler for requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
-                          self._sources.states, lambda: self.activities.states, UserNames(), self._filesystem.fsname)
+                          self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
         looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
@@ -256,11 +271,18 @@ class Service:
             activity("plan", "planning", self._plan, each_cycle),
             activity("default-layouts", "setting default layouts", daemon.set_defaults,
                      while_some(lambda: gate.waiting_defaults), acts=True),
-            activity("move", "moving files", self._move, while_some(lambda: gate.waiting), acts=True),
+            activity("move", "moving files", self._move, self._move_pause_seconds, acts=True),
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "removing old records from the journal", self._remove_old,
                      lambda: self._journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _move_pause_seconds(self) -> float:
+        """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
+        if self._gate.under_way:
+            return OUTCOME_SECONDS
+        some = self._gate.waiting and not self._gate.operating_state.paused
+        return ACT_SECONDS if some else self._settings.sense.cycle_seconds
 
     def _wake_acts(self) -> None:
         self.activities.wake("default-layouts", "move")
@@ -272,6 +294,7 @@ class Service:
 
     def _publish(self) -> None:
         self._publisher.publish(self._daemon, self._gate)
+        self._users.names(status.jobs_of(self._publisher.view.findings))  # so that the first answer has them
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
@@ -350,6 +373,13 @@ class Service:
                     self._say(waits)
         self._open = False
         self._closing.close()
+
+
+class Cluster(Protocol):
+    """Several nodes that work on the file system, as the service of the leader uses them."""
+
+    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
+        """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
 
 
 class ClearingFilesystem(Filesystem, Protocol):

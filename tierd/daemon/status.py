@@ -7,8 +7,8 @@ answers; the sentence about each cycle goes to the log and to ``systemctl status
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from lustre import __version__
@@ -203,15 +203,21 @@ class StatusView:
         sentences = tuple(f.sentence for f in self.snapshot.findings if not f.advice_only)
         return extend(StatusAnswer, self._state(), findings=sentences)
 
+    def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
+        """Users of jobs, as far as their job ids name them."""
+        return self._users.names(jobs)
+
     def top(self, max_rows: int) -> TopAnswer:
         """``tierctl top``, with at most ``max_rows`` targets and as many jobs."""
         view = self.snapshot
         window = view.window or Window(0.0, 0.0, {}, {})
         targets, jobs = self._tables(view)
+        state = self._state()
+        users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
         return extend(
-            TopAnswer, self._state(), findings=self.findings().findings if view.window else (), seconds=window.seconds,
-            targets=tuple(targets[:max_rows]), all_targets=len(targets), jobs=tuple(jobs[:max_rows]),
-            all_jobs=len(jobs))
+            TopAnswer, replace(state, users=users), findings=self.findings().findings if view.window else (),
+            seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
+            jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
     def _tables(self, view: StatusSnapshot) -> tuple[list[TargetRow], list[JobRow]]:
         """All targets and jobs of a snapshot. Requests about the same snapshot share them."""
@@ -244,7 +250,7 @@ class StatusView:
             seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
             device_time=tuple(time_row(view.device_time[row.target]) for row in targets
                               if row.target in view.device_time),
-            jobs=tuple(jobs), all_jobs=len(every_job), users=self._users.names(named),
+            jobs=tuple(jobs), all_jobs=len(every_job), users=self.users(named),
             pools=pool_rows(every_target, view.facts, view.device_time), reasons=tuple(reasons))
 
     def _why_not(self, key: tuple[str, str, str]) -> tuple[Refusal, ...]:
@@ -262,8 +268,9 @@ class StatusView:
     def findings(self, *, advice: bool | None = None) -> FindingsAnswer:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
-        return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in view.findings
-                                    if advice is None or f.advice_only is advice), view.window is not None)
+        chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
+        return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
+                              view.window is not None, self.users(jobs_of(chosen)))
 
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""
@@ -310,7 +317,13 @@ class StatusView:
             remediations=tuple(map(remediation_answer, view.cases)),
             activities=tuple(activity_answer(state, now) for state in activities),
             stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
-            sources=tuple(map(source_answer, self._sources())))
+            sources=tuple(map(source_answer, self._sources())),
+            users=self.users(jobs_of([*acted_on, *(case.finding for case in view.cases)])))
+
+
+def jobs_of(findings: Iterable[Finding]) -> list[str]:
+    """Aggressors and victims."""
+    return [job for finding in findings for job in (finding.aggressor, finding.victim) if job]
 
 
 TARGETS_SHOWN, JOBS_SHOWN = 8, 4

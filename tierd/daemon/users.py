@@ -1,21 +1,32 @@
 """Names of the users that job ids name by number.
 
 With ``jobid_var=procname_uid``, the default of most sites, a job id is the program and the number of the user:
-``ior.1002``. The name comes from the node's own user database, which may be a directory service that does not answer:
-one background thread asks, and nobody waits for it.
+``ior.1002``. The account name comes from the node's user database (NSS), which may be a directory service that does not
+answer: one background thread asks, and nobody waits for it.
 """
 
 from __future__ import annotations
 
 import pwd
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 from lustre.background import DaemonExecutor
+from tierd.clock import Clock, SystemClock
 
 _UID = re.compile(r"[^.].*\.(0|[1-9]\d{0,9})")
+_IN_DIRECTORY = re.compile(r"(.+)@/.*", re.DOTALL)
+"""The name of a group of jobs that work in one directory (:mod:`tierd.arrays`)."""
 MAX_USERS = 4096
+"""Names are remembered for so many users; the one that was asked for longest ago is forgotten."""
+RENEW_SECONDS = 3600.0
+"""A name is looked up again after this time: accounts are renamed."""
+RETRY_SECONDS = 60.0
+"""A missing name is looked up again after this time: the directory service may have been down."""
 
 
 def user_id(job: str) -> int | None:
@@ -23,40 +34,75 @@ def user_id(job: str) -> int | None:
 
     >>> user_id("ior_stream.1002"), user_id("4711"), user_id("v1.02"), user_id("a.b.7")
     (1002, None, None, 7)
+    >>> user_id("t[].1001@/proj/run")
+    1001
     """
-    found = _UID.fullmatch(job)
+    group = _IN_DIRECTORY.fullmatch(job)
+    found = _UID.fullmatch(group[1] if group else job)
     return int(found[1]) if found else None
 
 
 def name_of(uid: int) -> str:
-    """Name of a user on this node; empty if it has none."""
+    """Account name of a user on this node; empty if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
         return ""
 
 
-class UserNames:
-    """Remembers names of users. :meth:`names` never waits: a name that is not known yet is known later."""
+@dataclass(slots=True)
+class _Known:
+    name: str = ""
+    asked_at: float = float("-inf")
+    waits: bool = False
+    """Whether a lookup is queued or under way."""
 
-    def __init__(self, lookup: Callable[[int], str] = name_of, executor: Executor | None = None) -> None:
+
+class UserNames:
+    """Remembers names of users. :meth:`names` never waits: a name that is not known yet is known later.
+
+    Safe in any thread.
+    """
+
+    def __init__(self, lookup: Callable[[int], str] = name_of, executor: Executor | None = None,
+                 clock: Clock | None = None) -> None:
         self._lookup = lookup
         self._executor = executor or DaemonExecutor("tierd-users", 1)
-        self._known: dict[int, str] = {}
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._known: OrderedDict[int, _Known] = OrderedDict()
 
     def names(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """User of each job whose job id names one: ``alice (1002)``, or ``1002`` while the name is unknown."""
         found: dict[str, str] = {}
-        for job in jobs:
-            uid = user_id(job)
-            if uid is None:
-                continue
-            name = self._known.get(uid)
-            if name is None and len(self._known) < MAX_USERS:
-                self._known[uid] = ""
-                self._executor.submit(self._learn, uid)
-            found[job] = f"{name} ({uid})" if name else str(uid)
+        with self._lock:
+            for job in jobs:
+                uid = user_id(job)
+                if uid is not None:
+                    name = self._name(uid)
+                    found[job] = f"{name} ({uid})" if name else str(uid)
         return found
 
-    def _learn(self, uid: int) -> None:
-        self._known[uid] = self._lookup(uid)
+    def _name(self, uid: int) -> str:
+        """The remembered name. Looks it up in the background if it is new, old or missing."""
+        known = self._known.get(uid)
+        if known is None:
+            if len(self._known) >= MAX_USERS:
+                if next(iter(self._known.values())).waits:  # the directory service does not answer
+                    return ""
+                self._known.popitem(last=False)
+            known = self._known[uid] = _Known()
+        self._known.move_to_end(uid)
+        age = self._clock.now() - known.asked_at
+        if not known.waits and not 0 <= age < (RENEW_SECONDS if known.name else RETRY_SECONDS):
+            known.waits = True
+            self._executor.submit(self._learn, uid, known)
+        return known.name
+
+    def _learn(self, uid: int, known: _Known) -> None:
+        try:
+            name = self._lookup(uid)
+        except OSError:
+            name = known.name
+        with self._lock:
+            known.name, known.asked_at, known.waits = name, self._clock.now(), False

@@ -16,11 +16,18 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
+
+
+class LabelledTarget(NamedTuple):
+    """An exporter with the labels of its group."""
+
+    url: str
+    labels: Mapping[str, str]
 
 
 class TargetSource(Protocol):
@@ -96,9 +103,18 @@ Fingerprint = tuple[int, int, int]
 
 def urls_of_groups(document: object) -> tuple[str, ...]:
     """URLs from the contents of a file. Raises ValueError."""
+    return tuple(target.url for target in targets_of_groups(document))
+
+
+def targets_of_groups(document: object) -> tuple[LabelledTarget, ...]:
+    """Exporters from the contents of a file, with their labels. Raises ValueError.
+
+    >>> targets_of_groups([{"targets": ["n1:9169"], "labels": {"node_kind": "gpu", "__scheme__": "https"}}])
+    (LabelledTarget(url='https://n1:9169/metrics', labels={'node_kind': 'gpu'}),)
+    """
     if not isinstance(document, list):
         raise ValueError("not a list of {targets: [...], labels: {...}}")
-    urls: list[str] = []
+    found: list[LabelledTarget] = []
     for number, group in enumerate(document, 1):
         if not isinstance(group, dict) or not isinstance(group.get("targets"), list):
             raise ValueError(f"group {number}: no list of targets")
@@ -106,17 +122,18 @@ def urls_of_groups(document: object) -> tuple[str, ...]:
         if not isinstance(labels, dict):
             raise ValueError(f"group {number}: labels are no mapping")
         scheme, path = str(labels.get("__scheme__", "http")), str(labels.get("__metrics_path__", "/metrics"))
+        shown = {str(name): str(value) for name, value in labels.items() if not str(name).startswith("__")}
         for target in group["targets"]:
             if not isinstance(target, str):
                 raise ValueError(f"group {number}: the target {target!r} is not a string")
-            urls.append(url_of(target, scheme, path))
-    return tuple(urls)
+            found.append(LabelledTarget(url_of(target, scheme, path), shown))
+    return tuple(found)
 
 
-def parse_target_file(data: bytes, name: str) -> tuple[str, ...]:
-    """URLs from the bytes of a file. Raises ValueError with the name of the file and the problem."""
+def parse_target_file(data: bytes, name: str) -> tuple[LabelledTarget, ...]:
+    """Exporters from the bytes of a file. Raises ValueError with the name of the file and the problem."""
     try:
-        return urls_of_groups(json.loads(data) if name.endswith(".json") else _parse_yaml(data))
+        return targets_of_groups(json.loads(data) if name.endswith(".json") else _parse_yaml(data))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name}: {' '.join(str(error).split())}") from error
 
@@ -137,7 +154,7 @@ class FileTargets:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
-        self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
+        self._known: dict[str, tuple[Fingerprint, tuple[LabelledTarget, ...]]] = {}
         self._problems: dict[str, str] = {}
 
     @property
@@ -152,6 +169,10 @@ class FileTargets:
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all files. A file that cannot be read keeps the URLs that it had."""
+        return tuple(target.url for target in self.targets())
+
+    def targets(self) -> tuple[LabelledTarget, ...]:
+        """Exporters of all files with their labels. A file that cannot be read keeps the exporters that it had."""
         present: dict[str, None] = {}
         self._problems = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
         for pattern in self._patterns:
@@ -160,7 +181,7 @@ class FileTargets:
             self._read(path)
         for path in [path for path in self._known if path not in present]:
             del self._known[path]
-        return tuple(url for path in present if path in self._known for url in self._known[path][1])
+        return tuple(target for path in present if path in self._known for target in self._known[path][1])
 
     def _read(self, path: str) -> None:
         kept = "; its previous targets are kept" if path in self._known else ""

@@ -29,21 +29,24 @@ MAX_RETRY_THREADS = 4
 class ParallelFetch(Generic[Found]):
     """Fetches many URLs at once with one deadline. A URL gets no new request before its last one has returned."""
 
-    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
+    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float, max_threads: int = MAX_THREADS) -> None:
         self._ask = ask
         self._deadline_seconds = deadline_seconds
-        self._executor = DaemonExecutor("tierd-scrape", MAX_THREADS)
+        self._executor = DaemonExecutor("tierd-scrape", max_threads)
         self._retry_executor = DaemonExecutor("tierd-scrape", MAX_RETRY_THREADS)
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
         self._failed: set[str] = set()
         """URLs whose last request failed."""
 
-    def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
-        """Results and errors by URL. Each URL has one or the other."""
+    def __call__(
+        self, urls: Sequence[str], deadline_seconds: float | None = None
+    ) -> tuple[dict[str, Found], dict[str, SourceError]]:
+        """Results and errors by URL. Each URL has one or the other. ``deadline_seconds`` replaces the usual one."""
+        seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
         self._pending = {url: answer for url, answer in self._pending.items() if not answer.done()}
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
-        wait(answers.values(), timeout=self._deadline_seconds)
+        wait(answers.values(), timeout=seconds)
         found: dict[str, Found] = {}
         errors = {url: SourceError(f"{redacted(url)}: the request before this one has not returned yet")
                   for url in self._pending if url in urls}
@@ -51,11 +54,11 @@ class ParallelFetch(Generic[Found]):
         for url, answer in answers.items():
             if answer.cancel():
                 not_begun.add(url)
-                errors[url] = SourceError(f"{redacted(url)}: not requested within {self._deadline_seconds:g} s, "
+                errors[url] = SourceError(f"{redacted(url)}: not requested within {seconds:g} s, "
                                           "because other exporters did not answer")
             elif not answer.done():
                 self._pending[url] = answer
-                errors[url] = SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
+                errors[url] = SourceError(f"{redacted(url)}: no answer within {seconds:g} s")
             elif (error := answer.exception()) is None:
                 found[url] = answer.result()
             elif isinstance(error, SourceError):

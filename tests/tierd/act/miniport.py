@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -75,7 +76,10 @@ class MiniPort:
         for path in self.defaults:
             if self.status(path).fid == fid:
                 return path
-        raise NotImplementedError
+        for path, node in self.lustre.names.items():
+            if node.fid == fid:
+                return path
+        raise of_errno(errno.ENOENT, "fid2path", str(fid))
 
     def entries(self, directory: str) -> Iterator[str]:
         raise NotImplementedError

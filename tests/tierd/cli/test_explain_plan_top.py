@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -19,8 +20,9 @@ from tests.tierd.site import Site, failed, fetched, shown
 from tests.tierd.site import site as site
 from tierd.cli.tierctl import main, parser
 from tierd.cli.top import quiet_text, screen
-from tierd.daemon.answers import TopAnswer, from_json
+from tierd.daemon.answers import ReportAnswer, TopAnswer, from_json
 from tierd.daemon.client import ask
+from tierd.daemon.report import report_page
 
 
 def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +40,23 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
                  "UTC: helped; kept. The victim had"):
         assert part in reported
     assert ": helped; kept" in shown(capsys, "status", site=site)
+
+
+def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.accounts = {1001: "anna"}
+    site.run(until=55)
+    until = monotonic() + 20
+    while "anna" not in (status := shown(capsys, "status", site=site)):  # the lookup runs in a thread
+        assert monotonic() < until
+    assert "\nusers: mdt_small.1001 is anna (1001)\n" in status
+    roles = "users: aggressor anna (1001), victim 1002\n"
+    assert roles in shown(capsys, "findings", site=site)
+    assert roles in shown(capsys, "explain", "F1", site=site)
+    assert re.search(r"mdt_small\.1001 +anna \(1001\) ", shown(capsys, "top", "--once", site=site))
+    assert "user anna (1001)" in fetched(site, "/")[1]
+    now = site.cluster.epoch
+    reported = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    assert "mdt_small.1001: anna (1001), ior_stream.1002: 1002" in report_page(from_json(ReportAnswer, reported))
 
 
 RATE = r"([\d.]+ [kMG]?B/s)"

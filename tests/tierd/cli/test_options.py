@@ -19,6 +19,7 @@ from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import site as site
 from tierd.cli import client, completion
 from tierd.cli.tierctl import main, parser
+from tierd.daemon.client import ask
 
 ROOT = Path(__file__).parents[3]
 NOON = 1_795_000_000.0
@@ -71,13 +72,23 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
     site.run(until=60)
     (every,) = ids(shown(capsys, "history", site=site))
     for chosen in (["--path", "/proj"], ["--path", "/proj/ingest/"], ["--job", "ior_stream.1002"],
-                   ["--job", "mdt_small.1001"], ["--path", f"{site.settings.filesystem.mount}/proj"],
-                   ["--since", "1970-01-02"]):
+                   ["--job", "mdt_small.1001"], ["--act", "set-default-layout"],
+                   ["--path", f"{site.settings.filesystem.mount}/proj"], ["--since", "1970-01-02"]):
         assert ids(shown(capsys, "history", *chosen, site=site)) == [every], chosen
     for other in (["--path", "/pro"], ["--path", "/proj/ingest/x"], ["--since", "2099-01-01"],
-                  ["--outcome", "failed"]):
+                  ["--outcome", "failed"], ["--act", "migrate"]):
         assert "no such act; outcomes of all acts: 1 done" in shown(capsys, "history", *other, site=site)
     assert "no finding with a job 'nobody'" in failed(capsys, "history", "--job", "nobody", site=site)
+
+
+def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "findings", "--job", "ior_stream.1002", site=site).startswith("no findings yet")
+    site.run(until=60)
+    for job in ("ior_stream.1002", "mdt_small.1001"):
+        assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
+    others = len(ask(site.socket, {"request": "findings"})["findings"])
+    assert shown(capsys, "findings", "--job", "4711", site=site) == (
+        f"no finding about 4711 now, of {others} finding{'s' if others > 1 else ''}; earlier ones: tierctl report\n")
 
 
 def test_a_pause_for_a_time_ends_by_itself(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
 from tierd.detect.device_time import DeviceCosts, TargetTime, Work
 from tierd.model import Action, Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.refusal import Reason, Refusal
 
 ZERO = (0.0, 0.0, 0.0)
 COSTS = DeviceCosts(Work(1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
@@ -120,6 +121,19 @@ def test_cases_whose_finding_holds_come_first() -> None:
     found = case_answers((FINDING, worse), {FINDING.key: 1, worse.key: 2}, (closed,), {}, CaseFigures())
     assert [(case.finding, case.active, case.state) for case in found] == [
         (2, True, ""), (1, True, ""), (7, False, "closed")]
+
+
+def test_a_finding_that_begins_again_after_its_case_was_closed_is_a_case_of_its_own() -> None:
+    """The page showed it as the closed one, F1, while tierctl status named it F2."""
+    closed = snapshot(State.CLOSED, judged=True, verdict=Verdict.UNDONE_BY_HAND)
+    now = replace(FINDING, time=400.0)
+    why = {now.key: (Refusal(Reason.COOLING_DOWN, "it is left alone for 6 h"),)}
+    again, before = case_answers((now,), {now.key: 2}, (closed,), why, CaseFigures())
+    assert (again.finding, again.active, again.state, again.verdict, again.since) == (2, True, "", "", 400.0)
+    assert [reason.sentence for reason in again.why_not] == ["it is left alone for 6 h"]
+    assert (before.finding, before.active, before.state, before.why_not) == (1, False, "closed", ())
+    (same,) = case_answers((FINDING,), {FINDING.key: 1}, (closed,), {}, CaseFigures())
+    assert (same.finding, same.active, same.state) == (1, True, "closed")
 
 
 def test_refusals_are_counted_by_reason_and_their_number_is_bounded(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import base64
 import http.client
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from tierd.daemon import page
 from tierd.daemon.answers import SourceAnswer, to_json
 from tierd.daemon.changes import Changes
 from tierd.daemon.states import STATE_TEXTS, State, state_text
-from tierd.daemon.users import UserNames
 from tierd.daemon.web import MAX_EVENT_STREAMS, App, EventStream, FormTokens, listen
 
 __all__ = ["Pki", "authority", "pki", "tls_text", "users_text", "web_file"]
@@ -395,24 +393,6 @@ def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: 
     with site.service._daemon.lock:
         for path in ("/", "/targets", "/jobs", "/history", "/case/F1"):
             assert fetched(site, path)[0] == 200
-
-
-def test_the_name_of_a_user_is_looked_up_in_the_background() -> None:
-    class Later(Executor):
-        def __init__(self) -> None:
-            self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
-
-        def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
-            self.calls.append((fn, arguments))
-            return Future()
-
-    later = Later()
-    users = UserNames({1002: "alice"}.__getitem__, later)
-    assert users.names(["ior.1002", "4711", "ior.1002"]) == {"ior.1002": "1002"}
-    for fn, arguments in later.calls:
-        fn(*arguments)
-    assert len(later.calls) == 1
-    assert users.names(["fio.1002"]) == {"fio.1002": "alice (1002)"}
 
 
 def test_hostile_names_are_links_that_find_them(serving: Callable[..., Port]) -> None:

@@ -15,7 +15,7 @@ from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.daemon.answers import ReportAnswer, from_json
 from tierd.daemon.client import ask
-from tierd.daemon.report import plot, report_page
+from tierd.daemon.report import plot, report_lines, report_page
 from tierd.daemon.requests import MAX_CURVE_POINTS
 from tierd.model import Action, Evidence, Finding
 
@@ -30,7 +30,7 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     assert "<script>" not in text
     assert "\x1b" not in text
     assert not re.search(r"(src|href)\s*=|url\(|@import|http", text)
-    assert "1 noisy-neighbour; 1 acts, 0 files moved, 0.00 GB; verdicts: 1 helped; kept." in text
+    assert "1 noisy-neighbour; 1 act, 0 files moved, 0.00 GB; verdicts: 1 helped; kept." in text
     assert text.count("<svg") == 4
     assert "ior_stream.1002" in text
     assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
@@ -40,9 +40,29 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     assert min(got) == pytest.approx(judged["contended"], rel=0.1)
     assert max(number for _, number in answer["samples"]["findings"]) == 1
     path = tmp_path / "r.html"
-    assert shown(capsys, "report", "-o", str(path), "--since", "6h", site=site).endswith("0 findings, 0 acts\n")
+    printed = shown(capsys, "report", "-o", str(path), "--since", "6h", site=site)
+    assert printed.endswith(f"nothing found; 0 acts, 0 files moved, 0.00 GB.\n{path}: the whole report\n")
     assert "nothing was recorded" in path.read_text()
     assert "neither a duration" in failed(capsys, "report", "--since", "yesterday", site=site)
+
+
+def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=130)
+    now = site.cluster.epoch
+    wanted = {"request": "report", "since": now - 200, "until": now}
+
+    def lines() -> list[str]:
+        return report_lines(from_json(ReportAnswer, ask(site.socket, wanted)), lambda time: f"{time:.0f}")
+
+    head, sums, finding, verdict = lines()
+    assert head == f"{now - 200:.0f} to {now:.0f}. Mode full."
+    assert sums.startswith("1 noisy-neighbour; 1 act, 0 files moved")
+    assert finding.startswith("F1  ")
+    assert "ior_stream.1002 streams at" in finding
+    assert re.fullmatch(r"    helped; kept: \S+ MB/s before, \S+ MB/s during, \S+ MB/s after", verdict)
+    shown(capsys, "undo", "F1", site=site)
+    assert lines()[3].startswith("    undone by hand: ")
 
 
 def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class JournalReader:
         self.sums = Sums(self._all)
 
     def last(self, count: int, outcome: Outcome | None = None, path: str = "", job: str = "",
-             since: float = 0.0) -> list[Entry]:
+             since: float = 0.0, kind: ActKind | None = None) -> list[Entry]:
         """The last acts, oldest first. Each further argument selects.
 
         ``path``: the path of an act or of a directory above it; without a leading slash, any part of the path.
@@ -65,6 +65,8 @@ class JournalReader:
             chosen.append(("(place = ? OR substr(place, 1, ?) = ?)", (place, len(place) + 1, place + b"/")))
         if job:
             chosen.append(("finding IN (SELECT id FROM findings WHERE aggressor = ? OR victim = ?)", (job, job)))
+        if kind:
+            chosen.append(("kind = ?", (kind,)))
         if since:
             chosen.append(("intended_at >= ?", (since,)))
         where = f"WHERE {' AND '.join(words for words, _ in chosen)}" if chosen else ""

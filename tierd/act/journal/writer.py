@@ -6,12 +6,13 @@ The journal stores the layout before beside the layout that was set: an undo nee
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
+from tierd.act.journal.changes import JournalChanges, end_copies
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
 from tierd.act.journal.queue_store import QueueStore
@@ -32,9 +33,16 @@ class Journal:
     begins. A power cut may lose an outcome; the next start finds it again by a look (:mod:`tierd.act.recovery`).
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises JournalError if the file is no journal, or one of a later release."""
+    def __init__(self, path: Path, *, copied: bool = False) -> None:
+        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of a later release."""
         self._db, self.new = open_journal(path)
+        self.changes: JournalChanges | None = None
+        if copied:
+            self.changes = JournalChanges(self._db)
+        else:
+            end_copies(self._db)
+        self.publish: Callable[[], None] = lambda: None
+        """Returns when followers can get all changes. Called after intents, before the acts. Raises OSError."""
         self.queue = QueueStore(self._db)
         """Moves that wait."""
         self.judgements = Judgements(self._db)

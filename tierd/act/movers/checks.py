@@ -8,6 +8,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
@@ -81,6 +82,12 @@ def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> Fi
 def layout_objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...]:
     """Objects of each component. Two layouts with the same objects are the same layout."""
     return () if layout is None else tuple(component.objects for component in layout.components)
+
+
+def objects_digest(layout: Layout | None) -> str:
+    """Digest of the objects that hold a file. Every move and restripe changes it."""
+    words = [f"{each.ost_index}:{each.fid}" for component in layout_objects(layout) for each in component]
+    return sha256(" ".join(words).encode()).hexdigest()[:32] if words else ""
 
 
 _KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
@@ -192,6 +199,8 @@ def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
         return Refusal(Reason.CHANGED, f"another file has this name now ({facts.fid}, not {move.fid})")
     if move.project is not None and move.project != facts.project:
         return Refusal(Reason.PROJECT, f"the file belongs to project {facts.project}, not to {move.project}")
+    if move.objects and move.objects != objects_digest(facts.layout):
+        return Refusal(Reason.CHANGED, "its layout was changed since it was chosen")
     return _since_chosen(move, facts.status)
 
 

@@ -15,7 +15,7 @@ from lustre.mounts import Mount
 from lustre.parameters import Tree
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
-from tierd.act.movers.moves import one_at_a_time
+from tierd.act.movers.moves import Fence, no_fence, one_at_a_time
 from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import Destination
 from tierd.config.act import MoverSettings
@@ -26,8 +26,9 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 """Names of environment variables, in contrast to ``procname_uid``, ``nodelocal``, ``session`` and ``disable``."""
 
 
-def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings) -> Engine:
-    """The engine that the settings name, for one mount."""
+def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSettings,
+                fence: Fence = no_fence) -> Engine:
+    """The engine that the settings name, for one mount. ``lfs`` ignores the fence: it exchanges layouts itself."""
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
@@ -37,7 +38,7 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
         lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname), quota,
         settings.keep_free)
     if settings.engine == "lease":
-        return LeaseMover(calls, destination)
+        return LeaseMover(calls, destination, fence=fence)
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     return LfsMover(calls, destination, calls.whole, run, settings.lfs)
 

@@ -27,7 +27,17 @@ from lustre.filesystem import Calls, FileFlags, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt, outcome_of_error
+from tierd.act.movers.moves import (
+    Fence,
+    Halt,
+    Move,
+    MoveOutcome,
+    MoveResult,
+    halted_outcome,
+    never_halt,
+    no_fence,
+    outcome_of_error,
+)
 from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
@@ -128,10 +138,13 @@ class LeaseMover:
 
     files_at_a_time = 1
 
-    def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None) -> None:
+    def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None,
+                 fence: Fence = no_fence) -> None:
+        """``fence`` is asked just before the exchange: it may refuse a mover that stood still for long."""
         self._calls = calls
         self._destination = destination
         self._clock = clock or SystemClock()
+        self._fence = fence
 
     def batch(self) -> DestinationState:
         """See the protocol."""
@@ -171,7 +184,7 @@ class LeaseMover:
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
         """Copy and exchange. After any error, the examined file decides the outcome."""
-        attempt = _Attempt(self._calls, move, batch)
+        attempt = _Attempt(self._calls, move, batch, self._fence)
         failure: OSError | None = None
         try:
             with ExitStack() as held:
@@ -224,10 +237,11 @@ def _not_encrypted(_: Move, facts: FileFacts) -> Refusal | None:
 class _Attempt:
     """One attempt to move one file, and the state that it reached."""
 
-    def __init__(self, calls: Calls, move: Move, batch: DestinationState) -> None:
+    def __init__(self, calls: Calls, move: Move, batch: DestinationState, fence: Fence) -> None:
         self._calls = calls
         self._move = move
         self._batch = batch
+        self._fence = fence
         self.opened = False
         self.facts: FileFacts | None = None
         """The file as last examined under the lease."""
@@ -262,6 +276,8 @@ class _Attempt:
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
         self.copied = copied = self._copy_of_everything(volatile, facts)
         self._drop_caches(source, volatile)
+        if why := self._fence(self._move):
+            return halted_outcome(self._move, why)
         require_lease(calls, source)
         self.exchange_begun = True
         calls.swap_and_close(source, volatile, version, copied.version)

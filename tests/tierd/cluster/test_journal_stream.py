@@ -1,0 +1,257 @@
+"""Followers have the leader's journal, whatever happens in which order; two leaders do not mix."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tierd.act.gate_world import FINDING
+from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
+from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.writer import Journal
+from tierd.acts import Outcome
+from tierd.cluster.connection import BrokerError, Connection, Stream
+from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError, decode, encode
+from tierd.cluster.streams import Names
+from tierd.model import Action
+
+
+@pytest.fixture
+def connection(shared_broker: Broker) -> Iterator[Connection]:
+    made = Connection(shared_broker.settings(), "leader")
+    assert made.wait_until_connected(10)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def names(connection: Connection) -> Names:
+    found = Names(new_fsname())
+    connection.declare_stream(Stream(found.journal, (found.journal_subject,), replicas=1))
+    return found
+
+
+def move(path: str) -> Action:
+    return Action("migrate", FLASH, "because", FINDING.key, "/d", path, 100)
+
+
+def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All copied rows of a journal."""
+    db = sqlite3.connect(path)
+    try:
+        return {table: sorted(db.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in KEYS}
+    finally:
+        db.close()
+
+
+def work(journal: Journal, first: int, count: int) -> None:
+    """What a leader enters."""
+    finding = journal.add_finding(FINDING)
+    journal.add_messages(finding, ["NOISY"], 1.0)
+    journal.queue.add([move(f"/d/{n}\udcff") for n in range(first, first + count)], finding, Stamp("fs", False, 1.0))
+    for number in range(first, first + count):
+        entry = journal.intend(move(f"/d/{number}\udcff"), finding, HDD, 2.0, False)
+        if number % 3:
+            journal.end(entry, Outcome.DONE, "", 3.0)
+        if number % 2:
+            journal.queue.remove([f"/d/{number}\udcff"])
+    journal.set_state({"paused": f"at {first}"})
+    journal.set_positions({"MDT0000": first})
+    journal.act_directories.all()
+
+
+def test_a_follower_has_what_the_leader_published(connection: Connection, names: Names, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "leader", copied=True)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    follower = JournalFollower(connection, names, tmp_path / "follower")
+    assert follower.must_publish_all()
+    work(journal, 0, 30)
+    assert publisher.lag
+    publisher.flush()
+    assert publisher.lag == 0
+    assert follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    work(journal, 30, 10)
+    publisher.flush()
+    assert follower.step()
+    assert follower.step() == 0
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    follower.close()
+    journal.close()
+
+
+def test_a_journal_from_before_is_published_whole(connection: Connection, names: Names, tmp_path: Path) -> None:
+    alone = Journal(tmp_path / "leader")
+    work(alone, 0, 20)
+    alone.close()
+    first = JournalFollower(connection, names, tmp_path / "leader")
+    assert first.take_over(1, lambda: None)
+    first.close()
+    journal = Journal(tmp_path / "leader", copied=True)
+    assert journal.changes is not None
+    journal.changes.all_changed()
+    JournalPublisher(connection, names, journal.changes, lambda: 1).flush()
+    follower = JournalFollower(connection, names, tmp_path / "follower")
+    assert follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    follower.close()
+    journal.close()
+
+
+def test_what_an_earlier_leader_publishes_late_is_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
+    old = Journal(tmp_path / "old", copied=True)
+    early = JournalPublisher(connection, names, old.changes, lambda: 1)  # type: ignore[arg-type]
+    work(old, 0, 5)
+    early.flush()
+    follower = JournalFollower(connection, names, tmp_path / "new")
+    observer = JournalFollower(connection, names, tmp_path / "observer")
+    renewed: list[int] = []
+    assert not follower.take_over(2, lambda: renewed.append(1))
+    assert renewed
+    follower.close()
+    work(old, 5, 5)
+    early.flush()  # it does not know yet that it was replaced
+    new = Journal(tmp_path / "new", copied=True)
+    work(new, 100, 5)
+    JournalPublisher(connection, names, new.changes, lambda: 2).flush()  # type: ignore[arg-type]
+    observer.step()
+    assert contents(tmp_path / "observer") == contents(tmp_path / "new")
+    assert contents(tmp_path / "observer") != contents(tmp_path / "old")
+    for each in (old, new, observer):
+        each.close()
+
+
+def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "leader", copied=True)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    finding = journal.add_finding(FINDING)
+    entry = journal.intend(move("/d/1"), finding, HDD, 2.0, False)
+    publisher.flush()
+    journal.end(entry, Outcome.DONE, "", 3.0)  # and is killed before the outcome is published
+    journal.close()
+    follower = JournalFollower(connection, names, tmp_path / "follower")
+    assert not follower.take_over(2, lambda: None)
+    follower.close()
+    (unfinished,) = Journal(tmp_path / "follower", copied=True).unfinished()
+    assert (unfinished.id, unfinished.place) == (entry, "/d/1")
+
+
+def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "leader", copied=True)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    for number in range(3):
+        work(journal, number * 10, 2)
+        publisher.flush()
+    foreign = Journal(tmp_path / "foreign")
+    work(foreign, 0, 1)
+    foreign.close()
+    with pytest.raises(NoCopyError, match="never a copy"):
+        JournalFollower(connection, names, tmp_path / "foreign").step()
+    connection.remove_message(names.journal, 1)
+    with pytest.raises(NoCopyError, match="copy the leader's journal"):
+        JournalFollower(connection, names, tmp_path / "late").take_over(2, lambda: None)
+    journal.close()
+
+
+def test_a_lost_stream_is_published_again(connection: Connection, names: Names, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "leader", copied=True)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    work(journal, 0, 2)
+    publisher.flush()
+    journal.close()
+    connection.delete_stream(names.journal)
+    connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
+    follower = JournalFollower(connection, names, tmp_path / "leader")
+    assert follower.take_over(2, lambda: None)
+
+
+def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
+    connection = Connection(own_broker.settings(timeout_seconds=0.5), "leader")
+    assert connection.wait_until_connected(10)
+    names = Names("fs")
+    connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
+    journal = Journal(tmp_path / "leader", copied=True)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    work(journal, 0, 3)
+    own_broker.freeze()
+    with pytest.raises(BrokerError):
+        publisher.flush()
+    lag = publisher.lag
+    assert lag
+    own_broker.freeze(frozen=False)
+    work(journal, 10, 3)
+
+    def flushed() -> bool:
+        try:
+            publisher.flush()
+        except BrokerError:
+            return False
+        return True
+
+    until(flushed, "NATS answers again")
+    follower = JournalFollower(connection, names, tmp_path / "follower")
+    follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    connection.close()
+    journal.close()
+
+
+def test_without_a_cluster_no_changes_are_recorded(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", copied=True)
+    work(journal, 0, 2)
+    journal.close()
+    alone = Journal(tmp_path / "j")
+    work(alone, 2, 2)
+    alone.close()
+    db = sqlite3.connect(tmp_path / "j")
+    left = db.execute("SELECT name FROM sqlite_master WHERE name = 'changed_rows' OR type = 'trigger'").fetchall()
+    assert left == []
+    db.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["work", "end", "drop", "copy"]), st.integers(0, 30)), max_size=12))
+def test_any_order_of_work_and_copies_converges(tmp_path_factory: pytest.TempPathFactory,
+                                                steps: list[tuple[str, int]]) -> None:
+    """Without NATS: portions are applied one after the other, some of them twice."""
+    folder = tmp_path_factory.mktemp("j")
+    journal = Journal(folder / "leader", copied=True)
+    assert journal.changes is not None
+    copy = JournalCopy(folder / "copy")
+    sequence = 0
+    for what, number in [*steps, ("copy", 0)]:
+        if what == "work":
+            work(journal, number, 3)
+        elif what == "end":
+            for entry in journal.unfinished()[:number]:
+                journal.end(entry.id, Outcome.GAVE_WAY, "busy", 9.0)
+        elif what == "drop":
+            journal.queue.drop(FINDING.key)
+        else:
+            while (portion := journal.changes.next(7)) is not None:
+                sequence += 1
+                rows = decode(encode(1, portion.rows)).rows
+                copy.apply(rows, sequence)
+                copy.apply(rows, sequence)
+                journal.changes.forget(portion.until, sequence)
+    assert contents(folder / "copy") == contents(folder / "leader")
+    copy.close()
+    journal.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"version": 9, "generation": 1, "rows": []}',
+                                  b'{"version": 1, "generation": 1, "rows": [{"table": "sqlite_master", "key": 1}]}',
+                                  b'{"version": 1, "generation": 1, "rows": [3]}'])
+def test_malformed_messages_of_the_journal_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"not|version|Expecting"):
+        decode(data)
+    with pytest.raises(ValueError, match="not"):
+        row_from_json(json.loads("3"))

@@ -1,0 +1,92 @@
+"""Messages survive the wire; what is malformed, forged or of a later version is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tierd.act.movers.moves import MoveResult
+from tierd.cluster import messages
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, MoverState, Permit, ResultMessage, WorkHint
+
+FILE = FileToMove(7, "[0x200000402:0x14:0x0]", "/d/a", 100, 0, "abc")
+MOVE = MoveMessage("3-7-1", "lustre", 3, 2, "lustre-OST0004", 1000.0, 1060.0, ("layout",), (FILE,))
+RESULT = ResultMessage("3-7-1", "lustre", 3, "m1", 1, (FileResult(7, FILE.fid, MoveResult.DONE),), 0.5)
+EVERY = [MOVE, RESULT, Permit(3, 2, "pause"), WorkHint(("lustre-OST0004",)),
+         MoverState("m1", "host", "lease", 4, 1.0, 2.0, under_way={"lustre-OST0004": 3})]
+
+
+@pytest.mark.parametrize("message", EVERY, ids=lambda message: type(message).__name__)
+def test_a_message_survives(message: object) -> None:
+    assert messages.decode(type(message), messages.encode(message)) == message
+
+
+@pytest.mark.parametrize("message", EVERY, ids=lambda message: type(message).__name__)
+def test_unknown_fields_are_ignored_and_later_versions_refused(message: object) -> None:
+    fields = json.loads(messages.encode(message))
+    later = fields | {"of_a_later_release": 1}
+    assert messages.decode(type(message), json.dumps(later).encode()) == message
+    with pytest.raises(ValueError, match="version"):
+        messages.decode(type(message), json.dumps(fields | {"version": messages.VERSION + 1}).encode())
+    for name in fields:
+        if name not in {"version", "held", "stopped", "under_way", "results", "redelivered", "refused", "last",
+                        "copied_bytes", "seconds"}:
+            with pytest.raises(ValueError, match=name):
+                messages.decode(type(message), json.dumps({k: v for k, v in fields.items() if k != name}).encode())
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_with_a_value_error(data: bytes) -> None:
+    for kind in (MoveMessage, ResultMessage, Permit, WorkHint, MoverState):
+        with pytest.raises(ValueError, match="not a"):
+            messages.decode(kind, data)
+
+
+@given(st.dictionaries(st.sampled_from(["generation", "epoch", "files", "layouts", "deadline", "source", "id"]),
+                       st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=20)),
+                       min_size=1))
+def test_wrong_values_raise_nothing_but_value_errors(wrong: dict[str, object]) -> None:
+    fields = json.loads(messages.encode(MOVE)) | wrong
+    try:
+        found = messages.decode(MoveMessage, json.dumps(fields).encode())
+    except ValueError:
+        return
+    assert messages.encode(found)
+
+
+def test_a_message_has_sixteen_files_at_most() -> None:
+    fields = json.loads(messages.encode(MOVE))
+    with pytest.raises(ValueError, match="files"):
+        messages.decode(MoveMessage, json.dumps(fields | {"files": fields["files"] * 17}).encode())
+    with pytest.raises(ValueError, match="files"):
+        messages.decode(MoveMessage, json.dumps(fields | {"files": []}).encode())
+
+
+def test_only_the_holder_of_the_claim_can_sign() -> None:
+    data = messages.sign(MOVE, "host=a nonce=1")
+    assert messages.verify(MoveMessage, data, "host=a nonce=1") == MOVE
+    for secret in ("host=a nonce=2", ""):
+        with pytest.raises(ValueError, match="signature"):
+            messages.verify(MoveMessage, data, secret)
+    forged = data.replace(b"OST0004", b"OST0005")
+    with pytest.raises(ValueError, match="signature"):
+        messages.verify(MoveMessage, forged, "host=a nonce=1")
+    assert messages.unverified(MoveMessage, data) == MOVE
+    with pytest.raises(ValueError, match="signature"):
+        messages.verify(MoveMessage, messages.sign(MOVE, ""), "")
+
+
+@given(st.binary(max_size=60).filter(lambda name: b"\0" not in name and not {b".", b".."} & set(name.split(b"/"))))
+def test_a_path_of_any_bytes_survives(name: bytes) -> None:
+    path = "/" + os.fsdecode(name)
+    assert messages.path_from_wire(json.loads(json.dumps(messages.path_to_wire(path)))) == path
+
+
+@pytest.mark.parametrize("text", ["d/a", "", "/d/../etc/passwd", "/d/./a", "/d\0a", "/\u4e00"])
+def test_what_is_no_path_from_the_root_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not"):
+        messages.path_from_wire(text)

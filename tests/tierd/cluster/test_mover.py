@@ -1,0 +1,282 @@
+"""What a mover refuses, and what it does when it dies, stands still, or loses NATS: at named points, in one process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.act.movers.minilustre import FLASH
+from tests.tierd.cluster.broker import Broker, until
+from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
+from tierd.act.movers.checks import objects_digest
+from tierd.cluster import messages, streams
+from tierd.cluster.dispatch import NatsDispatch
+from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage
+from tierd.cluster.mover import Mover
+
+
+@pytest.fixture
+def world(shared_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
+    made = over_nats(tmp_path, shared_broker, movers=0)
+    yield made
+    made.close()
+
+
+class Died(BaseException):
+    """The process of the mover is gone."""
+
+
+def dying_at(point: str, times: int = 1) -> Callable[[str], None]:
+    left = [times]
+
+    def fault(name: str) -> None:
+        if name == point and left[0]:
+            left[0] -= 1
+            raise Died(point)
+
+    return fault
+
+
+def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:
+    """A message as the leader of this world would make it."""
+    node = world.lustre.names[of]
+    permit = messages.decode(Permit, permit_of(world))
+    now = world.clock.now()
+    file = FileToMove(1, str(node.fid), messages.path_to_wire(of), len(node.store.data), 0,
+                      objects_digest(node.store.layout))
+    of_file = {name: changes.pop(name) for name in tuple(changes) if name in FileToMove.__slots__}
+    made = MoveMessage("x-1", world.names.fs, permit.generation, permit.epoch, "lustre-OST0002", now, now + 30,
+                       (messages.layout_to_wire(FLASH),), (replace(file, **of_file),))
+    return replace(made, **changes)
+
+
+def permit_of(world: ClusterWorld) -> bytes:
+    value = world.dispatch._connection.bucket(world.names.control).get(streams.PERMIT)  # type: ignore[attr-defined]
+    assert value is not None
+    return bytes(value.data)
+
+
+def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -> ResultMessage | None:
+    """What a mover reports of a message; None if it removes it without a result."""
+    dispatch = world.dispatch
+    assert isinstance(dispatch, NatsDispatch)
+    connection = dispatch._connection
+    streams.declare_source(connection, world.names, message.source, 1, 2.0)
+    data = messages.sign(message, world.claim.holder if secret is None else secret)
+    connection.publish(world.names.move_subject(message.source), data)
+    mover = world.mover("m1", start=False)
+    mover._hinted[message.source] = world.clock.now()
+    assert mover.step() == message.source
+    assert connection.stream_state(world.names.moves).messages == 0
+    found = connection.fetch(world.names.results, streams.RESULTS_CONSUMER)
+    if found is None:
+        return None
+    found.acknowledge()
+    return messages.unverified(ResultMessage, found.data)
+
+
+def result(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -> tuple[str, str]:
+    found = sent(world, message, secret)
+    assert found is not None
+    (file,) = found.files
+    return str(file.result), file.detail
+
+
+def test_a_planned_move_is_done(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    assert result(world, message_for(world, path)) == ("done", "")
+    assert world.pool(path) == "flash"
+
+
+def test_a_message_that_the_leader_did_not_sign_is_removed(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    assert sent(world, message_for(world, path), "stolen NATS key") is None
+    assert world.pool(path) == "hdd"
+    assert "refused a message from NATS: the signature" in world.log[-1]
+
+
+@pytest.mark.parametrize(("changes", "detail"), [
+    ({"path": "/d/1"}, "the path names another file"),
+    ({"path": "/elsewhere/0"}, "gone"),
+    ({"size_bytes": 99}, "100 bytes, and had 99"),
+    ({"objects": "other"}, "its layout was changed"),
+    ({"data_version": 77}, "written to"),
+    ({"layout": 3}, "a layout that it does not have"),
+    ({"path": "../etc"}, "not a path"),
+    ({"fid": "nonsense"}, "FID"),
+    ({"fid": "[0x200000400:0x7777:0x0]"}, "gone"),
+    ({"mtime": 12.0}, "modified"),
+    ({"layouts": (messages.layout_to_wire(Layout((Component(pool="archive"),), composite=False)),)}, "'archive'"),
+    ({"layouts": ("not a layout",)}, ""),
+    ({"generation": 99}, "generation 1"),
+    ({"epoch": 99}, "taken the message back"),
+    ({"deadline": 1.0}, "deadline"),
+], ids=str)
+def test_what_does_not_match_lustre_is_not_moved(world: ClusterWorld, changes: dict[str, Any], detail: str) -> None:
+    path = world.files(2)[0]
+    message = message_for(world, path, **changes)
+    if "generation" in changes:
+        world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+            streams.PERMIT, messages.encode(Permit(99, message.epoch)))
+    word, words = result(world, message)
+    assert word in {"refused", "gave-way", "stale"}
+    assert detail in words
+    assert world.pool(path) == "hdd"
+
+
+def test_a_message_of_another_file_system_or_target_is_removed(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    assert sent(world, message_for(world, path, fs="other")) is None
+    assert world.pool(path) == "hdd"
+
+
+def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    message = message_for(world, path)
+    world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+        streams.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
+    assert result(world, message) == ("stale", "maintenance")
+    assert world.pool(path) == "hdd"
+
+
+def test_a_new_leader_before_the_exchange_stops_it(world: ClusterWorld) -> None:
+    """The claim changes hands after the copy: the second check is just before the exchange."""
+    (path,) = world.files(1)
+    calls = world.calls()
+    drop_cache = calls.drop_cache
+
+    def replaced(*arguments: Any) -> None:
+        drop_cache(*arguments)
+        world.claims.make(f"{world.claim.generation + 1:018d}", "host=leader2")
+
+    calls.__dict__["drop_cache"] = replaced
+    mover = world.mover("m1", calls=calls, start=False)
+    world.submit(path)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.gate.pump(world.clock.now() + 0.2)
+    mover._hinted["lustre-OST0002"] = world.clock.now()
+    until(lambda: mover.step() != "", "the message is taken")
+    assert mover.results == {"stale": 1}
+    assert world.pool(path) == "hdd"
+    assert not world.lustre.descriptors
+    assert len(world.lustre.live_stores()) == 1
+
+
+@pytest.mark.parametrize("point", ["fetched", "begin", "exchanged", "publish", "published", "moved"])
+def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: str) -> None:
+    paths = world.files(4)
+    before = {path: world.lustre.contents(path) for path in paths}
+    dying = world.mover("dies", dying_at(point), start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.2)
+    dying._hinted["lustre-OST0002"] = world.clock.now()
+    died = False
+    try:
+        dying.step()
+    except Died:
+        died = True
+        with world.lock:
+            world.lustre.process_died()
+    assert died
+    world.mover("replaces")
+    found = world.pump_until_empty()
+    assert set(found) <= {"done"}
+    assert world.outcomes() == dict.fromkeys(paths, "done")
+    assert {world.pool(path) for path in paths} == {"flash"}
+    assert {path: world.lustre.contents(path) for path in paths} == before
+    world.lustre.settle()
+    assert len(world.lustre.live_stores()) == 4
+
+
+def test_a_doubtful_file_stops_the_mover(world: ClusterWorld) -> None:
+    first, second = world.files(2)
+    world.lose_project_at_exchange = True
+    found = sent(world, message_for(world, first))
+    assert found is not None
+    assert found.files[0].result == "doubtful"
+    assert "the project was" in found.files[0].detail
+    assert any("STOPPED" in line for line in world.log)
+    mover: Mover = world.mover("m2", start=False)
+    mover._stop_itself("in doubt")
+    assert mover.state().stopped == "in doubt"
+    assert mover._refusal(message_for(world, second)) is not None
+
+
+def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: ClusterWorld) -> None:
+    """SIGSTOP during the copy: the leader looks at the file and moves on; the mover wakes up and changes nothing."""
+    (path,) = world.files(1)
+    calls = world.calls()
+    sync = calls.sync
+
+    def stands_still(descriptor: int) -> None:
+        sync(descriptor)
+        world.clock.ahead = 1000.0
+
+    calls.__dict__["sync"] = stands_still
+    mover = world.mover("slow", calls=calls, start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    mover._hinted["lustre-OST0002"] = world.clock.now()
+    mover.step()
+    assert mover.results == {"stale": 1}
+    assert world.pool(path) == "hdd"
+    assert [each.result for each in world.gate.attend()] == ["gave-way"]
+    assert world.gate.waiting == 1
+
+
+def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> None:
+    """The results are lost: at the deadline the leader looks at the files by their FIDs."""
+    paths = world.files(3)
+    mover = world.mover("dies", dying_at("publish"), start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.2)
+    mover._hinted["lustre-OST0002"] = world.clock.now()
+    with pytest.raises(Died):
+        mover.step()
+    with world.lock:
+        world.lustre.process_died()
+        world.lustre.rename(paths[0], "/d/renamed")
+        world.lustre.unlink(paths[1])
+    world.clock.ahead = 1000.0
+    found = {each.action.path: str(each.result) for each in world.gate.attend()}
+    moved = [path for path in paths if found[path] == "done"]
+    assert found[paths[1]] == "gone"
+    assert len(moved) == 2
+    assert not world.gate.under_way
+
+
+def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: ClusterWorld) -> None:
+    permit = json.loads(permit_of(world))
+    world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+        streams.PERMIT, messages.encode(Permit(permit["generation"] + 1, permit["epoch"] + 1)))
+    world.dispatch._permit = None  # type: ignore[attr-defined]
+    trouble = world.dispatch.trouble()
+    assert trouble is not None
+    assert "generation 2 is at work" in trouble.sentence
+
+
+def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
+    """A stolen mover key may publish results, but cannot sign them."""
+    (path,) = world.files(1)
+    world.mover("m1", start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    (message,) = world.dispatch._sent.values()  # type: ignore[attr-defined]
+    fid = str(world.lustre.names[path].fid)
+    forged = ResultMessage(message.id, world.names.fs, world.claim.generation, "thief", 1,
+                           (messages.FileResult(next(iter(message.moves)), fid, messages.MoveResult.DONE),))
+    thief = world.connection("mover")
+    thief.publish(world.names.result_subject("thief"), messages.sign(forged, "guessed"))
+    assert world.gate.pump(world.clock.now() + 0.5) == []
+    assert world.gate.under_way == 1
+    assert world.dispatch.counts.refused == 1  # type: ignore[attr-defined]

@@ -1,0 +1,109 @@
+"""Account names of the users that job ids name: looked up in the background, remembered, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import pytest
+
+from tierd.daemon.users import MAX_USERS, RENEW_SECONDS, RETRY_SECONDS, UserNames
+
+
+class Later(Executor):
+    """Runs calls when :meth:`run` is called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        self.calls.append((fn, arguments))
+        return Future()
+
+    def run(self) -> int:
+        done, self.calls = self.calls, []
+        for fn, arguments in done:
+            fn(*arguments)
+        return len(done)
+
+
+class Time:
+    """A clock that stands still."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        raise AssertionError("nobody waits")
+
+
+@pytest.fixture
+def later() -> Later:
+    return Later()
+
+
+def test_the_name_of_a_user_is_looked_up_in_the_background(later: Later) -> None:
+    users = UserNames({1002: "alice"}.__getitem__, later)
+    assert users.names(["ior.1002", "4711", "ior.1002"]) == {"ior.1002": "1002"}
+    assert later.run() == 1
+    assert users.names(["fio.1002", "t[].1002@/proj/run"]) == {
+        "fio.1002": "alice (1002)", "t[].1002@/proj/run": "alice (1002)"}
+
+
+def test_a_missing_name_is_looked_up_again_and_so_is_an_old_one(later: Later) -> None:
+    """A directory service that was down at the start of tierd left the number for ever."""
+    accounts: dict[int, str] = {}
+    clock = Time()
+    users = UserNames(lambda uid: accounts.get(uid, ""), later, clock)
+    users.names(["ior.7"])
+    later.run()
+    accounts[7] = "bob"
+    clock.time += RETRY_SECONDS - 1
+    assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "7"}, 0)
+    clock.time += 1
+    assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "7"}, 1)
+    assert users.names(["ior.7"]) == {"ior.7": "bob (7)"}
+    accounts[7] = "robert"
+    clock.time += RENEW_SECONDS
+    assert (users.names(["ior.7"]), later.run()) == ({"ior.7": "bob (7)"}, 1)  # the old name until the new one is known
+    assert users.names(["ior.7"]) == {"ior.7": "robert (7)"}
+
+
+def test_a_lookup_that_fails_keeps_the_name(later: Later) -> None:
+    answers: list[str | OSError] = ["bob", OSError("no answer")]
+    clock = Time()
+
+    def lookup(_: int) -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    users = UserNames(lookup, later, clock)
+    users.names(["ior.7"])
+    later.run()
+    clock.time += RENEW_SECONDS
+    users.names(["ior.7"])
+    assert later.run() == 1
+    assert users.names(["ior.7"]) == {"ior.7": "bob (7)"}
+
+
+def test_a_directory_service_that_hangs_queues_no_more_than_the_limit(later: Later) -> None:
+    users = UserNames(str, later)
+    for uid in range(2 * MAX_USERS):
+        assert users.names([f"ior.{uid}"]) == {f"ior.{uid}": str(uid)}
+    assert len(later.calls) == MAX_USERS
+
+
+def test_names_that_were_asked_for_longest_ago_are_forgotten(later: Later) -> None:
+    users = UserNames(str, later)
+    for uid in range(MAX_USERS):
+        users.names([f"ior.{uid}"])
+    later.run()
+    users.names(["ior.0", f"ior.{MAX_USERS}"])
+    assert later.run() == 1  # for the new one
+    assert users.names(["ior.0"]) == {"ior.0": "0 (0)"}
+    assert (users.names(["ior.1"]), later.run()) == ({"ior.1": "1"}, 1)

@@ -1,0 +1,111 @@
+"""How moves get to the movers: the port ``Dispatch``, and the dispatch to an engine in this process.
+
+The gate enters the intents of moves in the journal, hands the moves over, and enters the outcomes as they come.
+:class:`InProcessDispatch` runs an engine and returns when it has ended. The dispatch over NATS
+(:mod:`tierd.cluster.dispatch`) sends the moves to movers on other nodes; their outcomes come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lustre.layout.model import Layout
+from tierd.act.limits import MoveCost
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult
+from tierd.refusal import Refusal
+
+UNLIMITED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedMove:
+    """A move whose intent is in the journal."""
+
+    act: int
+    """Number of the act in the journal."""
+    move: Move
+    before: Layout | None = None
+    """Layout of the file when the leader examined it."""
+    by_request: bool = False
+    """Whether an administrator asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedOutcome:
+    """The outcome of a numbered move."""
+
+    act: int
+    outcome: MoveOutcome
+    late: bool = False
+    """Whether the act has had an outcome before. The new one is the result of a mover, and replaces it."""
+
+
+class Dispatch(Protocol):
+    """Hands moves over to movers. One thread uses it."""
+
+    def trouble(self) -> Refusal | None:
+        """Why no move can be handed over now; None if moves can."""
+
+    def room(self) -> int:
+        """Number of moves that may be handed over now."""
+
+    def full_for(self, cost: MoveCost) -> Refusal | None:
+        """Refuses a move while too many moves from its targets or to its pools are under way."""
+
+    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+        """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
+
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+        """The outcomes that have come since the last call.
+
+        Waits up to ``wait_seconds`` for the first one, if moves are under way.
+        """
+
+    def recorded(self) -> None:
+        """All outcomes that were returned are in the journal. The dispatch may forget them."""
+
+    def withdraw(self, why: Refusal) -> None:
+        """Take back all moves that were not begun. Their outcomes have the reason ``halted``."""
+
+
+class InProcessDispatch:
+    """Implements :class:`Dispatch` with an engine in this process. A batch is moved while its outcomes are read."""
+
+    def __init__(self, mover: Mover) -> None:
+        self._mover = mover
+        self._batch: list[NumberedMove] = []
+        self._halt: Halt = lambda: None
+
+    def trouble(self) -> Refusal | None:
+        """See the protocol."""
+        return None
+
+    def room(self) -> int:
+        """See the protocol."""
+        return UNLIMITED
+
+    def full_for(self, cost: MoveCost) -> Refusal | None:
+        """See the protocol."""
+        return None
+
+    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+        """See the protocol."""
+        self._batch, self._halt = [*self._batch, *moves], halt
+
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+        """See the protocol. Moves the files; ends when the engine has ended."""
+        batch, self._batch = self._batch, []
+        acts = {each.move.path: each for each in batch}
+        for outcome in self._mover.move([each.move for each in batch], self._halt) if batch else ():
+            yield NumberedOutcome(acts.pop(outcome.move.path).act, outcome)
+        for each in acts.values():
+            yield NumberedOutcome(each.act, MoveOutcome(each.move, MoveResult.FAILED, "error",
+                                                        "the mover did not report an outcome"))
+
+    def recorded(self) -> None:
+        """See the protocol."""
+
+    def withdraw(self, why: Refusal) -> None:
+        """See the protocol. A batch has ended when its outcomes were read, so there is nothing to take back."""

@@ -1,0 +1,215 @@
+"""Rows of the journal that changed, in order, so that followers on other nodes have a copy.
+
+Triggers enter the key of each changed row into a table, in the transaction of the change. The leader publishes the
+present content of these rows and forgets the keys once the copy is safe. Content, and not statements, is copied: a row
+that is applied twice stays as it is.
+
+Points of curves (``samples``) are not copied: they only draw reports.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tierd.act.journal.connection import SharedConnection, Value
+from tierd.act.journal.schema import open_journal
+
+BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
+            "removed_by_finding")
+"""Copied tables whose rows have a number."""
+_DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
+KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
+                                                                   "removed_by_day": _DAY_KEY}
+"""Copied tables, each with the expression for the key of a row; ``{0}`` is the row's name."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS changed_rows (seq INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key NOT NULL);
+CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL);
+"""
+MAX_ROWS = 400
+"""Rows of one message."""
+MAX_BYTES = 200_000
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row as it is now; ``values`` is None if it was deleted."""
+
+    table: str
+    key: Value
+    values: Mapping[str, Value] | None
+
+    def to_json(self) -> Json:
+        """The row for a message."""
+        values = None if self.values is None else {name: _to_json(value) for name, value in self.values.items()}
+        return {"table": self.table, "key": _to_json(self.key), "values": values}
+
+
+def row_from_json(found: object) -> ChangedRow:
+    """A row of a message. Raises ValueError for a malformed one, and for a table that is not copied."""
+    if not isinstance(found, dict) or found.get("table") not in KEYS or "key" not in found:
+        raise ValueError("not a row of the journal")
+    values = found.get("values")
+    if values is not None and not isinstance(values, dict):
+        raise ValueError("not the values of a row")
+    return ChangedRow(found["table"], _from_json(found["key"]),
+                      None if values is None else {name: _from_json(value) for name, value in values.items()})
+
+
+def _to_json(value: Value) -> object:
+    return {"bytes": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _from_json(value: object) -> Value:
+    if isinstance(value, dict):
+        return base64.b64decode(str(value.get("bytes", "")), validate=True)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError("not a value of the journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Changed rows, and the number of the last change among them."""
+
+    rows: tuple[ChangedRow, ...]
+    until: int
+
+
+class JournalChanges:
+    """The changed rows of the journal that this process writes."""
+
+    def __init__(self, db: SharedConnection) -> None:
+        """Creates the triggers. A journal that was never copied has all its rows as changes."""
+        self._db = db
+        with db.transaction():
+            for statement in filter(str.strip, _TABLES.split(";")):
+                db.execute(statement)
+            for table, key in KEYS.items():
+                for event, row in (("INSERT", "NEW."), ("UPDATE", "NEW."), ("DELETE", "OLD.")):
+                    db.execute(f"CREATE TRIGGER IF NOT EXISTS copy_{table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608
+                               f"INSERT INTO changed_rows (name, key) VALUES ('{table}', {key.format(row)}); END")
+        self.position = position_of(db)
+
+    def __len__(self) -> int:
+        (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
+        return int(count)
+
+    def all_changed(self) -> None:
+        """Enter every row as changed: there is no copy yet, or it was lost."""
+        with self._db.transaction():
+            self._db.execute("DELETE FROM changed_rows")
+            for table, key in KEYS.items():
+                self._db.execute("INSERT INTO changed_rows (name, key) "  # noqa: S608
+                                 f"SELECT '{table}', {key.format('')} FROM {table}")
+
+    def next(self, most: int = MAX_ROWS) -> Portion | None:
+        """The oldest changes, each row once; None if there is none."""
+        with self._db.lock:
+            changes = self._db.execute("SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?",
+                                       (most,)).fetchall()
+            if not changes:
+                return None
+            rows: list[ChangedRow] = []
+            size_bytes, until, seen = 0, 0, set[tuple[str, Value]]()
+            for seq, name, key in changes:
+                if (name, key) not in seen:
+                    seen.add((name, key))
+                    row = ChangedRow(name, key, self._row(name, key))
+                    size_bytes += len(json.dumps(row.to_json()))
+                    if rows and size_bytes > MAX_BYTES:
+                        break
+                    rows.append(row)
+                until = seq
+            return Portion(tuple(rows), until)
+
+    def _row(self, table: str, key: Value) -> Mapping[str, Value] | None:
+        names = columns(self._db, table)
+        row = self._db.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {KEYS[table].format('')} = ?",  # noqa: S608
+                               (key,)).fetchone()
+        return None if row is None else dict(zip(names, row, strict=True))
+
+    def forget(self, until: int, position: int) -> None:
+        """The copy has all changes up to a number; ``position`` is the sequence of the last message in the stream."""
+        with self._db.transaction(durable=False):
+            self._db.execute("DELETE FROM changed_rows WHERE seq <= ?", (until,))
+            set_position(self._db, position)
+        self.position = position
+
+
+def columns(db: SharedConnection, table: str) -> tuple[str, ...]:
+    """Names of the columns of a table."""
+    return tuple(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
+
+
+def position_of(db: SharedConnection) -> int | None:
+    """Sequence of the last message of the stream that the journal contains; None if it was never copied."""
+    row = db.execute("SELECT sequence FROM copy_position").fetchone()
+    return None if row is None else int(row[0])
+
+
+def set_position(db: SharedConnection, sequence: int) -> None:
+    """Store the sequence of the last message that the journal contains."""
+    db.execute("INSERT OR REPLACE INTO copy_position VALUES (1, ?)", (sequence,))
+
+
+def end_copies(db: SharedConnection) -> None:
+    """Remove triggers and changes: the journal of a tierd without a cluster."""
+    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'")
+    for (name,) in triggers.fetchall():
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
+    db.execute("DROP TABLE IF EXISTS changed_rows")
+
+
+class JournalCopy:
+    """The journal of a follower: it applies rows, and writes nothing of its own."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises JournalError if the file is no journal, or one of a later release.
+
+        Changes that were not published are removed: they were never confirmed, so no move depended on them.
+        """
+        self._db, self.new = open_journal(path)
+        with self._db.transaction():
+            end_copies(self._db)
+            for statement in filter(str.strip, _TABLES.split(";")):
+                self._db.execute(statement)
+        self._columns = {table: frozenset(columns(self._db, table)) for table in KEYS}
+
+    @property
+    def position(self) -> int | None:
+        """Sequence of the last message that was applied; None if none was."""
+        return position_of(self._db)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no act and no finding is in it."""
+        return not any(self._db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608
+                       for table in ("findings", "actions"))
+
+    def apply(self, rows: Iterable[ChangedRow], sequence: int) -> None:
+        """Apply the rows of a message, all or none. Columns of a later release are left out."""
+        with self._db.transaction(durable=False):
+            for row in rows:
+                self._apply(row)
+            set_position(self._db, sequence)
+
+    def _apply(self, row: ChangedRow) -> None:
+        if row.values is None:
+            self._db.execute(f"DELETE FROM {row.table} WHERE {KEYS[row.table].format('')} = ?", (row.key,))  # noqa: S608
+            return
+        names = [name for name in row.values if name in self._columns[row.table]]
+        values: Sequence[Value] = [row.values[name] for name in names]
+        if row.table in BY_ROWID:
+            names, values = ["rowid", *names], [row.key, *values]
+        places = ", ".join("?" * len(names))
+        self._db.execute(f"INSERT OR REPLACE INTO {row.table} ({', '.join(names)}) VALUES ({places})", values)  # noqa: S608
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

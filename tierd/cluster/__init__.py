@@ -1,0 +1,1 @@
+"""Several nodes work on one file system: movers and readers on NATS JetStream. Needs the extra ``cluster``."""

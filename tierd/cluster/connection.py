@@ -1,0 +1,592 @@
+"""The connection to NATS: synchronous calls with deadlines over nats-py, which runs in one thread of its own.
+
+A call has one of four ends: its result; :class:`BrokerUnavailable`, if nothing was sent; :class:`BrokerRefused`, if the
+server refused it; or :class:`BrokerUnknown`, if no answer came in time. In the last case the server may have done what
+was asked, or may do it later: the caller reads again before it believes either.
+
+tierd requires nats-server 2.10.23: 2.10.20 to 2.10.22 lost streams after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.errors import APIError, KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError, NotFoundError
+from nats.js.kv import KeyValue
+
+from tierd.config.cluster import ClusterSettings
+
+OLDEST_SERVER = (2, 10, 23)
+_RECONNECT_SECONDS = 0.5
+_PING_SECONDS = 5
+_MARGIN_SECONDS = 2.0
+"""Time for the thread of the connection beyond the deadline of a request."""
+_FETCH_SECONDS = 0.02
+"""Shortest time after which the server ends a request for a message."""
+_AT_ONCE = 512
+"""Messages that :meth:`Connection.publish_all` sends before the first is confirmed."""
+T = TypeVar("T")
+
+
+class BrokerError(OSError):
+    """A request to NATS did not succeed."""
+
+
+class BrokerUnavailable(BrokerError):  # noqa: N818 -- named as what is known
+    """There is no connection. Nothing was sent."""
+
+
+class BrokerUnknown(BrokerError):  # noqa: N818 -- named as what is known
+    """No answer came in time. The request may have been carried out, or may be carried out later."""
+
+
+class BrokerRefused(BrokerError):  # noqa: N818 -- named as what is known
+    """The server refused the request, for example because of the permissions of this user."""
+
+
+class WrongRevision(BrokerRefused):
+    """Another process has changed the key since the given revision."""
+
+
+class BrokerTooOld(BrokerUnavailable):
+    """The server is older than tierd requires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as tierd declares it."""
+
+    name: str
+    subjects: tuple[str, ...]
+    work_queue: bool = False
+    """Whether an acknowledged message is removed."""
+    replicas: int = 3
+    duplicate_window_seconds: float = 120.0
+    """Time in which a second message with the same id is not stored."""
+    max_age_seconds: float = 0.0
+    """Age after which messages are removed; 0 keeps them."""
+    max_bytes: int = -1
+    """Size at which the server refuses new messages; -1 for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A durable pull consumer: what several processes take from one stream, each message once."""
+
+    stream: str
+    name: str
+    subject: str
+    max_ack_pending: int
+    """Messages that all processes together may work on at the same time."""
+    ack_wait_seconds: float
+    """Time without an acknowledgement or a sign of work after which a message is delivered again."""
+    max_deliver: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the server stored."""
+
+    sequence: int
+    duplicate: bool
+    """Whether a message of the same id was there already. Then nothing was added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to publish. The server stores one message of each id."""
+
+    subject: str
+    data: bytes
+    message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream."""
+
+    subject: str
+    data: bytes
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of a key. A revision only grows, over all keys of a bucket."""
+
+    data: bytes
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What a stream holds."""
+
+    messages: int
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """How far a consumer is."""
+
+    delivered_sequence: int
+    """Sequence in the stream of the last message that was delivered."""
+    waiting: int
+    """Messages that were not delivered yet."""
+    under_way: int
+    """Messages that were delivered and not acknowledged."""
+    redelivered: int
+    """Messages under way that were delivered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSpec:
+    """A bucket of keys. ``ttl_seconds`` after its last change a key vanishes; 0 keeps it."""
+
+    name: str
+    ttl_seconds: float = 0.0
+    replicas: int = 3
+
+
+class Delivery:
+    """A message of a consumer, leased to this process until it is acknowledged or ``ack_wait`` has passed."""
+
+    def __init__(self, connection: Connection, message: Msg) -> None:
+        self._connection = connection
+        self.message = message
+        self.subject = message.subject
+        self.data = message.data
+        about = message.metadata
+        self.sequence = about.sequence.stream
+        self.times_delivered = about.num_delivered or 1
+
+    def acknowledge(self) -> None:
+        """Report that the work is done, and wait until the server has stored that."""
+        self._connection.call(lambda seconds: self.message.ack_sync(timeout=seconds))
+
+    def in_progress(self) -> None:
+        """Extend the lease by ``ack_wait``."""
+        self._connection.call(lambda _: self.message.in_progress())
+
+    def give_back(self, delay_seconds: float = 0.0) -> None:
+        """Return the message to the queue: another process gets it after the delay."""
+        self._connection.call(lambda _: self.message.nak(delay=delay_seconds or None))
+
+
+class Bucket:
+    """Keys and values with revisions, which compare-and-set uses."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def get(self, key: str) -> Value | None:
+        """The value of a key, read from the server that leads the bucket; None without one."""
+        async def ask(_: float) -> Value | None:
+            try:
+                entry = await self._keys().get(key)
+            except KeyNotFoundError:
+                return None
+            return Value(entry.value or b"", entry.revision or 0)
+
+        return self._connection.call(ask)
+
+    def put(self, key: str, data: bytes) -> int:
+        """Store a value whatever is there. Returns the revision."""
+        return self._connection.call(lambda _: self._keys().put(key, data))
+
+    def create(self, key: str, data: bytes) -> int:
+        """Store the first value of a key. Raises WrongRevision if there is one."""
+        return self._connection.call(lambda _: self._keys().create(key, data))
+
+    def update(self, key: str, data: bytes, last: int) -> int:
+        """Replace the value of a revision. Raises WrongRevision if the key has another revision now."""
+        return self._connection.call(lambda _: self._keys().update(key, data, last=last))
+
+    def delete(self, key: str, last: int = 0) -> None:
+        """Remove a key, if ``last`` is given only that revision. Raises WrongRevision."""
+        self._connection.call(lambda _: self._keys().delete(key, last=last or None))
+
+    def keys(self) -> list[str]:
+        """All keys."""
+        async def ask(_: float) -> list[str]:
+            prefix = f"$KV.{self._name}."
+            info = await self._connection.jetstream.stream_info(f"KV_{self._name}", subjects_filter=f"{prefix}>")
+            return sorted(subject.removeprefix(prefix) for subject in info.state.subjects or {})
+
+        return self._connection.call(ask)
+
+    def all(self) -> dict[str, bytes]:
+        """All keys with their values."""
+        found = {key: self.get(key) for key in self.keys()}
+        return {key: value.data for key, value in found.items() if value is not None}
+
+    def _keys(self) -> KeyValue:
+        # never ``direct``: a replica may answer with an old value
+        return KeyValue(self._name, f"KV_{self._name}", f"$KV.{self._name}.", self._connection.jetstream, direct=False)
+
+
+class Connection:
+    """One connection, for any number of threads. It connects in the background, and again after every interruption.
+
+    ``role`` is the prefix of the subjects for answers, so that the server can keep the roles apart.
+    """
+
+    def __init__(self, settings: ClusterSettings, role: str, log: Callable[[str], None] = lambda _: None) -> None:
+        self._settings = settings
+        self._role = role
+        self._log = log
+        self._client = Client()
+        self._context: JetStreamContext | None = None
+        self._failure = "not connected yet"
+        self._denied: dict[str, str] = {}
+        self._subscriptions: dict[tuple[str, str], JetStreamContext.PullSubscription] = {}
+        self._too_old = ""
+        self._known = threading.Event()
+        """Set once there was a connection, to a server of any version."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="tierd-nats", daemon=True)
+        self._thread.start()
+        self._connecting = asyncio.run_coroutine_threadsafe(self._connect(), self._loop)
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection to a server of a sufficient version now."""
+        return self._client.is_connected and not self._too_old
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection; "" while there is one."""
+        return "" if self.connected else (self._too_old or self._failure)
+
+    def wait_until_connected(self, seconds: float) -> bool:
+        """Wait for the connection. Returns whether there is one."""
+        self._known.wait(seconds)
+        return self.connected
+
+    @property
+    def jetstream(self) -> JetStreamContext:
+        """The client's interface to streams, for this module."""
+        if not self.connected or self._context is None:
+            raise (BrokerTooOld if self._too_old else BrokerUnavailable)(None, f"NATS: {self.trouble}")
+        return self._context
+
+    def close(self) -> None:
+        """Close the connection and end its thread."""
+        async def close() -> None:
+            self._connecting.cancel()
+            with suppress(Exception):
+                await asyncio.wait_for(self._client.close(), 2.0)
+            others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        with suppress(FutureTimeout):
+            asyncio.run_coroutine_threadsafe(close(), self._loop).result(5.0)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5.0)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    # -- streams ----------------------------------------------------------------------------------------------------
+
+    def declare_stream(self, stream: Stream) -> None:
+        """Create the stream, or give an existing one this declaration."""
+        config = StreamConfig(
+            name=stream.name, subjects=list(stream.subjects), num_replicas=stream.replicas, storage=StorageType.FILE,
+            retention=RetentionPolicy.WORK_QUEUE if stream.work_queue else RetentionPolicy.LIMITS,
+            duplicate_window=stream.duplicate_window_seconds, max_age=stream.max_age_seconds or None,
+            max_bytes=stream.max_bytes, discard=DiscardPolicy.NEW if stream.max_bytes > 0 else DiscardPolicy.OLD)
+
+        async def declare(_: float) -> None:
+            try:
+                await self.jetstream.stream_info(stream.name)
+            except NotFoundError:
+                await self.jetstream.add_stream(config)
+            else:
+                await self.jetstream.update_stream(config)
+
+        self.call(declare)
+
+    def declare_consumer(self, consumer: Consumer) -> None:
+        """Create the consumer, or give an existing one these limits."""
+        config = ConsumerConfig(
+            durable_name=consumer.name, filter_subject=consumer.subject, ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=consumer.ack_wait_seconds, max_ack_pending=consumer.max_ack_pending,
+            max_deliver=consumer.max_deliver)
+        self.call(lambda _: self.jetstream.add_consumer(consumer.stream, config))
+
+    def declare_bucket(self, bucket: BucketSpec) -> Bucket:
+        """Create the bucket if it does not exist."""
+        async def declare(_: float) -> None:
+            try:
+                await self.jetstream.stream_info(f"KV_{bucket.name}")
+            except NotFoundError:
+                await self.jetstream.add_stream(StreamConfig(
+                    name=f"KV_{bucket.name}", subjects=[f"$KV.{bucket.name}.>"], num_replicas=bucket.replicas,
+                    storage=StorageType.FILE, max_msgs_per_subject=1, max_age=bucket.ttl_seconds or None,
+                    allow_rollup_hdrs=True, deny_delete=True, discard=DiscardPolicy.NEW, allow_direct=False,
+                    duplicate_window=min(120.0, bucket.ttl_seconds or 120.0)))
+
+        self.call(declare)
+        return self.bucket(bucket.name)
+
+    def bucket(self, name: str) -> Bucket:
+        """A bucket that another process has declared."""
+        return Bucket(self, name)
+
+    def publish(self, subject: str, data: bytes, message_id: str = "") -> Published:
+        """Publish a message to the stream of its subject, and wait until the server has stored it."""
+        return self.call(lambda seconds: self._published(Outgoing(subject, data, message_id), seconds))
+
+    def publish_all(self, messages: Sequence[Outgoing]) -> list[Published | BrokerError]:
+        """Publish several messages at the same time. Returns for each what became of it."""
+        async def one(message: Outgoing, seconds: float, slots: asyncio.Semaphore) -> Published | BrokerError:
+            async with slots:
+                try:
+                    return await self._published(message, seconds)
+                except Exception as error:  # noqa: BLE001 -- each message has its own result
+                    return self._as_broker_error(error, message.subject)
+
+        async def every(seconds: float) -> list[Published | BrokerError]:
+            slots = asyncio.Semaphore(_AT_ONCE)
+            return list(await asyncio.gather(*(one(message, seconds, slots) for message in messages)))
+
+        return self.call(every, margin=_MARGIN_SECONDS + self._settings.timeout_seconds * (len(messages) // _AT_ONCE))
+
+    def notify(self, subject: str, data: bytes) -> None:
+        """Send to whoever listens now. Nothing is stored, and nobody confirms it."""
+        self.call(lambda _: self._client.publish(subject, data))
+
+    def listen(self, subject: str, handler: Callable[[bytes], None]) -> None:
+        """Call the handler with each message of :meth:`notify`, in the thread of the connection. It must not block."""
+        async def handle(message: Msg) -> None:
+            handler(message.data)
+
+        self.call(lambda _: self._client.subscribe(subject, cb=handle))
+
+    def fetch(self, stream: str, consumer: str, wait_seconds: float = 0.0) -> Delivery | None:
+        """Take one message, waiting up to ``wait_seconds`` for it; None if there is none, or the limit is reached."""
+        request: dict[str, Any] = {"batch": 1, "expires": int(max(wait_seconds, _FETCH_SECONDS) * 1e9)}
+        if wait_seconds <= 0:
+            request["no_wait"] = True  # the server answers at once, except where the limit is reached
+
+        async def take(seconds: float) -> Delivery | None:
+            _ = self.jetstream
+            answer = await self._client.request(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}",
+                                                json.dumps(request).encode(), timeout=wait_seconds + seconds,
+                                                old_style=True)  # the message keeps its subject
+            if answer.headers and "Status" in answer.headers:
+                return None
+            return Delivery(self, answer)
+
+        return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+
+    def fetch_all(self, stream: str, consumer: str, most: int, wait_seconds: float = 0.0) -> list[Delivery]:
+        """Take up to ``most`` messages, waiting up to ``wait_seconds`` for the first one."""
+        async def take(_: float) -> list[Delivery]:
+            key = stream, consumer
+            if key not in self._subscriptions:
+                self._subscriptions[key] = await self.jetstream.pull_subscribe_bind(consumer, stream)
+            try:
+                found = await self._subscriptions[key].fetch(most, timeout=max(wait_seconds, _FETCH_SECONDS))
+            except nats.errors.TimeoutError:
+                return []
+            return [Delivery(self, message) for message in found]
+
+        return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+
+    def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
+        """Acknowledge messages without waiting for the server. One that is delivered again costs another look."""
+        async def acknowledge(_: float) -> None:
+            for each in deliveries:
+                await each.message.ack()
+
+        if deliveries:
+            self.call(acknowledge)
+
+    def next_message(self, stream: str, subject: str, from_sequence: int) -> Stored | None:
+        """The first message of a subject from a sequence on; None if there is none yet."""
+        async def take(_: float) -> Stored | None:
+            try:
+                found = await self.jetstream.get_msg(stream, seq=max(1, from_sequence), subject=subject, next=True)
+            except NotFoundError:
+                return None
+            return Stored(found.subject or "", found.data or b"", found.seq or 0)
+
+        return self.call(take)
+
+    def remove_waiting(self, stream: str, subject: str) -> None:
+        """Remove all messages of a subject."""
+        self.call(lambda _: self.jetstream.purge_stream(stream, subject=subject))
+
+    def remove_message(self, stream: str, sequence: int) -> bool:
+        """Remove one message. Returns False if it is not there."""
+        async def remove(_: float) -> bool:
+            try:
+                return await self.jetstream.delete_msg(stream, sequence)
+            except APIError as error:
+                if error.code in {400, 404, 500}:
+                    return False
+                raise
+
+        return self.call(remove)
+
+    def has_stream(self, name: str) -> bool:
+        """Whether the stream was declared."""
+        async def ask(_: float) -> bool:
+            try:
+                await self.jetstream.stream_info(name)
+            except NotFoundError:
+                return False
+            return True
+
+        return self.call(ask)
+
+    def delete_stream(self, name: str) -> None:
+        """Delete a stream with everything in it. For tests."""
+        self.call(lambda _: self.jetstream.delete_stream(name))
+
+    def stream_state(self, name: str) -> StreamState:
+        """What a stream holds."""
+        async def ask(_: float) -> StreamState:
+            state = (await self.jetstream.stream_info(name)).state
+            return StreamState(state.messages, state.first_seq, state.last_seq)
+
+        return self.call(ask)
+
+    def consumer_state(self, stream: str, consumer: str) -> ConsumerState | None:
+        """How far a consumer is; None if it was not declared."""
+        async def ask(_: float) -> ConsumerState | None:
+            try:
+                info = await self.jetstream.consumer_info(stream, consumer)
+            except NotFoundError:
+                return None
+            delivered = info.delivered.stream_seq if info.delivered else 0
+            return ConsumerState(delivered, info.num_pending or 0, info.num_ack_pending or 0,
+                                 info.num_redelivered or 0)
+
+        return self.call(ask)
+
+    # -- below ------------------------------------------------------------------------------------------------------
+
+    def call(self, request: Callable[[float], Coroutine[Any, Any, T]], margin: float = _MARGIN_SECONDS) -> T:
+        """Run a request in the thread of the connection, with the deadline of the settings."""
+        if not self.connected:
+            raise (BrokerTooOld if self._too_old else BrokerUnavailable)(None, f"NATS: {self.trouble}")
+        seconds = self._settings.timeout_seconds
+        future = asyncio.run_coroutine_threadsafe(request(seconds), self._loop)
+        try:
+            return future.result(seconds + margin)
+        except FutureTimeout as error:
+            future.cancel()
+            raise self._as_broker_error(error) from error
+        except BrokerError:
+            raise
+        except Exception as error:
+            raise self._as_broker_error(error) from error
+
+    def _as_broker_error(self, error: Exception, subject: str = "") -> BrokerError:
+        if isinstance(error, BrokerError):
+            return error
+        if isinstance(error, KeyWrongLastSequenceError):
+            return WrongRevision(None, f"NATS: {error}")
+        if isinstance(error, APIError | NoStreamResponseError | nats.errors.NoRespondersError):
+            return BrokerRefused(None, f"NATS: {error}")
+        if self._denied:
+            denied = self._denied.get(subject) or next(iter(self._denied.values()))
+            self._denied.clear()
+            return BrokerRefused(None, f"NATS: {denied}")
+        if isinstance(error, nats.errors.ConnectionClosedError | nats.errors.ConnectionReconnectingError):
+            return BrokerUnavailable(None, f"NATS: {error}")
+        return BrokerUnknown(None, f"NATS did not answer within {self._settings.timeout_seconds:g} s, so the result is "
+                             f"unknown ({type(error).__name__})")
+
+    async def _published(self, message: Outgoing, seconds: float) -> Published:
+        headers = {"Nats-Msg-Id": message.message_id} if message.message_id else None
+        stored = await self.jetstream.publish(message.subject, message.data, timeout=seconds, headers=headers)
+        return Published(stored.seq, bool(stored.duplicate))
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    async def _connect(self) -> None:
+        options = self._options()
+        while True:
+            try:
+                await self._client.connect(**options)
+            except Exception as error:  # noqa: BLE001 -- any reason: name not known, TLS, permission, key file
+                self._failure = f"cannot connect: {str(error) or type(error).__name__}"
+                await asyncio.sleep(_RECONNECT_SECONDS)
+                continue
+            await self._check_version()
+            self._known.set()
+            return
+
+    def _options(self) -> Mapping[str, Any]:
+        settings = self._settings
+
+        async def failed(error: Exception) -> None:
+            words = str(error) or type(error).__name__
+            if "permissions violation" in words.lower():
+                self._denied[words.rpartition("to ")[2].strip("'\" ")] = words
+                self._log(f"NATS refuses: {words}")
+            self._failure = f"cannot connect: {words}"
+
+        async def lost() -> None:
+            self._log("the connection to NATS is lost")
+
+        async def again() -> None:
+            await self._check_version()
+            if not self._too_old:
+                self._log("the connection to NATS is back")
+
+        options: dict[str, Any] = {
+            "servers": list(settings.servers), "name": f"tierd {self._role}", "error_cb": failed,
+            "disconnected_cb": lost, "reconnected_cb": again, "allow_reconnect": True, "max_reconnect_attempts": -1,
+            "reconnect_time_wait": _RECONNECT_SECONDS, "connect_timeout": settings.timeout_seconds,
+            "ping_interval": _PING_SECONDS, "max_outstanding_pings": 1, "inbox_prefix": f"_INBOX_{self._role}",
+        }
+        if settings.nkey_seed_file:
+            options["nkeys_seed"] = settings.nkey_seed_file
+        if settings.ca_file or settings.cert_file or any(url.startswith("tls:") for url in settings.servers):
+            options["tls"] = tls_context(settings)
+        return options
+
+    async def _check_version(self) -> None:
+        found = self._client.connected_server_version
+        version = (found.major, found.minor, found.patch)
+        self._too_old = "" if version >= OLDEST_SERVER else (
+            f"nats-server {'.'.join(map(str, version))} is too old: tierd needs {'.'.join(map(str, OLDEST_SERVER))}")
+        self._context = self._client.jetstream(timeout=self._settings.timeout_seconds)
+        if self._too_old:
+            self._log(self._too_old)
+
+
+def tls_context(settings: ClusterSettings) -> ssl.SSLContext:
+    """TLS with the certificates of the settings. Raises OSError if a file cannot be read."""
+    context = ssl.create_default_context(cafile=settings.ca_file or None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if settings.cert_file:
+        context.load_cert_chain(settings.cert_file, settings.key_file or None)
+    return context

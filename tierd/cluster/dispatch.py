@@ -1,0 +1,541 @@
+"""The leader's side of moves on other nodes: what is sent, what is under way, and what became of it.
+
+The intents of all moves of a message are in the journal, and in its copy on NATS, before the message is sent. Results
+are acknowledged after the journal has them. A move without a result at its deadline is decided by the file system: the
+leader looks at the file by its FID.
+
+Limits: the consumer of a source target lets all movers together work on ``movers.per_target_at_once`` messages at the
+same time. The leader counts what is under way to each pool, and on further targets of striped files, and sends no
+more. It queues at most two seconds of work, so that a pause takes effect at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Protocol
+
+from lustre.errors import Stale
+from lustre.fid import Fid
+from lustre.filesystem import Filesystem
+from lustre.layout.model import Layout, same_shape
+from tierd.act.dispatch import NumberedMove, NumberedOutcome
+from tierd.act.journal.entry import Entry
+from tierd.act.limits import MoveCost
+from tierd.act.movers.checks import objects_digest
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
+from tierd.act.movers.space_and_quota import bytes_per_pool
+from tierd.acts import Outcome
+from tierd.clock import Clock
+from tierd.cluster import messages, streams
+from tierd.cluster.connection import (
+    BrokerError,
+    BrokerUnknown,
+    Connection,
+    Delivery,
+    Outgoing,
+    Published,
+    WrongRevision,
+)
+from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, MoverState, Permit, ResultMessage, WorkHint
+from tierd.cluster.streams import Names
+from tierd.config.settings import Settings
+from tierd.refusal import Reason, Refusal
+
+QUEUED_SECONDS = 2.0
+"""Work that may wait for a free mover."""
+MESSAGE_SECONDS = 1.0
+"""Work of one message, as far as known."""
+GRACE_SECONDS = 5.0
+"""Time beyond a deadline for clocks that differ, and for an exchange that was begun in time."""
+MOVERS_SECONDS = 2.0
+"""Time between two looks at which movers there are."""
+HINT_SECONDS = 1.0
+RATE_SECONDS = 10.0
+TRIES = 2
+"""Deadlines that may pass for one file before its move has failed."""
+_RESULTS_AT_ONCE = 64
+
+
+class LeaderClaim(Protocol):
+    """The claim on Lustre, as the dispatch uses it."""
+
+    @property
+    def generation(self) -> int:
+        """The fencing token; 0 without a claim."""
+
+    @property
+    def holder(self) -> str:
+        """Content of the claim, which only root can read: the secret of signatures."""
+
+
+@dataclass(slots=True)
+class SentMessage:
+    """A message, from its making to the result of its last file."""
+
+    id: str
+    source: str
+    targets: frozenset[str]
+    """Further targets that hold its files."""
+    pools: frozenset[str]
+    moves: dict[int, NumberedMove]
+    """Files without a result, by the number of their act."""
+    layouts: tuple[str, ...]
+    sent_at: float = 0.0
+    deadline: float = 0.0
+    sequence: int = 0
+    """Sequence in the stream; 0 if it is unknown whether the message was stored."""
+    removed: bool = False
+    """Whether NATS gives it to no further mover."""
+
+
+@dataclass(slots=True)
+class DispatchCounts:
+    """What the dispatch counted since the start, for metrics."""
+
+    messages: int = 0
+    results: Counter[str] = field(default_factory=Counter)
+    """Results of movers, by result."""
+    redelivered: int = 0
+    """Results of messages that another mover had before."""
+    stale: int = 0
+    expired: int = 0
+    """Moves without a result at their deadline. The leader looked at the files."""
+    late: int = 0
+    """Moves that were given up, and turned out to be done."""
+    refused: int = 0
+    """Results that were malformed or not signed."""
+
+
+class NatsDispatch:
+    """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
+
+    def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
+                 settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
+                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None) -> None:
+        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete."""
+        self._connection = connection
+        self._names = names
+        self._claim = claim
+        self._filesystem = filesystem
+        self._settings = settings
+        self._clock = clock
+        self._entry = entry
+        self._flush_journal = flush_journal
+        self._log = log
+        self._ready: deque[SentMessage] = deque()
+        self._sent: dict[str, SentMessage] = {}
+        self._of_act: dict[int, SentMessage] = {}
+        self._ended: deque[NumberedOutcome] = deque()
+        self._unacknowledged: list[Delivery] = []
+        self._permit: Permit | None = None
+        self._sources: set[str] = set()
+        self._expired: Counter[str] = Counter()
+        self._ended_at: deque[tuple[float, int]] = deque()
+        self._file_seconds = 0.25
+        self._hinted_at = self._movers_at = float("-inf")
+        self._number = 0
+        self._lock = threading.RLock()
+        """Of the permit and the movers, for which the threads that plan and that move ask."""
+        self.movers: tuple[MoverState, ...] = ()
+        """Movers that described themselves lately."""
+        self.counts = DispatchCounts()
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def trouble(self) -> Refusal | None:
+        """See the protocol. Writes the permit of this leader if there is none yet."""
+        if not self._claim.generation:
+            return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
+        if not self._connection.connected:
+            return Refusal(Reason.NO_BROKER, f"NATS: {self._connection.trouble}")
+        try:
+            with self._lock:
+                if self._permit is None or self._permit.generation != self._claim.generation:
+                    self._write_permit(self._claim.generation, "")
+                self._look_for_movers()
+        except BrokerError as error:
+            return Refusal(Reason.NO_BROKER, str(error.strerror or error))
+        if not self._threads():
+            return Refusal(Reason.NO_MOVERS, "no mover is at work: start tierd-mover@ on a node, or see tierctl movers")
+        return None
+
+    def room(self) -> int:
+        """See the protocol."""
+        allowed = self._threads() * self._files_per_message() + QUEUED_SECONDS * self.files_per_second
+        return max(0, int(allowed) - self.under_way)
+
+    def full_for(self, cost: MoveCost) -> Refusal | None:
+        """See the protocol: a pool or target for which a message waits already."""
+        for message in self._ready:
+            if found := message.pools & cost.pools.keys():
+                return Refusal(Reason.LIMIT, f"pool {min(found)}: as many moves as movers.per_target_at_once are "
+                               "under way")
+            if message.source in cost.targets:
+                return Refusal(Reason.LIMIT, f"target {message.source}: as many moves as movers.per_target_at_once "
+                               "are under way")
+        return None
+
+    @property
+    def under_way(self) -> int:
+        """Files without a result."""
+        return len(self._of_act)
+
+    @property
+    def by_source(self) -> Counter[str]:
+        """Files without a result by source target."""
+        return Counter(message.source for message in tuple(self._of_act.values()))
+
+    @property
+    def oldest_seconds(self) -> float:
+        """Age of the oldest message without its last result; 0 without one."""
+        sent = [message.sent_at for message in tuple(self._sent.values())]
+        return max(0.0, self._clock.now() - min(sent)) if sent else 0.0
+
+    @property
+    def files_per_second(self) -> float:
+        """Results in the last ten seconds."""
+        since = self._clock.now() - RATE_SECONDS
+        return sum(count for at, count in tuple(self._ended_at) if at > since) / RATE_SECONDS
+
+    def _threads(self) -> int:
+        return sum(mover.threads for mover in self.movers if not mover.stopped)
+
+    def _files_per_message(self) -> int:
+        return max(1, min(messages.FILES_PER_MESSAGE, int(MESSAGE_SECONDS / max(self._file_seconds, 1e-6))))
+
+    def _permitted(self) -> Permit:
+        """The permit under which messages are sent now. Writes it if this leader, or moves again, begin."""
+        with self._lock:
+            generation = self._claim.generation
+            if self._permit is not None and self._permit.generation == generation and not self._permit.held:
+                return self._permit
+            return self._write_permit(generation, "")
+
+    def _write_permit(self, generation: int, held: str) -> Permit:
+        """Write a permit of the next epoch. Raises BrokerError; then it is unknown which permit holds."""
+        bucket = self._connection.bucket(self._names.control)
+        if self._permit is None:
+            streams.declare(self._connection, self._names, self._settings.cluster.replicas)
+            self._sources.clear()
+        self._permit = None
+        present = bucket.get(streams.PERMIT)
+        epoch = 0
+        if present is not None:
+            try:
+                earlier = messages.decode(Permit, present.data)
+            except ValueError as error:
+                raise BrokerError(None, f"NATS: the permit of the leader is malformed: {error}") from error
+            if earlier.generation > generation:
+                raise BrokerError(None, f"NATS: a leader of generation {earlier.generation} is at work")
+            epoch = earlier.epoch
+        permit = Permit(generation, epoch + 1, held)
+        try:
+            bucket.update(streams.PERMIT, messages.encode(permit), 0 if present is None else present.revision)
+        except WrongRevision as error:
+            raise BrokerError(None, "NATS: another leader has changed the permit") from error
+        self._permit = permit
+        return permit
+
+    def _look_for_movers(self) -> None:
+        now = self._clock.now()
+        if abs(now - self._movers_at) < (MOVERS_SECONDS if self._threads() else MOVERS_SECONDS / 10):
+            return
+        found = []
+        for data in self._connection.bucket(self._names.movers).all().values():
+            try:
+                found.append(messages.decode(MoverState, data))
+            except ValueError as error:
+                self._log(f"a mover describes itself in a way that is not understood: {error}")
+        self.movers = tuple(sorted(found, key=lambda mover: mover.name))
+        self._movers_at = now
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+        """See the protocol."""
+        for message in self._messages_of(moves):
+            self._ready.append(message)
+            self._of_act |= dict.fromkeys(message.moves, message)
+        self._send()
+
+    def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
+        """Messages for files of one directory and one source target."""
+        groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
+        for each in moves:
+            targets = sorted(each.move.targets)
+            source = targets[0] if targets else streams.NO_TARGET
+            pools = frozenset(pool for pool in bytes_per_pool(each.move.layout, each.move.size_bytes or 0) if pool)
+            key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), pools
+            groups.setdefault(key, []).append(each)
+        for (source, _, further, pools), group in groups.items():
+            left = iter(group)
+            while part := list(islice(left, self._files_per_message())):
+                self._number += 1
+                layouts = tuple(dict.fromkeys(messages.layout_to_wire(each.move.layout) for each in part))
+                yield SentMessage(f"{self._claim.generation}-{part[0].act}-{self._number}", source, further, pools,
+                                  {each.act: each for each in part}, layouts)
+
+    def _send(self) -> None:
+        """Send the messages whose targets and pools have a free slot."""
+        chosen = self._fitting()
+        if not chosen:
+            return
+        try:
+            permit = self._permitted()
+            self._flush_journal()  # the intents are on NATS before the moves
+            for source in {message.source for message in chosen} - self._sources:
+                streams.declare_source(self._connection, self._names, source, self._settings.movers.per_target_at_once,
+                                       self._settings.cluster.ack_wait_seconds)
+                self._sources.add(source)
+            now = self._clock.now()
+            results = self._connection.publish_all([self._outgoing(message, permit, now) for message in chosen])
+        except BrokerError as error:
+            for message in chosen:
+                self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
+            return
+        for message, result in zip(chosen, results, strict=True):
+            if isinstance(result, Published):
+                message.sequence = result.sequence
+            elif not isinstance(result, BrokerUnknown):
+                self._give_up(message, Refusal(Reason.NO_BROKER, str(result.strerror or result)))
+                continue
+            self.counts.messages += 1
+        self._hint()
+
+    def _fitting(self) -> list[SentMessage]:
+        """Take the messages that may be sent now. They count as sent."""
+        found, left = [], deque[SentMessage]()
+        members = {pool: len(targets) for pool, targets in self._pools().items()} if self._ready else {}
+        for message in self._ready:
+            if self._has_slot(message, members):
+                self._sent[message.id] = message
+                found.append(message)
+            else:
+                left.append(message)
+        self._ready = left
+        return found
+
+    def _pools(self) -> Mapping[str, tuple[str, ...]]:
+        try:
+            return self._filesystem.pools()
+        except OSError:
+            return {}
+
+    def _has_slot(self, message: SentMessage, members: Mapping[str, int]) -> bool:
+        """Whether the pools, and the further targets of striped files, have a free slot.
+
+        Messages for one target wait in its consumer, which lets movers work on few at a time. A message with further
+        targets is sent only if those have a free slot even if all messages that were sent are being worked on.
+        """
+        at_once = self._settings.movers.per_target_at_once
+        to_pool: Counter[str] = Counter()
+        on_target: Counter[str] = Counter()
+        further: set[str] = set()
+        for sent in self._sent.values():
+            to_pool.update(sent.pools)
+            on_target.update({sent.source, *sent.targets})
+            further |= sent.targets
+        if any(to_pool[pool] >= at_once * max(1, members.get(pool, 1)) for pool in message.pools):
+            return False
+        return all(on_target[target] < at_once for target in {message.source, *message.targets}
+                   if target in message.targets or target in further)
+
+    def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
+        message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds
+        wanted = {text: number for number, text in enumerate(message.layouts)}
+        files = tuple(_file_to_move(each, wanted[messages.layout_to_wire(each.move.layout)])
+                      for each in message.moves.values())
+        move = MoveMessage(message.id, self._names.fs, permit.generation, permit.epoch, message.source, now,
+                           message.deadline, message.layouts, files)
+        data = messages.sign(move, self._claim.holder)
+        return Outgoing(self._names.move_subject(message.source), data, message.id)
+
+    def _hint(self) -> None:
+        """Tell movers where moves wait. A hint that is lost is repeated."""
+        self._hinted_at = self._clock.now()
+        sources = tuple(sorted({message.source for message in self._sent.values()}))
+        try:
+            self._connection.notify(self._names.work, messages.encode(WorkHint(sources)))
+        except BrokerError:
+            return
+
+    # -- outcomes ---------------------------------------------------------------------------------------------------
+
+    def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
+        """See the protocol."""
+        now = self._clock.now()
+        if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
+            self._hint()
+        self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
+        self._expire(self._clock.now())
+        self._send()
+        while self._ended:
+            yield self._ended.popleft()
+
+    def recorded(self) -> None:
+        """See the protocol. Acknowledges the results, after the copy of the journal has them."""
+        deliveries, self._unacknowledged = self._unacknowledged, []
+        if not deliveries:
+            return
+        try:
+            self._flush_journal()
+            self._connection.acknowledge_all(deliveries)
+        except BrokerError:
+            return  # NATS delivers them again, and they are found to be in the journal
+
+    def _receive(self, wait_seconds: float) -> None:
+        try:
+            found = self._connection.fetch_all(self._names.results, streams.RESULTS_CONSUMER, _RESULTS_AT_ONCE,
+                                               wait_seconds)
+        except BrokerError:
+            return
+        for delivery in found:
+            self._unacknowledged.append(delivery)
+            try:
+                result = messages.unverified(ResultMessage, delivery.data)
+                ours = result.generation == self._claim.generation
+                if ours:
+                    messages.verify(ResultMessage, delivery.data, self._claim.holder)
+            except ValueError as error:
+                self.counts.refused += 1
+                self._log(f"refused a result from NATS: {error}")
+                continue
+            self._take_in(result, ours=ours)
+
+    def _take_in(self, result: ResultMessage, *, ours: bool) -> None:
+        message = self._sent.get(result.id)
+        self.counts.redelivered += result.times_delivered > 1
+        if message is not None and ours and result.last:
+            message.removed = True
+        for each in result.files:
+            self.counts.results[each.result] += 1
+            move = message.moves.get(each.act) if message is not None and ours else None
+            if message is None or move is None or str(move.move.fid) != each.fid:
+                self._take_in_late(each)
+                continue
+            self.counts.stale += each.result == messages.STALE
+            self._end(message, NumberedOutcome(each.act, self._outcome(move, each, result)))
+        self._file_seconds += 0.1 * (result.seconds / len(result.files) - self._file_seconds)
+        self._ended_at.append((self._clock.now(), len(result.files)))
+        while self._ended_at and self._ended_at[0][0] < self._clock.now() - RATE_SECONDS:
+            self._ended_at.popleft()
+
+    def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
+        if each.result == messages.STALE:
+            return halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail))
+        found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
+                            if each.detail else "", move.before, copied_bytes=each.copied_bytes)
+        if found.result is MoveResult.ALREADY and result.times_delivered > 1:
+            return replace(found, result=MoveResult.DONE, reason="", detail="a mover ended before it reported the "
+                           f"outcome; {result.mover} found it done")
+        return found
+
+    def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
+        """A file of a message has an outcome."""
+        del message.moves[outcome.act]
+        del self._of_act[outcome.act]
+        self._ended.append(outcome)
+        if not message.moves:
+            self._sent.pop(message.id, None)
+        if outcome.outcome.reason != "halted":
+            self._expired.pop(outcome.outcome.move.path, None)
+
+    def _give_up(self, message: SentMessage, why: Refusal) -> None:
+        """No mover has begun a file of this message, and none will."""
+        for act, each in list(message.moves.items()):
+            self._end(message, NumberedOutcome(act, halted_outcome(each.move, why)))
+
+    def _take_in_late(self, each: FileResult) -> None:
+        """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
+        entry = self._entry(each.act)
+        if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
+                or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
+            return
+        found = self._layout_of(entry.fid)
+        if isinstance(found, Layout) and same_shape(found, entry.layout_after):
+            self.counts.late += 1
+            move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes)
+            self._ended.append(NumberedOutcome(each.act, MoveOutcome(
+                move, MoveResult.DONE, "", "a mover reported it late; found done"), late=True))
+
+    def _expire(self, now: float) -> None:
+        """Decide moves without a result at their deadline by a look at the file."""
+        for message in [each for each in self._sent.values() if now > each.deadline + GRACE_SECONDS]:
+            if message.sequence:
+                with suppress(BrokerError):  # its deadline keeps movers from beginning it
+                    self._connection.remove_message(self._names.moves, message.sequence)
+            for act, each in list(message.moves.items()):
+                outcome = self._found(each)
+                if outcome is not None:
+                    self.counts.expired += 1
+                    self._end(message, NumberedOutcome(act, outcome))
+
+    def _found(self, each: NumberedMove) -> MoveOutcome | None:
+        """What became of a file; None while the file system does not answer."""
+        assert each.move.fid is not None
+        found = self._layout_of(each.move.fid)
+        if isinstance(found, FileNotFoundError):
+            return MoveOutcome(each.move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=found)
+        if isinstance(found, OSError):
+            return None
+        if found is not None and same_shape(found, each.move.layout):
+            return MoveOutcome(each.move, MoveResult.DONE, "", "no mover reported the outcome; found done")
+        self._expired[each.move.path] += 1
+        if self._expired[each.move.path] >= TRIES:
+            del self._expired[each.move.path]
+            return MoveOutcome(each.move, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
+                               "several times; the file is unchanged")
+        return halted_outcome(each.move, Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file "
+                                                 "is unchanged"))
+
+    def _layout_of(self, fid: Fid) -> Layout | OSError | None:
+        """The layout of a file, wherever it is now."""
+        try:
+            return self._filesystem.layout(self._filesystem.path_of(fid))
+        except Stale as error:
+            return FileNotFoundError(*error.args)
+        except OSError as error:
+            return error
+
+    # -- taking back ------------------------------------------------------------------------------------------------
+
+    def withdraw(self, why: Refusal) -> None:
+        """See the protocol. Movers begin no further file once the permit is written."""
+        for message in list(self._ready):
+            self._give_up(message, why)
+        self._ready.clear()
+        try:
+            with self._lock:
+                if self._permit is None or not self._permit.held:
+                    self._write_permit(self._claim.generation, why.sentence or why.reason)
+            self._remove_undelivered(why)
+        except BrokerError as error:
+            self._log(f"cannot take back moves, and tries again: {error}")
+
+    def _remove_undelivered(self, why: Refusal) -> None:
+        """Messages that no mover got before the permit was withdrawn will not be begun. The others have results."""
+        waiting = [message for message in self._sent.values() if message.sequence and not message.removed]
+        if not waiting:
+            return
+        delivered = {}
+        for source in {message.source for message in waiting}:
+            state = self._connection.consumer_state(self._names.moves, source)
+            delivered[source] = state.delivered_sequence if state is not None else 0
+        self._connection.remove_waiting(self._names.moves, self._names.all_moves)
+        for message in waiting:
+            message.removed = True
+            if message.sequence > delivered[message.source]:
+                self._give_up(message, why)
+
+
+def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:
+    move = each.move
+    assert move.fid is not None
+    return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0, layout,
+                      objects_digest(each.before), each.before.generation if each.before else 0,
+                      mtime=move.mtime_seconds or 0.0, by_request=each.by_request)

@@ -1,0 +1,149 @@
+"""The copy of the leader's journal on NATS, and the followers that keep it in a journal of their own.
+
+The leader publishes changed rows in order. Before a move is sent, its intent is in the stream; before a result is
+acknowledged, its outcome is. A new leader first publishes its own mark, then reads the stream up to it: what an earlier
+leader publishes later has a lower generation, and every follower ignores it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy, row_from_json
+from tierd.cluster.connection import Connection
+from tierd.cluster.streams import Names
+
+VERSION = 1
+TAKE_OVER_SECONDS = 120.0
+
+
+class NoCopyError(OSError):
+    """The stream cannot complete this journal: it starts too late, or the journal was not made from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalMessage:
+    """Rows that one leader has changed; none in the mark of a new leader."""
+
+    generation: int
+    rows: tuple[ChangedRow, ...]
+
+
+def encode(generation: int, rows: Sequence[ChangedRow]) -> bytes:
+    """A message as JSON."""
+    return json.dumps({"version": VERSION, "generation": generation, "rows": [row.to_json() for row in rows]},
+                      separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> JournalMessage:
+    """A message from JSON. Raises ValueError for a malformed one, and for one of a later version."""
+    found = json.loads(data)
+    if (not isinstance(found, dict) or not isinstance(found.get("generation"), int)
+            or not isinstance(found.get("rows"), list) or not isinstance(found.get("version"), int)):
+        raise ValueError("not a message of the journal")
+    if found["version"] > VERSION:
+        raise ValueError(f"a message of the journal of version {found['version']}; this release knows {VERSION}")
+    return JournalMessage(found["generation"], tuple(map(row_from_json, found["rows"])))
+
+
+class JournalPublisher:
+    """The leader's side. Any thread may call :meth:`flush`."""
+
+    def __init__(self, connection: Connection, names: Names, changes: JournalChanges,
+                 generation: Callable[[], int]) -> None:
+        self._connection = connection
+        self._names = names
+        self._changes = changes
+        self._generation = generation
+        self._lock = threading.Lock()
+        self._pending: tuple[str, bytes, int] | None = None
+        """Id and content of a message of which it is unknown whether it was stored, and its last change."""
+
+    @property
+    def lag(self) -> int:
+        """Changes that are not in the copy yet."""
+        return len(self._changes)
+
+    def flush(self) -> None:
+        """Publish all changes up to now. Raises BrokerError; then the copy may lack the last of them."""
+        with self._lock:
+            while self._pending is not None or self._prepare():
+                assert self._pending is not None
+                message_id, data, until = self._pending
+                stored = self._connection.publish(self._names.journal_subject, data, message_id)
+                self._changes.forget(until, stored.sequence)
+                self._pending = None
+
+    def _prepare(self) -> bool:
+        portion = self._changes.next()
+        if portion is None:
+            return False
+        generation = self._generation()
+        self._pending = f"{generation}-{portion.until}", encode(generation, portion.rows), portion.until
+        return True
+
+
+class JournalFollower:
+    """A follower's side: applies what the leader publishes."""
+
+    def __init__(self, connection: Connection, names: Names, path: Path) -> None:
+        self._connection = connection
+        self._names = names
+        self._copy = JournalCopy(path)
+        self._generation = 0
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._copy.close()
+
+    @property
+    def position(self) -> int:
+        """Sequence of the last message that was applied."""
+        return self._copy.position or 0
+
+    def must_publish_all(self) -> bool:
+        """Whether the stream is empty, or was lost, so that this journal is the best copy there is.
+
+        Raises NoCopyError if this journal can neither follow the stream nor replace it.
+        """
+        state, position = self._connection.stream_state(self._names.journal), self._copy.position
+        if state.last_sequence < (position or 0) or state.last_sequence == 0:
+            return True
+        if position is None and not self._copy.empty:
+            raise NoCopyError(None, "the journal was never a copy of the leader's, and the leader has one: move it "
+                              "away, or copy the leader's journal here")
+        if state.first_sequence > (position or 0) + 1:
+            raise NoCopyError(None, "NATS no longer has all changes since this copy was made: copy the leader's "
+                              "journal here")
+        return False
+
+    def step(self, most: int = 1000) -> int:
+        """Apply messages that have come. Returns how many. Raises BrokerError, NoCopyError and ValueError."""
+        if self.must_publish_all():
+            return 0
+        for number in range(most):
+            found = self._connection.next_message(self._names.journal, self._names.journal_subject, self.position + 1)
+            if found is None:
+                return number
+            message = decode(found.data)
+            rows = message.rows if message.generation >= self._generation else ()
+            self._generation = max(self._generation, message.generation)
+            self._copy.apply(rows, found.sequence)
+        return most
+
+    def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
+        """Read everything that earlier leaders have published. Returns whether all rows must be published anew.
+
+        ``renew`` is called between messages, so that the claim does not expire meanwhile. Raises BrokerError.
+        """
+        if self.must_publish_all():
+            return True
+        mark = self._connection.publish(self._names.journal_subject, encode(generation, ()), f"mark-{generation}")
+        while self.position < mark.sequence:
+            renew()
+            self.step(200)
+        return False

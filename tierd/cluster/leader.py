@@ -1,0 +1,169 @@
+"""The leader, and its standby: whoever holds the claim on Lustre leads; all others keep a copy of the journal.
+
+A process becomes the leader in this order: it takes the claim, declares the streams, reads everything that earlier
+leaders have published, and only then opens the journal for writing. It never takes a claim twice: once the claim is
+lost, the process ends, and starts again as a standby.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lustre.filesystem import Filesystem
+from tierd.act.claim import Claim
+from tierd.act.journal.writer import Journal
+from tierd.clock import Clock
+from tierd.cluster import streams
+from tierd.cluster.connection import BrokerError, Connection
+from tierd.cluster.dispatch import NatsDispatch
+from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
+from tierd.cluster.streams import Names
+from tierd.config.settings import Settings
+from tierd.refusal import Reason, Refusal
+
+
+class LeaderClaim:
+    """The claim of a process that leads. It lasts over reloads of the configuration, and is not taken again."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._generation = claim.generation
+
+    @property
+    def generation(self) -> int:
+        """The fencing token; 0 once the claim is lost."""
+        return self._generation if self._claim.generation == self._generation else 0
+
+    @property
+    def holder(self) -> str:
+        """Content of the claim."""
+        return self._claim.holder
+
+    def hold(self) -> Refusal | None:
+        """Renew the claim. Refuses if it was lost."""
+        self._claim.renew()
+        return self.refusal()
+
+    def renew(self) -> None:
+        """Renew the claim. Any thread may call it."""
+        self._claim.renew()
+
+    def refusal(self) -> Refusal | None:
+        """Refuses acts unless this process still leads."""
+        if not self.generation:
+            return Refusal(Reason.CLAIM_LOST, "another tierd leads now; this one ends, and starts again as a standby")
+        return self._claim.refusal()
+
+    def release(self) -> None:
+        """Keep the claim: a reload must not let the standby lead. :meth:`give_up` releases it."""
+
+    def give_up(self) -> None:
+        """Release the claim, so that the standby need not wait."""
+        self._claim.release()
+
+
+class Candidate:
+    """A process that may lead: a standby until it holds the claim."""
+
+    def __init__(self, settings: Settings, fsname: str, claim: Claim, connection: Connection, clock: Clock,
+                 log: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._claim = claim
+        self._clock = clock
+        self._log = log
+        self.connection = connection
+        self.names = Names(fsname)
+        self._follower: JournalFollower | None = None
+        self._reported = ""
+        self._leading: LeaderClaim | None = None
+        self._publish_all = False
+        self.publisher: JournalPublisher | None = None
+        self.dispatch: NatsDispatch | None = None
+
+    @property
+    def claim(self) -> LeaderClaim:
+        """The claim of the leader. Only after :meth:`step` has returned True."""
+        assert self._leading is not None
+        return self._leading
+
+    @property
+    def lost(self) -> bool:
+        """Whether this process led, and does not any more."""
+        return self._leading is not None and not self._leading.generation
+
+    def step(self) -> bool:
+        """Follow the journal, and lead if nobody does. Returns whether this process leads now."""
+        try:
+            if not self.connection.connected:
+                raise BrokerError(None, f"NATS: {self.connection.trouble}")
+            follower = self._follower = self._follower or self._new_follower()
+            self._follow(follower)
+            why = self._claim.hold()
+            if why is not None:
+                self._report(f"standing by: {why.sentence}")
+                return False
+            try:
+                streams.declare(self.connection, self.names, self._settings.cluster.replicas)
+                self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
+            except BaseException:
+                self._claim.release()
+                raise
+        except (OSError, ValueError) as error:
+            self._report(f"this tierd cannot lead: {getattr(error, 'strerror', None) or error}")
+            return False
+        follower.close()
+        self._follower = None
+        self._leading = LeaderClaim(self._claim)
+        self._report(f"leading {self.names.fs}, generation {self._leading.generation}")
+        return True
+
+    def _new_follower(self) -> JournalFollower:
+        path = Path(self._settings.act.journal)
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        return JournalFollower(self.connection, self.names, path)
+
+    def _follow(self, follower: JournalFollower) -> None:
+        try:
+            follower.step()
+        except BrokerError as error:
+            if self.connection.has_stream(self.names.journal):
+                raise
+            self._report(f"NATS has no streams of {self.names.fs} yet ({error.strerror or error})")
+
+    def _report(self, sentence: str) -> None:
+        if sentence != self._reported:
+            self._log(sentence)
+            self._reported = sentence
+
+    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> NatsDispatch:
+        """Publish what the journal's writers enter from now on. Returns the dispatch for the gate."""
+        assert journal.changes is not None
+        if self._publish_all:
+            journal.changes.all_changed()
+            self._publish_all = False
+        claim = self.claim
+
+        def generation() -> int:
+            if not claim.generation:
+                raise BrokerError(None, "this tierd does not lead any more")
+            return claim.generation
+
+        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation)
+        journal.publish = publisher.flush
+        self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
+                                     journal.entry, publisher.flush, self._log)
+        return self.dispatch
+
+    def close(self) -> None:
+        """Release the claim, and close the connection."""
+        if self._follower is not None:
+            self._follower.close()
+        if self._leading is not None:
+            if self.publisher is not None and self._leading.generation:
+                try:
+                    self.publisher.flush()
+                except OSError as error:
+                    self._log(f"the last changes of the journal are not copied: {error}")
+            self._leading.give_up()
+        self.connection.close()

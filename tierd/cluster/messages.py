@@ -1,0 +1,242 @@
+"""Messages between leader, movers and readers: typed dataclasses, JSON on the wire.
+
+Every message has a version. Unknown fields are ignored, so that a newer release may add some; a message of a newer
+version, or with a missing or wrong field, is refused with ValueError.
+
+Moves and results are signed with the content of the claim on Lustre, which only root of a node with the file system
+can read. The right to publish on NATS alone is not enough to have a file moved, or to report a move.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from typing import Annotated, Any, Literal, TypeVar
+
+from annotated_types import Ge, Le, Len, MaxLen
+from pydantic import TypeAdapter, ValidationError
+
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from lustre.layout.yaml import from_yaml, to_yaml
+from tierd.act.movers.moves import MoveResult
+
+VERSION = 1
+FILES_PER_MESSAGE = 16
+MAX_BYTES = 256 * 1024
+"""Size of a message. NATS accepts a megabyte by default."""
+STALE = "stale"
+"""Result of a file that a mover did not begin: the message was late, or of an earlier leader, or moves are held."""
+Natural = Annotated[int, Ge(0)]
+Text = Annotated[str, MaxLen(16384)]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FileToMove:
+    """One file of a message, with the facts that must still hold."""
+
+    act: Natural
+    """Number of the intent in the leader's journal."""
+    fid: Text
+    path: Text
+    """Bytes of the path as Latin-1: a name may hold any byte."""
+    size_bytes: Natural
+    layout: Natural
+    """Index of the wanted layout in the message."""
+    objects: Text = ""
+    """Digest of the objects that hold the file (:func:`tierd.act.movers.checks.objects_digest`); "" if unknown."""
+    layout_generation: Natural = 0
+    """Generation of the layout; 0 if unknown, since clients hide that of a plain file."""
+    data_version: Natural = 0
+    """0 if unknown: reading it takes a lock on every object."""
+    mtime: float = 0.0
+    """Epoch seconds; 0 if unknown."""
+    by_request: bool = False
+    """Whether an administrator asked for it. Then the mode of the scope does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveMessage:
+    """Up to 16 files of one directory, to be moved one after the other by one mover."""
+
+    id: Text
+    fs: Text
+    generation: Natural
+    """Generation of the leader's claim on Lustre."""
+    epoch: Natural
+    """Epoch of :class:`Permit`. A message of an earlier epoch was taken back."""
+    source: Text
+    """Target that holds the files: ``lustre-OST0004``; ``none`` for data on MDTs."""
+    published: float
+    """Epoch seconds."""
+    deadline: float
+    """Epoch seconds after which no file is begun, and no layout exchanged."""
+    layouts: Annotated[tuple[Text, ...], Len(1, FILES_PER_MESSAGE)]
+    """Wanted layouts, as YAML."""
+    files: Annotated[tuple[FileToMove, ...], Len(1, FILES_PER_MESSAGE)]
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What became of one file."""
+
+    act: Natural
+    fid: Text
+    result: MoveResult | Literal["stale"]
+    reason: Text = ""
+    detail: Text = ""
+    copied_bytes: Natural = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResultMessage:
+    """Results of some files of a message."""
+
+    id: Text
+    """Of the message with the moves."""
+    fs: Text
+    generation: Natural
+    mover: Text
+    times_delivered: Natural
+    """1, or more if NATS had given the message to a mover before."""
+    files: Annotated[tuple[FileResult, ...], Len(1, FILES_PER_MESSAGE)]
+    seconds: float = 0.0
+    """Time that these files took."""
+    last: bool = True
+    """Whether all files of the message have a result now."""
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Under which conditions movers may begin a file. They read it before each one."""
+
+    generation: Natural
+    epoch: Natural
+    held: Text = ""
+    """Why no file may be begun; "" if files may."""
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class WorkHint:
+    """Source targets with messages that wait, so that movers need not ask for all."""
+
+    sources: Annotated[tuple[Text, ...], MaxLen(4096)]
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class MoverState:
+    """A mover, as it describes itself every few seconds."""
+
+    name: Text
+    host: Text
+    engine: Text
+    threads: Natural
+    started: float
+    seen: float
+    """Epoch seconds by the mover's clock."""
+    stopped: Text = ""
+    """Why it begins no file; "" while it works."""
+    under_way: dict[Text, Natural] = field(default_factory=dict)
+    """Files being moved, by source target."""
+    results: dict[Text, Natural] = field(default_factory=dict)
+    """Files since its start, by result."""
+    redelivered: Natural = 0
+    """Messages that another mover had before."""
+    refused: Natural = 0
+    """Messages that were malformed, or not signed by the leader."""
+    copied_bytes: Natural = 0
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
+def encode(message: object) -> bytes:
+    """A message as JSON."""
+    return _adapter(type(message)).dump_json(message)
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """A message from JSON. Raises ValueError for a malformed or too large one, and for one of a later version."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"a message of {len(data)} bytes")
+    try:
+        found = _adapter(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"not a {kind.__name__}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return found
+
+
+def sign(message: object, secret: str) -> bytes:
+    """A message with its signature in the first line."""
+    body = encode(message)
+    return _signature(body, secret) + b"\n" + body
+
+
+def verify(kind: type[T], data: bytes, secret: str) -> T:
+    """A signed message. Raises ValueError if the signature is not that of the secret."""
+    signature, _, body = data.partition(b"\n")
+    if not secret or not hmac.compare_digest(signature, _signature(body, secret)):
+        raise ValueError("the signature is not that of the holder of the claim")
+    return decode(kind, body)
+
+
+def unverified(kind: type[T], data: bytes) -> T:
+    """A signed message whose signature cannot be checked any more: its leader's claim is gone."""
+    return decode(kind, data.partition(b"\n")[2])
+
+
+def _signature(body: bytes, secret: str) -> bytes:
+    return hmac.new(secret.encode("utf-8", "surrogateescape"), body, sha256).hexdigest().encode()
+
+
+def path_to_wire(path: str) -> str:
+    """The bytes of a path as text that JSON can hold.
+
+    >>> path_to_wire("/proj/ä"), path_from_wire(path_to_wire("/proj/ä"))
+    ('/proj/Ã¤', '/proj/ä')
+    """
+    return os.fsencode(path).decode("latin-1")
+
+
+def path_from_wire(text: str) -> str:
+    """The path. Raises ValueError for text that is no path from the root of the file system."""
+    try:
+        path = os.fsdecode(text.encode("latin-1"))
+    except UnicodeEncodeError as error:
+        raise ValueError("not the bytes of a path") from error
+    if not path.startswith("/") or "\0" in path or {".", ".."} & set(path.split("/")):
+        raise ValueError(f"not a path from the root of the file system: {path!r}")
+    return path
+
+
+@lru_cache(maxsize=1024)
+def layout_to_wire(layout: Layout) -> str:
+    """A layout as YAML."""
+    return to_yaml(layout)
+
+
+@lru_cache(maxsize=1024)
+def layout_from_wire(text: str) -> Layout:
+    """A layout from YAML. Raises ValueError."""
+    return from_yaml(text)
+
+
+def fid_of(text: str) -> Fid:
+    """A FID. Raises ValueError."""
+    return Fid.parse(text)

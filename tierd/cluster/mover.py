@@ -1,0 +1,471 @@
+"""The mover: takes messages with moves from NATS, and carries them out on its mount.
+
+A mover trusts no message. Before each file it reads the leader's permit on NATS and the claim on Lustre, checks the
+signature, scope and pools, opens the file by its FID, and compares it with the message. The engine checks everything
+again under its lease, and the claim once more just before the exchange. A result is published before its message is
+acknowledged: a message of a mover that died goes to another one, which finds the file moved, or moves it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from lustre.errors import Stale
+from lustre.fid import Fid
+from lustre.filesystem import Calls, Filesystem
+from lustre.layout.model import Layout, pools_of
+from tierd.act.claim import ClaimFolder, SeenClaim, read_claim
+from tierd.act.movers.checks import objects_digest
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.parallel import Engine
+from tierd.clock import Clock
+from tierd.cluster import messages, streams
+from tierd.cluster.connection import BrokerError, BrokerRefused, Connection, Delivery
+from tierd.cluster.messages import (
+    FileResult,
+    FileToMove,
+    MoveMessage,
+    MoverState,
+    Permit,
+    ResultMessage,
+    WorkHint,
+)
+from tierd.cluster.streams import Names
+from tierd.config.act import Mode
+from tierd.config.settings import Settings
+from tierd.refusal import Reason, Refusal
+
+IDLE_SECONDS = 0.5
+"""Pause of a thread that found no message."""
+HINT_HOLDS_SECONDS = 5.0
+"""Time for which a hint counts: the leader repeats it while moves are under way."""
+STATE_SECONDS = 5.0
+"""Time between two descriptions of this mover."""
+FLUSH_SECONDS = 1.0
+"""Time after which results are published before the message is done."""
+RETRY_SECONDS = 1.0
+"""Pause between two attempts to publish a result."""
+Fault = Callable[[str], None]
+"""Called at named points, for tests that end a mover there."""
+
+
+def no_fault(_: str) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file as a mover finds it by its FID."""
+
+    size_bytes: int
+    mtime: float
+    layout: Layout | None
+    data_version: int = 0
+
+
+class Look(Protocol):
+    """Looks at files for a mover."""
+
+    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+        """Open a file by its FID below the mount, and read its facts. Raises OSError."""
+
+    def has_path(self, fid: Fid, path: str) -> bool:
+        """Whether the path names the file. Raises OSError."""
+
+
+class PortLook:
+    """Implements :class:`Look` over the ports to the file system."""
+
+    def __init__(self, calls: Calls, filesystem: Filesystem) -> None:
+        self._calls = calls
+        self._filesystem = filesystem
+
+    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+        """See the protocol."""
+        calls = self._calls
+        descriptor = calls.open_fid(fid)
+        try:
+            status = calls.status(descriptor)
+            version = calls.data_version(descriptor) if with_version else 0
+            return FoundFile(status.size_bytes, status.mtime_ns / 1e9, calls.layout(descriptor), version)
+        finally:
+            calls.close(descriptor)
+
+    def has_path(self, fid: Fid, path: str) -> bool:
+        """See the protocol."""
+        return self._filesystem.status(path).fid == fid
+
+
+class Fences:
+    """What the exchange of each file depends on: the claim of the leader that planned it, and its deadline."""
+
+    def __init__(self, folder: ClaimFolder, clock: Clock) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._messages: dict[Fid, MoveMessage] = {}
+
+    @contextmanager
+    def for_file(self, fid: Fid, message: MoveMessage) -> Iterator[None]:
+        """Check the exchange of this file against a message, within the block."""
+        with self._lock:
+            self._messages[fid] = message
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._messages.pop(fid, None)
+
+    def __call__(self, move: Move) -> Refusal | None:
+        """Refuse an exchange for a leader that was replaced, or after the deadline."""
+        with self._lock:
+            message = self._messages.get(move.fid) if move.fid is not None else None
+        if message is None:
+            return Refusal(Reason.OUT_OF_DATE, "no message of the leader names this file")
+        return self.refusal(message)
+
+    def refusal(self, message: MoveMessage) -> Refusal | None:
+        """Refuses files of a late message, and of a message of an earlier leader."""
+        if self._clock.now() > message.deadline:
+            return Refusal(Reason.OUT_OF_TIME, "the deadline of the message has passed")
+        try:
+            claim = read_claim(self._folder)
+        except OSError as error:
+            return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of the leader cannot be read: {error}")
+        if claim.generation != message.generation:
+            return Refusal(Reason.CLAIM_LOST, f"the claim has generation {claim.generation}, the message "
+                           f"{message.generation}")
+        return None
+
+    def claim(self) -> SeenClaim:
+        """The present claim. Raises OSError."""
+        return read_claim(self._folder)
+
+
+class Mover:
+    """A mover with several threads. Each works on one message at a time."""
+
+    def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
+                 fences: Fences, settings: Settings, clock: Clock, log: Callable[[str], None] = lambda _: None,
+                 fault: Fault = no_fault) -> None:
+        self._name = name
+        self._host = host
+        self._connection = connection
+        self._names = names
+        self._engine = engine
+        self._look = look
+        self._fences = fences
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._fault = fault
+        self._lock = threading.Lock()
+        self._hinted: dict[str, float] = {}
+        self._work = threading.Event()
+        self._ending = threading.Event()
+        self._held: set[Delivery] = set()
+        self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
+        self._started = clock.now()
+        self._listening = False
+        self.stopped = ""
+        """Why this mover begins no file; "" while it works."""
+        self.under_way: Counter[str] = Counter()
+        self.results: Counter[str] = Counter()
+        self.redelivered = self.refused = self.copied_bytes = 0
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> list[threading.Thread]:
+        """Start the threads."""
+        tasks = [self._describe_regularly, self._extend_leases,
+                 *[self._work_until_end] * self._settings.movers.at_once]
+        threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
+                   for number, task in enumerate(tasks)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def stop(self) -> None:
+        """Begin no further file. Files in progress are completed."""
+        self._ending.set()
+        self._work.set()
+
+    def _work_until_end(self) -> None:
+        while not self._ending.is_set():
+            try:
+                found = "" if self.stopped else self.step()
+            except BrokerError as error:
+                self._log(f"NATS: {error.strerror or error}")
+                found = ""
+            except Exception as error:  # what a mover does not understand, it must not repeat
+                self._stop_itself(f"a defect of the mover: {type(error).__name__}: {error}")
+                raise
+            if not found:
+                self._work.clear()
+                self._work.wait(IDLE_SECONDS)
+
+    def step(self) -> str:
+        """Take one message and carry it out. Returns its source; "" if there was none."""
+        self._listen()
+        for source in self._sources():
+            delivery = self._connection.fetch(self._names.moves, source)
+            if delivery is not None:
+                self._carry_out(delivery, source)
+                return source
+        return ""
+
+    def _listen(self) -> None:
+        if not self._listening and self._connection.connected:
+            self._connection.listen(self._names.work, self._take_hint)
+            self._listening = True
+
+    def _take_hint(self, data: bytes) -> None:
+        with suppress(ValueError):
+            hint = messages.decode(WorkHint, data)
+            now = self._clock.now()
+            with self._lock:
+                self._hinted |= dict.fromkeys(hint.sources, now)
+            self._work.set()
+
+    def _sources(self) -> list[str]:
+        """Targets with moves that wait, in random order, so that movers do not queue behind each other."""
+        since = self._clock.now() - HINT_HOLDS_SECONDS
+        with self._lock:
+            self._hinted = {source: at for source, at in self._hinted.items() if at > since}
+            found = list(self._hinted)
+        random.shuffle(found)
+        return found
+
+    # -- one message ------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, delivery: Delivery, source: str) -> None:
+        self._fault("fetched")
+        self.redelivered += delivery.times_delivered > 1
+        verified = self._verified(delivery)
+        if verified is None:
+            return
+        message, secret = verified
+        with self._lock:
+            self._held.add(delivery)
+            self.under_way[source] += len(message.files)
+        try:
+            self._move_files(message, secret, delivery)
+            self._fault("moved")
+            self._until_published(delivery.acknowledge)
+        finally:
+            with self._lock:
+                self._held.discard(delivery)
+                self.under_way[source] -= len(message.files)
+                self.under_way += Counter()
+
+    def _verified(self, delivery: Delivery) -> tuple[MoveMessage, str] | None:
+        """The message and the secret of its leader; None if it is refused, and removed from the queue."""
+        try:
+            claim = self._fences.claim()
+        except OSError as error:
+            self._log(f"the claim of the leader cannot be read: {error}")
+            delivery.give_back(RETRY_SECONDS)
+            return None
+        try:
+            message = messages.unverified(MoveMessage, delivery.data)
+            secret = claim.holder if message.generation == claim.generation else ""
+            if secret:  # otherwise no file of it is begun
+                messages.verify(MoveMessage, delivery.data, secret)
+            if message.fs != self._names.fs or delivery.subject != self._names.move_subject(message.source):
+                raise ValueError(f"it belongs to {message.fs} {message.source}, and came as {delivery.subject}")
+        except ValueError as error:
+            self.refused += 1
+            self._log(f"refused a message from NATS: {error}")
+            delivery.acknowledge()
+            return None
+        return message, secret
+
+    def _move_files(self, message: MoveMessage, secret: str, delivery: Delivery) -> None:
+        """Move the files of a message, and publish their results."""
+        found: list[FileResult] = []
+        begun = self._clock.now()
+        batch = None
+        for number, file in enumerate(message.files):
+            why = self._refusal(message)
+            if why is not None:
+                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence))
+                          for each in message.files[number:]]
+                break
+            batch = batch or self._engine.batch()
+            found.append(self._moved(message, file, batch))
+            now = self._clock.now()
+            if now - begun > FLUSH_SECONDS and number < len(message.files) - 1:
+                self._publish(message, secret, delivery, found, now - begun, last=False)
+                found, begun = [], now
+        self._publish(message, secret, delivery, found, self._clock.now() - begun, last=True)
+
+    def _refusal(self, message: MoveMessage) -> Refusal | None:
+        """Refuses to begin a file: stopped, without NATS, taken back, late, or of an earlier leader."""
+        if self.stopped or self._ending.is_set():
+            return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
+        try:
+            value = self._connection.bucket(self._names.control).get(streams.PERMIT)
+            permit = messages.decode(Permit, value.data) if value is not None else Permit(0, 0, "there is no leader")
+        except (BrokerError, ValueError) as error:
+            return Refusal(Reason.NO_BROKER, f"the permit of the leader cannot be read: {error}")
+        if permit.held:
+            return Refusal(Reason.PAUSED, permit.held)
+        if (permit.generation, permit.epoch) != (message.generation, message.epoch):
+            return Refusal(Reason.OUT_OF_DATE, "the leader has taken the message back")
+        return self._fences.refusal(message)
+
+    def _moved(self, message: MoveMessage, file: FileToMove, batch: object) -> FileResult:
+        """Move one file. Any doubt about the result stops this mover."""
+        try:
+            move = self._checked(message, file)
+        except ValueError as error:
+            self.refused += 1
+            return self._counted(FileResult(file.act, file.fid, MoveResult.REFUSED, Reason.OUT_OF_DATE, str(error)))
+        if isinstance(move, MoveOutcome):
+            return self._counted(_result_of(file, move))
+        assert move.fid is not None
+        self._fault("begin")
+        try:
+            with self._fences.for_file(move.fid, message):
+                (outcome,) = self._engine.move((move,), batch=batch)  # type: ignore[arg-type]
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the state of the file is unknown
+            outcome = MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", f"{type(error).__name__}: {error}")
+        self._fault("exchanged")
+        if outcome.result is MoveResult.DOUBTFUL:
+            self._stop_itself(f"{move.path}: {outcome.detail}")
+        self.copied_bytes += outcome.copied_bytes
+        return self._counted(_result_of(file, outcome))
+
+    def _counted(self, result: FileResult) -> FileResult:
+        with self._lock:
+            self.results[result.result] += 1
+        return result
+
+    def _checked(self, message: MoveMessage, file: FileToMove) -> Move | MoveOutcome:
+        """The move, if the message and the file allow it. Raises ValueError for a message that may not be obeyed."""
+        path, fid = messages.path_from_wire(file.path), messages.fid_of(file.fid)
+        if file.layout >= len(message.layouts):
+            raise ValueError("it names a layout that it does not have")
+        layout = messages.layout_from_wire(message.layouts[file.layout])
+        move = Move(path, layout, fid, file.size_bytes, file.mtime or None, objects=file.objects)
+        if self._settings.resolved_scopes.of(path).mode != Mode.FULL and not file.by_request:
+            raise ValueError("the mode of its scope allows no moves")
+        if foreign := set(pools_of(layout)) - self._pools:
+            raise ValueError(f"pool {min(foreign)!r} is not configured")
+        return self._changed(move, file) or move
+
+    def _changed(self, move: Move, file: FileToMove) -> MoveOutcome | None:
+        """The outcome for a file that is not as the message says."""
+        assert move.fid is not None
+        try:
+            found = self._look.file(move.fid, with_version=bool(file.data_version))
+            named = self._look.has_path(move.fid, move.path)
+        except (FileNotFoundError, Stale) as error:
+            return MoveOutcome(move, MoveResult.GAVE_WAY, "gone", "the file is gone", error=error)
+        except OSError as error:
+            return MoveOutcome(move, MoveResult.FAILED, "error", str(error), error=error)
+        why = ""
+        if not named:
+            why = "the path names another file now"
+        elif found.size_bytes != file.size_bytes:
+            why = f"the file has {found.size_bytes} bytes, and had {file.size_bytes} when it was chosen"
+        elif file.data_version and found.data_version != file.data_version:
+            why = "the file was written to since it was chosen"
+        elif file.objects and objects_digest(found.layout) != file.objects:
+            return self._already(move, found.layout)
+        elif (file.layout_generation and found.layout is not None
+              and found.layout.generation != file.layout_generation):
+            why = "its layout was changed since it was chosen"
+        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, why) if why else None
+
+    def _already(self, move: Move, present: Layout | None) -> MoveOutcome | None:
+        """Whether a file with other objects was moved before: the engine compares its layout and pools."""
+        (found,) = self._engine.examine((_without_objects(move),))
+        if found.result is MoveResult.ALREADY:
+            return found
+        return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen",
+                           present, present)
+
+    def _publish(self, message: MoveMessage, secret: str, delivery: Delivery, found: list[FileResult], seconds: float,
+                 *, last: bool) -> None:
+        if not found:
+            return
+        result = ResultMessage(message.id, self._names.fs, message.generation, self._name, delivery.times_delivered,
+                               tuple(found), max(0.0, seconds), last)
+        data = messages.sign(result, secret)
+        message_id = f"{message.id}/{delivery.times_delivered}/{found[0].act}"
+        self._fault("publish")
+        self._until_published(lambda: self._connection.publish(self._names.result_subject(self._name), data,
+                                                               message_id))
+        self._fault("published")
+
+    def _until_published(self, attempt: Callable[[], object]) -> None:
+        """Repeat until NATS has confirmed: a result must not be lost while this process lives."""
+        pause = threading.Event()
+        while True:
+            try:
+                attempt()
+            except BrokerRefused as error:
+                self._log(f"NATS refuses a result: {error.strerror or error}")
+                return
+            except BrokerError:
+                pause.wait(RETRY_SECONDS)
+            else:
+                return
+
+    # -- beside the work --------------------------------------------------------------------------------------------
+
+    def _stop_itself(self, why: str) -> None:
+        self.stopped = why
+        self._log(f"STOPPED: {why}; examine the file, then restart this mover")
+
+    def state(self) -> MoverState:
+        """The description of this mover."""
+        with self._lock:
+            return MoverState(self._name, self._host, self._settings.movers.engine, self._settings.movers.at_once,
+                              self._started, self._clock.now(), self.stopped, dict(self.under_way), dict(self.results),
+                              self.redelivered, self.refused, self.copied_bytes)
+
+    def describe(self) -> None:
+        """Publish the description of this mover."""
+        self._connection.bucket(self._names.movers).put(self._name, messages.encode(self.state()))
+
+    def _describe_regularly(self) -> None:
+        while True:
+            with suppress(BrokerError):
+                self.describe()
+            if self._ending.wait(STATE_SECONDS):
+                with suppress(BrokerError):
+                    self._connection.bucket(self._names.movers).delete(self._name)
+                return
+
+    def _extend_leases(self) -> None:
+        """Extend the leases of messages that are being worked on."""
+        while not self._ending.wait(self._settings.cluster.ack_wait_seconds / 3):
+            with self._lock:
+                held = list(self._held)
+            for delivery in held:
+                with suppress(BrokerError):
+                    delivery.in_progress()
+
+
+def _without_objects(move: Move) -> Move:
+    return Move(move.path, move.layout, move.fid, move.size_bytes)
+
+
+def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
+    """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
+    if outcome.reason == "halted":
+        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail)
+    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Counts in words: ``12 done, 1 busy``."""
+    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "none"

@@ -1,0 +1,95 @@
+"""Streams, buckets and subjects of one file system on NATS, and their declaration by the leader.
+
+One NATS account may serve several file systems: every name contains the name of the file system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tierd.cluster.connection import BucketSpec, Connection, Consumer, Stream
+
+NO_TARGET = "none"
+"""Source of files whose data is on MDTs only."""
+RESULTS_CONSUMER = "leader"
+_DAY_SECONDS = 86400.0
+JOURNAL_DAYS = 30.0
+"""Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
+MOVER_TTL_SECONDS = 20.0
+"""A mover that has not described itself for this time is not shown any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names for one file system."""
+
+    fs: str
+
+    @property
+    def moves(self) -> str:
+        """The stream of moves. An acknowledged message is removed."""
+        return f"MOVES_{self.fs}"
+
+    @property
+    def results(self) -> str:
+        """The stream of results."""
+        return f"RESULTS_{self.fs}"
+
+    @property
+    def journal(self) -> str:
+        """The stream of changes of the journal."""
+        return f"JOURNAL_{self.fs}"
+
+    @property
+    def control(self) -> str:
+        """The bucket with the permit, which only the leader writes."""
+        return f"CONTROL_{self.fs}"
+
+    @property
+    def movers(self) -> str:
+        """The bucket in which movers describe themselves."""
+        return f"MOVERS_{self.fs}"
+
+    def move_subject(self, source: str) -> str:
+        """Subject of moves from one target."""
+        return f"move.{self.fs}.{source}"
+
+    @property
+    def all_moves(self) -> str:
+        """Subjects of all moves."""
+        return f"move.{self.fs}.>"
+
+    def result_subject(self, mover: str) -> str:
+        """Subject of the results of one mover."""
+        return f"result.{self.fs}.{mover}"
+
+    @property
+    def journal_subject(self) -> str:
+        """Subject of changes of the journal."""
+        return f"journal.{self.fs}"
+
+    @property
+    def work(self) -> str:
+        """Subject of hints where moves wait. It belongs to no stream."""
+        return f"work.{self.fs}"
+
+
+PERMIT = "permit"
+"""Key of the permit in the control bucket."""
+
+
+def declare(connection: Connection, names: Names, replicas: int) -> None:
+    """Declare the streams and buckets that leader and movers use."""
+    connection.declare_stream(Stream(names.moves, (names.all_moves,), work_queue=True, replicas=replicas,
+                                     max_age_seconds=_DAY_SECONDS))
+    connection.declare_stream(Stream(names.results, (f"result.{names.fs}.>",), work_queue=True, replicas=replicas))
+    connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=replicas,
+                                     max_age_seconds=JOURNAL_DAYS * _DAY_SECONDS))
+    connection.declare_consumer(Consumer(names.results, RESULTS_CONSUMER, f"result.{names.fs}.>", 4096, 30.0, -1))
+    connection.declare_bucket(BucketSpec(names.control, 0.0, replicas))
+    connection.declare_bucket(BucketSpec(names.movers, MOVER_TTL_SECONDS, replicas))
+
+
+def declare_source(connection: Connection, names: Names, source: str, at_once: int, ack_wait_seconds: float) -> None:
+    """Declare the consumer of one source target: ``at_once`` messages from it are under way over all movers."""
+    connection.declare_consumer(Consumer(names.moves, source, names.move_subject(source), at_once, ack_wait_seconds))

@@ -1,0 +1,70 @@
+"""Settings of ``[cluster]``: the NATS servers through which the leader, movers and readers work together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le
+from pydantic import AfterValidator
+
+from tierd.config.act import whole_path_or_none
+
+_SERVER = re.compile(r"(?:nats|tls)://[A-Za-z0-9.\-\[\]:]+")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+def server_url(text: str) -> str:
+    """The address of a NATS server. Raises ValueError otherwise.
+
+    >>> server_url("tls://broker1.example.org:4222")
+    'tls://broker1.example.org:4222'
+    """
+    if not _SERVER.fullmatch(text):
+        raise ValueError("give an address such as tls://broker1:4222")
+    return text
+
+
+def node_name(text: str) -> str:
+    """A name of letters, digits, ``-`` and ``_``, or "". Raises ValueError otherwise.
+
+    >>> node_name("mover-07")
+    'mover-07'
+    """
+    if text and not _NAME.fullmatch(text):
+        raise ValueError("use letters, digits, - and _ only")
+    return text
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Connection to NATS. Without servers, tierd works alone: it detects, decides and moves in one process."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    servers: tuple[Annotated[str, AfterValidator(server_url)], ...] = ()
+    """Addresses of the NATS servers: ``tls://broker1:4222``. Empty: no cluster."""
+    name: Annotated[str, AfterValidator(node_name)] = ""
+    """Name of this process among movers and readers. "": name of the host."""
+    nkey_seed_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    """File with the NKey seed of the user of this role; readable for tierd's user alone."""
+    ca_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    """Certificates that sign the servers' certificates. "": those of the system, for ``tls://``."""
+    cert_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    """Certificate of this node, for servers that verify clients."""
+    key_file: Annotated[str, AfterValidator(whole_path_or_none)] = ""
+    """Key of ``cert_file``."""
+    replicas: Literal[1, 3, 5] = 3
+    """NATS servers that store each message. 1 suits a single server, for tests."""
+    timeout_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
+    """Time to wait for an answer of NATS. After it, the result of the request is unknown."""
+    ack_wait_seconds: Annotated[float, Ge(1)] = 30.0
+    """Time without a sign of a mover after which NATS gives its message to another mover."""
+    deadline_seconds: Annotated[float, Ge(5)] = 60.0
+    """Time after which no mover begins a file of a message, or exchanges its layout. The leader then looks at it."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether tierd works through NATS."""
+        return bool(self.servers)

@@ -1,0 +1,93 @@
+"""``tierd mover --config FILE``: a mover as a process on this node, with its signals.
+
+It needs the same configuration as the leader for the file system, scopes and pools, and the settings ``[cluster]``.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from lustre import mounts
+from lustre.llapi.calls import Library
+from lustre.mounted import archives_follow_swaps
+from lustre.mounted_calls import MountedCalls
+from lustre.parameters import Roots, Tree
+from tierd.act.claim import MountedClaimFolder
+from tierd.act.movers import engines
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.mover import Fences, Mover, PortLook
+from tierd.cluster.streams import Names
+from tierd.config.settings import Settings
+from tierd.daemon.process import set_process_name
+from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+
+log = logging.getLogger("tierd")
+STOP_SECONDS = 110.0
+"""Time to complete the file in progress; systemd kills the process after 120 s."""
+
+
+def host_name() -> str:
+    """Name of this node, without its domain."""
+    return os.uname().nodename.partition(".")[0]
+
+
+def local_mover(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Mover:
+    """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    library = Library.load(settings.movers.library)
+    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    fences = Fences(folder, clock)
+    engine = engines.build_mover(mount, library, tree, settings.movers, fences)
+    calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
+    host = host_name()
+    return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
+                 PortLook(calls, filesystem), fences, settings, clock, say)
+
+
+def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event) -> None:
+    """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress."""
+    threads = mover.start()
+    notify(READY="1", STATUS="waiting for moves")
+    last = ""
+    while not end.wait(BEAT_SECONDS):
+        state = mover.state()
+        trouble = connection.trouble
+        sentence = f"stopped: {state.stopped}" if state.stopped else trouble or "at work"
+        if sentence != last:
+            log.info("%s", sentence)
+            last = sentence
+        notify(WATCHDOG="1", STATUS=sentence)
+    notify(STOPPING="1")
+    mover.stop()
+    for thread in threads:
+        thread.join(STOP_SECONDS)
+
+
+def serve(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status."""
+    if not settings.cluster.enabled:
+        log.error("a mover needs [cluster] servers: the addresses of NATS")
+        return 1
+    set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
+    faulthandler.enable()
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    clock = SystemClock()
+    connection = Connection(settings.cluster, "mover", log.info)
+    try:
+        mover = local_mover(settings, connection, clock, log.info)
+        run(mover, connection, Notifier(os.environ), end)
+    finally:
+        connection.close()
+    log.info("stopped")
+    return 0
