@@ -31,12 +31,13 @@ GRAFANA = grafana_command(os.environ.get("GRAFANA_HOME", ""))
 WIDTH, HEIGHT = 1600, 6000
 """So high that Grafana, which renders what is in sight, renders all panels."""
 
-SEEN = """JSON.stringify([...document.querySelectorAll('section[data-testid^="data-testid Panel header"]')].map(
-    section => ({title: section.dataset.testid.replace('data-testid Panel header ', ''), text: section.innerText,
-                 failed: !!section.querySelector('[data-testid="data-testid Panel status error"]')})))"""
-LOADED = """document.querySelectorAll('section[data-testid^="data-testid Panel header"]').length >= %d
+SEEN = """JSON.stringify([...document.querySelectorAll('[data-testid^="data-testid Panel header"]')].map(
+    panel => ({title: panel.dataset.testid.replace('data-testid Panel header ', ''), text: panel.innerText,
+                 failed: !!panel.querySelector('[data-testid="data-testid Panel status error"]')})))"""
+LOADED = """document.querySelectorAll('[data-testid^="data-testid Panel header"]').length >= %d
     && !document.querySelector('[aria-label="Panel loading bar"]')"""
-LINKS = """JSON.stringify([...new Set([...document.querySelectorAll('section a[href*="/d/"]')].map(a => a.href))])"""
+LINKS = """JSON.stringify([...new Set(
+    [...document.querySelectorAll('.react-grid-item a[href*="/d/"]')].map(a => a.href))])"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: 
 
 
 PAGE = """<script>console.error("a plug-in did not load")</script>
-<section data-testid="data-testid Panel header tierd">acts</section>
+<div data-testid="data-testid Panel header tierd">acts</div>
 <section data-testid="data-testid Panel header Jobs">No data</section>
 <section data-testid="data-testid Panel header Cases">x<i data-testid="data-testid Panel status error"></i></section>
 <section data-testid="data-testid Panel header Refusals by reason">No data</section>"""
