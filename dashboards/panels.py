@@ -209,8 +209,8 @@ def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps,
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:
     """The current value of each series as a horizontal bar."""
-    # Grafana makes room for the first of the longest names, and cuts names of the same length with wider digits
-    query = replace(query, legend=f"{query.legend}\N{EM SPACE}\N{EM SPACE}")
+    # Grafana makes too little room for names. It measures spaces at their end, and the browser does not show them.
+    query = replace(query, legend=query.legend + 5 * " ")
     options = {
         "displayMode": "gradient", "orientation": "horizontal", "showUnfilled": True, "valueMode": "color",
         "minVizWidth": 0, "minVizHeight": 10, "text": {"titleSize": 14, "valueSize": 16},

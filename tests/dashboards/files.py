@@ -88,6 +88,12 @@ class Link:
     labels: dict[str, str]
 
 
+def unlinked(panel: Json) -> list[str]:
+    """Regular expressions of the series of a panel that have no links."""
+    return [override["matcher"]["options"].strip("/") for override in panel["fieldConfig"]["overrides"]
+            if {"id": "links", "value": []} in override["properties"]]
+
+
 def links(board: Json) -> Iterator[tuple[Json, Link]]:
     """All data links of all panels."""
     for panel in panels(board):

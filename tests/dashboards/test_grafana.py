@@ -28,14 +28,18 @@ from tests.operation.browser import CHROMIUM, Browser
 from tests.servers import free_port, running
 
 GRAFANA = grafana_command(os.environ.get("GRAFANA_HOME", ""))
-WIDTH, HEIGHT = 1600, 6000
+WIDTH, HEIGHT = 1600, 7000
 """So high that Grafana, which renders what is in sight, renders all panels."""
 
 SEEN = """JSON.stringify([...document.querySelectorAll('[data-testid^="data-testid Panel header"]')].map(
     panel => ({title: panel.dataset.testid.replace('data-testid Panel header ', ''), text: panel.innerText,
                  failed: !!panel.querySelector('[data-testid="data-testid Panel status error"]')})))"""
-LOADED = """document.querySelectorAll('[data-testid^="data-testid Panel header"]').length >= %d
-    && !document.querySelector('[aria-label="Panel loading bar"]')"""
+LOADED = """(panels => panels.length >= %d && !document.querySelector('[aria-label="Panel loading bar"]')
+    && panels.every(panel => panel.querySelector('canvas') || panel.innerText.trim().length
+                    > panel.dataset.testid.replace('data-testid Panel header ', '').length))
+    ([...document.querySelectorAll('[data-testid^="data-testid Panel header"]')])"""
+"""Each panel shows more than its title: a panel whose query has not begun has no loading bar."""
+LOADED_SECONDS = 120
 LINKS = """JSON.stringify([...new Set(
     [...document.querySelectorAll('.react-grid-item a[href*="/d/"]')].map(a => a.href))])"""
 
@@ -57,7 +61,7 @@ def opened(browser: Browser, url: str, count: int) -> list[SeenPanel]:
     """Open a dashboard and wait until so many panels are loaded."""
     browser.errors.clear()
     browser.open(url)
-    browser.until(LOADED % count)
+    browser.until(LOADED % count, LOADED_SECONDS)
     return [SeenPanel(**one) for one in json.loads(browser.run(SEEN))]
 
 
