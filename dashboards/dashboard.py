@@ -287,17 +287,20 @@ def cases(width: int = 24, height: int = 5) -> Panel:
     labels, begun = "(fs, id, victim, aggressor, state, verdict, reason)", f"tierd_case_begun_timestamp_seconds{OF_FS}"
     seen = f"max by {labels} (max_over_time(timestamp({begun})[$__range:{RATE[1:]}))"
     latest = f"topk by (fs, id) (1, {seen})"  # each state of a case is a series
+    every = f"(1000 * max by {labels} (max_over_time({begun}{RANGE})) and {latest})"
     return table(
         "Cases", "Streams that a neighbour slowed in this time range, and what tierd does about it, or did. State and "
-        "verdict are the latest. Not done because: why tierd does not act; tierctl explain has the remedy.",
-        Query(f"1000 * max by {labels} (max_over_time({begun}{RANGE})) and {latest}"), Query(f"1000 * {latest}"),
+        "verdict are the latest; closed: the finding has ended. Not done because: why tierd does not act; tierctl "
+        "explain has the remedy.",
+        Query(f"{every} and on (fs, id) {begun} or "
+              f'label_replace({every} unless on (fs, id) {begun}, "state", "closed", "state", ".*")'),
         unit="none", width=width, height=height, empty="no stream was slowed in this time range", sort="Since",
         columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
-                 "Value #A": ("Since", "dateTimeAsLocal"), "Value #B": ("Last seen", "dateTimeAsLocal"),
-                 "state": ("State", ""), "verdict": ("Verdict", ""), "reason": ("Not done because", "")},
+                 "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
+                 "reason": ("Not done because", "")},
         overrides=(coloured("State", STATE_WORDS), coloured("Verdict", VERDICT_WORDS),
                    coloured("Not done because", REASON_WORDS),
-                   *sized({"Finding": 90, "Since": 190, "Last seen": 190, "State": 110}),
+                   *sized({"Finding": 90, "Since": 190, "State": 110}),
                    column_links("Victim", link_from_row("jobs", "This job", jobid="Victim")),
                    column_links("Aggressor", link_from_row("jobs", "This job", jobid="Aggressor"))))
 

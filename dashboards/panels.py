@@ -250,8 +250,8 @@ def table(title: str, description: str, *queries: Query, unit: str, columns: Map
     shown = {name: heading for name, (heading, _) in columns.items()}
     units = tuple(
         {"matcher": {"id": "byName", "options": heading}, "properties": [
-            {"id": "unit", "value": of}, {"id": "noValue", "value": NO_VALUE}]}
-        for heading, of in columns.values() if of)
+            *([{"id": "unit", "value": of}] if of else []), {"id": "noValue", "value": NO_VALUE}]}
+        for heading, of in columns.values())
     transformations: list[Json] = [{"id": "merge", "options": {}}] if len(queries) > 1 else []
     transformations += [
         {"id": "filterFieldsByName", "options": {"include": {"names": list(shown)}}},
@@ -273,6 +273,7 @@ def coloured(column: str, words: Mapping[str, tuple[str, str]]) -> Json:
                for index, (value, (text, colour)) in enumerate(words.items())}
     return {"matcher": {"id": "byName", "options": column}, "properties": [
         {"id": "mappings", "value": [{"type": "value", "options": options}]},
+        {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}}]}
 
 
