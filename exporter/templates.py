@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from exporter.exposition import INFINITY, Family, Histogram, format_bound
 from lustre.formats import compiled
@@ -44,6 +45,7 @@ def fill_each(templates: tuple[bytes, ...], values: tuple[int, ...]) -> list[byt
     return compiled.fill_each(templates, values)
 
 
+@lru_cache(maxsize=1 << 14)
 def fits(labels: bytes) -> bool:
     """Whether templates can be made with this label text."""
     return compiled.AVAILABLE and _OURS.search(labels) is None and len(labels) < MAX_LABEL_BYTES
