@@ -20,6 +20,7 @@ from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tally_source import Tallies
 from tierd.sense.facts import FactsCollector
 from tierd.sense.media import PoolMedia
 from tierd.sense.own_moves import OwnJobs
@@ -76,8 +77,8 @@ class Source(Protocol):
     def reading(self) -> Reading:
         """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
 
-    def records(self) -> Iterable[Record]:
-        """Changelog records since the last call."""
+    def records(self) -> Iterable[Record] | Tallies:
+        """Changelog records since the last call, or the tallies of readers."""
 
 
 @dataclass(frozen=True, slots=True)

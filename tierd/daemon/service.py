@@ -45,6 +45,7 @@ from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
+from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.facts import ClientSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
@@ -172,15 +173,19 @@ class Service:
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        dispatch = self._cluster.attach(self._journal, filesystem, settings) if self._cluster is not None else None
+        dispatch: Dispatch | None = None
+        if self._cluster is not None:
+            dispatch = self._cluster.attach(self._journal, filesystem, settings)
+            self._closing.callback(self._cluster.detach)
         media = PoolMedia(settings.resolved_scopes.pool_pairs)
-        gate, undo = build_gate(
-            settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch, media
-        )
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch,
+                                media)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
-                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
+                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0,
+                                self._cluster.tally_inbox(settings) if self._cluster is not None else None,
+                                settings.reader)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
@@ -361,9 +366,13 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
-        self._journal.set_positions(self._sources.follower.positions)
+        follower = self._sources.follower
+        self._journal.set_positions(follower.positions)
         if self._clearing is not None:
             self._clearing()
+        if isinstance(follower, TallySource):
+            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
+                follower.acknowledge()
 
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.
@@ -386,6 +395,12 @@ class Cluster(Protocol):
 
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
         """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
+
+    def detach(self) -> None:
+        """Publish the last changes of the journal, which will be closed."""
+
+    def tally_inbox(self, settings: Settings) -> TallyInbox | None:
+        """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
 
 
 class ClearingFilesystem(Filesystem, Protocol):
