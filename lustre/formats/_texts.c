@@ -24,7 +24,7 @@
 #define MOST_DIGITS 20 /* of 64 bits */
 #define CLIPPED (uint64_t)INT64_MAX /* a kernel's sum that reached its limit; Python handles it and larger numbers */
 
-/* -- Marks: hashes of texts (_marks.c). */
+/* -- Marks: hashes of texts (marks.c). */
 
 uint64_t mark_of(const char *at, size_t size);
 uint64_t mark_after_header(const char *at, size_t size);
