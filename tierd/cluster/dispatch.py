@@ -23,7 +23,7 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, same_shape
-from tierd.act.dispatch import NumberedMove, NumberedOutcome
+from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -116,8 +116,13 @@ class NatsDispatch:
 
     def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
                  settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
-                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None) -> None:
-        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete."""
+                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None,
+                 journal_lag: Callable[[], int] = int) -> None:
+        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete.
+
+        ``journal_lag`` is the number of changes that the copy lacks.
+        """
+        self._journal_lag = journal_lag
         self._connection = connection
         self._names = names
         self._claim = claim
@@ -189,6 +194,16 @@ class NatsDispatch:
     def by_source(self) -> Counter[str]:
         """Files without a result by source target."""
         return Counter(message.source for message in tuple(self._of_act.values()))
+
+    def state(self) -> DispatchState:
+        """See the protocol."""
+        counts = self.counts
+        movers = tuple(RemoteMover(m.name, m.host, m.engine, m.threads, m.seen, m.stopped, sum(m.under_way.values()),
+                                   m.results, m.copied_bytes, m.redelivered, m.refused) for m in self.movers)
+        return DispatchState(
+            self._connection.connected, self._connection.trouble, movers, self.by_source, self.oldest_seconds,
+            self._journal_lag(), counts.messages, dict(counts.results), counts.redelivered, counts.stale,
+            counts.expired, counts.late, counts.refused)
 
     @property
     def oldest_seconds(self) -> float:
