@@ -103,8 +103,11 @@ class Dispatch(Protocol):
     def room(self) -> int:
         """Number of moves that may be handed over now."""
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """Refuses a move while too many moves from its targets or to its pools are under way."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """Refuses a move while too many moves from its targets or to its pools are under way.
+
+        ``chosen`` has the number of moves from each target that will be handed over together with it.
+        """
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
@@ -141,8 +144,8 @@ class InProcessDispatch:
         """See the protocol."""
         return UNLIMITED
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """See the protocol."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """See the protocol. The engine has limits of its own."""
         return None
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:

@@ -135,6 +135,8 @@ class NatsDispatch:
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
         self._of_act: dict[int, SentMessage] = {}
+        self._from_source: Counter[str] = Counter()
+        """Files without a result, by source target."""
         self._ended: deque[NumberedOutcome] = deque()
         self._unacknowledged: list[Delivery] = []
         self._permit: Permit | None = None
@@ -174,8 +176,17 @@ class NatsDispatch:
         allowed = self._threads() * self._files_per_message() + QUEUED_SECONDS * self.files_per_second
         return max(0, int(allowed) - self.under_way)
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """See the protocol: a pool or target for which a message waits already."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """See the protocol.
+
+        Refuses a pool or target for which a message waits already, and a source with enough files for its movers and
+        one message more: otherwise the files of one target would take all the room.
+        """
+        if cost.targets:
+            source = min(cost.targets)
+            files = self._from_source[source] + chosen.get(source, 0)
+            if files >= (self._settings.movers.per_target_at_once + 1) * self._files_per_message():
+                return Refusal(Reason.LIMIT, f"target {source}: enough moves are under way")
         for message in self._ready:
             if found := message.pools & cost.pools.keys():
                 return Refusal(Reason.LIMIT, f"pool {min(found)}: as many moves as movers.per_target_at_once are "
@@ -193,7 +204,7 @@ class NatsDispatch:
     @property
     def by_source(self) -> Counter[str]:
         """Files without a result by source target."""
-        return Counter(message.source for message in tuple(self._of_act.values()))
+        return +self._from_source
 
     def state(self) -> DispatchState:
         """See the protocol."""
@@ -276,6 +287,7 @@ class NatsDispatch:
         for message in self._messages_of(moves):
             self._ready.append(message)
             self._of_act |= dict.fromkeys(message.moves, message)
+            self._from_source[message.source] += len(message.moves)
         self._send()
 
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
@@ -463,6 +475,7 @@ class NatsDispatch:
         """A file of a message has an outcome."""
         del message.moves[outcome.act]
         del self._of_act[outcome.act]
+        self._from_source[message.source] -= 1
         self._ended.append(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)

@@ -10,7 +10,6 @@ Points of curves (``samples``) are not copied: they only draw reports.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +42,12 @@ class ChangedRow:
     table: str
     key: Value
     values: Mapping[str, Value] | None
+
+    @property
+    def size_bytes(self) -> int:
+        """About the size of the row in a message."""
+        values = self.values.values() if self.values is not None else ()
+        return 64 + sum(len(value) if isinstance(value, str | bytes) else 8 for value in values) * 5 // 4
 
     def to_json(self) -> Json:
         """The row for a message."""
@@ -87,6 +92,7 @@ class JournalChanges:
     def __init__(self, db: SharedConnection) -> None:
         """Creates the triggers. A journal that was never copied has all its rows as changes."""
         self._db = db
+        db.execute("PRAGMA recursive_triggers = ON")  # else a row that INSERT OR REPLACE removes calls no trigger
         with db.transaction():
             for statement in filter(str.strip, _TABLES.split(";")):
                 db.execute(statement)
@@ -95,6 +101,7 @@ class JournalChanges:
                     db.execute(f"CREATE TRIGGER IF NOT EXISTS copy_{table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608
                                f"INSERT INTO changed_rows (name, key) VALUES ('{table}', {key.format(row)}); END")
         self.position = position_of(db)
+        self._columns = {table: columns(db, table) for table in KEYS}
 
     def __len__(self) -> int:
         (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
@@ -121,7 +128,7 @@ class JournalChanges:
                 if (name, key) not in seen:
                     seen.add((name, key))
                     row = ChangedRow(name, key, self._row(name, key))
-                    size_bytes += len(json.dumps(row.to_json()))
+                    size_bytes += row.size_bytes
                     if rows and size_bytes > MAX_BYTES:
                         break
                     rows.append(row)
@@ -129,7 +136,7 @@ class JournalChanges:
             return Portion(tuple(rows), until)
 
     def _row(self, table: str, key: Value) -> Mapping[str, Value] | None:
-        names = columns(self._db, table)
+        names = self._columns[table]
         row = self._db.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {KEYS[table].format('')} = ?",  # noqa: S608
                                (key,)).fetchone()
         return None if row is None else dict(zip(names, row, strict=True))
