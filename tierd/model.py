@@ -247,12 +247,11 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     cross_section_probability: float | None = None
     """Probability that they get as much more by chance."""
 
-    @property
-    def confirmed(self) -> bool:
-        """Whether dose or cross-section agrees with device time."""
-        return ((self.dose_probability is not None and self.dose_probability <= CHANCE)
+    def confirmed(self, chance: float) -> bool:
+        """Whether dose or cross-section agrees with device time, with at most this probability by chance."""
+        return ((self.dose_probability is not None and self.dose_probability <= chance)
                 or (self.cross_section_ratio is not None and self.cross_section_ratio > 1
-                    and self.cross_section_probability is not None and self.cross_section_probability <= CHANCE))
+                    and self.cross_section_probability is not None and self.cross_section_probability <= chance))
 
     @property
     def lacks_past(self) -> bool:

@@ -18,7 +18,8 @@ from tierd.cluster import streams
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
-from tierd.cluster.streams import Names
+from tierd.cluster.streams import Names, declare_readers
+from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
@@ -164,6 +165,13 @@ class Candidate:
                 publisher.flush()
             except OSError as error:
                 self._log(f"the last changes of the journal are not copied yet: {error.strerror or error}")
+
+    def tally_inbox(self, settings: Settings) -> NatsTallyInbox | None:
+        """Where tallies of readers arrive; None if the leader reads the changelogs itself. Raises BrokerError."""
+        if not settings.reader.enabled:
+            return None
+        declare_readers(self.connection, self.names, settings.cluster.replicas, settings.reader.lease_seconds)
+        return NatsTallyInbox(self.connection, self.names, int(self._clock.now()))
 
     def close(self) -> None:
         """Release the claim, and close the connection. The journal is closed already."""

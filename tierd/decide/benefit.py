@@ -41,6 +41,9 @@ class Settings:
 CERTAIN_LOSS = 0.1
 """Loss of a victim without a past, one standard error lower than expected, from which an act is worth it. A second kind
 of evidence makes up for certainty."""
+ACT_CHANCE = 0.01
+"""Probability by chance of this second kind, at the most. Dose and cross-section show that there is a loss, not how
+large it is. They are tested again and again, so the chance at which a finding may rest on them is too much."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -62,10 +65,11 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    if evidence.gain_low is not None and not evidence.confirmed and 1 - 1 / evidence.gain_low < CERTAIN_LOSS:
-        return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(1 - 1 / evidence.gain_low)} of its throughput is a "
-                       f"certain loss, and {percent(CERTAIN_LOSS)} are needed while no other evidence agrees with "
-                       "device time").about(finding.victim)
+    certain = 1 - 1 / evidence.gain_low if evidence.gain_low is not None else 1.0
+    if certain < CERTAIN_LOSS and not evidence.confirmed(ACT_CHANCE):
+        return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(certain)} of its throughput is a certain loss, and "
+                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly agrees with device time"
+                       ).about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:

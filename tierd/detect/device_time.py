@@ -4,7 +4,8 @@ A target is one server with one queue. By the utilisation law (Denning and Buzen
 Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for
 each job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three
 costs are fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an
-operation of any size (a seek, a commit of the journal, the update of a parity).
+operation of any size (a seek, a commit of the journal, the update of a parity). An operation is one I/O of the disk, as
+far as counters show them: changes that wait for a commit of the journal count with it (:data:`COMMIT_IOS`).
 
 What can be known:
 
@@ -13,10 +14,10 @@ What can be known:
   raises it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
   Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
   long, or a disk was slow.
-* How the bytes of such windows fall as other operations rise shows what an operation costs. While the operations hardly
-  vary, the cost is that of a disk, within a factor of two. In no window can an operation have cost more than the whole
-  time. If a target does more operations than one disk could, it is not a single disk: then half of this bound is
-  assumed, with an error of the same size.
+* How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
+  in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
+  a factor of two. In no window can an operation have cost more than the whole time, and at most half of this bound is
+  assumed. If a target does more operations than one disk could, it is not a single disk: then the error is as large.
 * Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
   wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
@@ -33,7 +34,7 @@ which a throttled disk was saturated, since writes waited in the commit of the j
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -57,7 +58,8 @@ class Work(NamedTuple):
     read_bytes: float = 0.0
     write_bytes: float = 0.0
     operations: float = 0.0
-    """Bulk RPCs, small operations such as a sync, and destroys of files that a job had made."""
+    """I/Os, as far as counters show them: bulk RPCs, small operations such as a sync, commits that are waited for, and
+    destroys of files that a job had made."""
 
     @property
     def moved_bytes(self) -> float:
@@ -484,10 +486,11 @@ def own_unlinks(done: Iterable[NamespaceLoad | Profile]) -> dict[str, float]:
 
 
 COMMIT_IOS = 1.5
-"""I/Os of a commit of the journal (jbd2), one after the other: the changed blocks, then the commit record.
+"""I/Os of a commit of the journal (jbd2) for each change that waits for it.
 
-Changes that wait at the same time share a commit. In a recording of a real file system, 4 KiB writes of 16 processes to
-four disks held to 40 I/Os a second took 1.9 more I/Os each.
+A commit is two I/Os, one after the other: the changed blocks, then the commit record. A change alone takes both; two
+that wait at the same time take one each. In ``tests/tapes/noisy-random-4k`` a disk held to 40 I/Os a second did 11.5
+writes of 4 KiB and 7.3 RPCs of a stream: 1.2 to 1.9 more I/Os for each write, as an RPC takes two I/Os or one.
 """
 OTHER_IOS = 1.5
 """I/Os of an operation that is neither a read nor a write: the commit that a sync waits for, or the journal and the
@@ -572,8 +575,8 @@ KEPT = 128
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone."""
 KEPT_OF_WINDOW = 16
 """Most that one window adds to each sort, so that a large pool does not forget within seconds."""
-MIN_OBSERVATIONS = 12
-"""Costs fitted from fewer are not used."""
+MIN_WINDOWS = 3
+"""Costs fitted from fewer windows with streams are not used. Their error shows how few they are."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
@@ -592,6 +595,8 @@ class CostLearner:
         self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
                         **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
         self._kept: dict[str, tuple[deque[Work], deque[Work]]] = {}
+        self._taught: Counter[str] = Counter()
+        """Number of windows by pool that had observations."""
         self._due: dict[str, None] = {}
         """Pools with new observations, the longest waiting first."""
         self._windows = 0
@@ -612,7 +617,9 @@ class CostLearner:
             step = -(-len(found) // KEPT_OF_WINDOW)
             kept = self._kept.setdefault(pool, (deque(maxlen=KEPT), deque(maxlen=KEPT)))
             kept[mixed].extend(found[self._windows % step::step])
-            if len(kept[0]) + len(kept[1]) >= MIN_OBSERVATIONS:
+        for pool in sorted({pool for pool, _ in seen}):
+            self._taught[pool] += 1
+            if self._taught[pool] >= MIN_WINDOWS:
                 self._due.setdefault(pool)
         if self._due:
             pool = next(iter(self._due))

@@ -171,8 +171,8 @@ def waits_for_commits(profile: Profile, classes: Classes) -> bool:
     A client gathers other writes within a large file into full RPCs. Small files are written when they are closed, and
     nobody waits for their commit.
     """
-    return (profile.mean_rpc_bytes < classes.stream_rpc_bytes and is_small_io(profile, classes)
-            and not is_small_files(profile, classes))
+    return (profile.mean_rpc_bytes < classes.stream_rpc_bytes and not is_small_files(profile, classes)
+            and is_small_io(profile, classes))
 
 
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:

@@ -57,5 +57,7 @@ def test_a_loss_that_only_an_assumed_cost_predicts_must_be_certain() -> None:
     assert reason(noise(gain_low=1.06, gain_high=1.9)) is Reason.UNCERTAIN_GAIN
     assert reason(noise(gain_low=1.12, gain_high=1.9)) is None
     assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.01)) is None
+    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.03)) \
+        == reason(noise(gain_low=1.06, gain_high=1.9)), "a finding may rest on it, an act may not"
     assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.3, cross_section_ratio=0.9)) \
         is Reason.UNCERTAIN_GAIN

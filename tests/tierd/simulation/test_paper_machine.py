@@ -1,6 +1,7 @@
 """The machine of the Cray paper, with the time that tierd needs: ``tierctl simulate noisy-neighbour-paper-long``.
 
-The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less.
+The scenario leaves the stream 70 s alone. Here it is less, so that the test takes less. Where single requests do not
+matter, the machine is simulated as flows, which takes a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -13,28 +14,47 @@ from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from tierd.config.settings import Settings
+from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.run import Outcome, run
 
 STREAM, NOISE = "ior.1002", "mdtest.1001"
-ONSET, SECONDS = 25.0, 75.0
+ONSET, SECONDS = 25.0, 60.0
 
 
-def ran(name: str) -> Outcome:
+def ran(name: str, model: str, onset: float = ONSET, seconds: float = SECONDS, tierd_starts: float = 0.0) -> Outcome:
     scenario = library(name)
     jobs: tuple[Job, ...] = tuple(
-        replace(job, start_seconds=ONSET) if isinstance(job, SmallFileWriter) else job for job in scenario.jobs)
-    return run(replace(scenario, jobs=jobs).build(), jobs, SECONDS, policy=Settings())
+        replace(job, start_seconds=onset) if isinstance(job, SmallFileWriter) else job for job in scenario.jobs)
+    return run(replace(scenario, jobs=jobs, model=model).build(), jobs, seconds, policy=Settings(),
+               tierd_starts=tierd_starts)
 
 
-@pytest.mark.parametrize(("name", "loss"), [
-    ("noisy-neighbour-paper-long", 0.2), ("noisy-neighbour-paper-long-1m", 0.2)])
-def test_the_cause_is_found_after_four_windows_and_the_stream_is_whole_again(name: str, loss: float) -> None:
-    outcome = ran(name)
+@pytest.mark.parametrize("name", ["noisy-neighbour-paper-long", "noisy-neighbour-paper-long-1m"])
+def test_the_cause_is_found_after_four_windows_and_the_stream_is_whole_again(name: str) -> None:
+    outcome = ran(name, "flows")
     (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
     assert ONSET + 15 <= found[0] <= ONSET + 25
     assert (found[1].aggressor, found[1].victim, found[1].directories) == (NOISE, STREAM, ("/scratch/mdtest",))
     alone = outcome.mean(STREAM, 5, ONSET)
-    assert outcome.mean(STREAM, ONSET + 2, found[0]) <= (1 - loss) * alone
+    assert outcome.mean(STREAM, ONSET + 2, found[0]) <= 0.8 * alone
     assert [(entry.kind, entry.place, entry.outcome) for entry in outcome.entries] == [
         ("set-default-layout", "/scratch/mdtest", "done")]
-    assert outcome.mean(STREAM, SECONDS - 15, SECONDS) >= 0.97 * alone
+    assert outcome.mean(STREAM, SECONDS - 10, SECONDS) >= 0.97 * alone
+
+
+@pytest.mark.parametrize(("name", "model", "within", "acts"), [
+    ("noisy-neighbour-paper-long", "flows", 30.0, ["set-default-layout"]),
+    ("noisy-neighbour-paper-long-1m", "events", 60.0, [])])
+def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(
+        name: str, model: str, within: float, acts: list[str]) -> None:
+    """Files of 1 MB never vary in number. So of the predicted loss too little is certain for an act."""
+    starts = 5.0
+    outcome = ran(name, model, onset=2.0, seconds=starts + within + 10.0, tierd_starts=starts)
+    (found,) = [(time, finding) for time, finding in outcome.findings if finding.kind == "noisy-neighbour"]
+    assert found[0] <= starts + within
+    assert (found[1].aggressor, found[1].victim) == (NOISE, STREAM)
+    evidence = found[1].evidence
+    assert isinstance(evidence, NoisyNeighbourEvidence)
+    assert evidence.lacks_past
+    assert evidence.slowdown >= 1.1
+    assert [entry.kind for entry in outcome.entries] == acts
