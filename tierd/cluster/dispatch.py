@@ -111,6 +111,38 @@ class DispatchCounts:
     """Results that were malformed or not signed."""
 
 
+class Slots:
+    """Slots of pools, and of the further targets of striped files, that messages under way use.
+
+    Messages for one target wait in its consumer, which lets movers work on few at a time. A message with further
+    targets is sent only if those have a free slot even if all messages that were sent are being worked on.
+    """
+
+    def __init__(self, at_once: int, pools: Mapping[str, tuple[str, ...]], sent: Iterable[SentMessage]) -> None:
+        """``at_once`` is the limit of one target; a pool has that of all its members."""
+        self._at_once = at_once
+        self._pools = pools
+        self._to_pool: Counter[str] = Counter()
+        self._on_target: Counter[str] = Counter()
+        self._further: set[str] = set()
+        for message in sent:
+            self.take(message)
+
+    def take(self, message: SentMessage) -> None:
+        """Count a message as under way."""
+        self._to_pool.update(message.pools)
+        self._on_target.update({message.source, *message.targets})
+        self._further |= message.targets
+
+    def has(self, message: SentMessage) -> bool:
+        """Whether a message may be sent."""
+        at_once = self._at_once
+        if any(self._to_pool[pool] >= at_once * max(1, len(self._pools.get(pool, ()))) for pool in message.pools):
+            return False
+        return all(self._on_target[target] < at_once for target in {message.source, *message.targets}
+                   if target in message.targets or target in self._further)
+
+
 class NatsDispatch:
     """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
 
@@ -336,10 +368,13 @@ class NatsDispatch:
 
     def _fitting(self) -> list[SentMessage]:
         """Take the messages that may be sent now. They count as sent."""
+        if not self._ready:
+            return []
         found, left = [], deque[SentMessage]()
-        members = {pool: len(targets) for pool, targets in self._pools().items()} if self._ready else {}
+        slots = Slots(self._settings.movers.per_target_at_once, self._pools(), self._sent.values())
         for message in self._ready:
-            if self._has_slot(message, members):
+            if slots.has(message):
+                slots.take(message)
                 self._sent[message.id] = message
                 found.append(message)
             else:
@@ -352,25 +387,6 @@ class NatsDispatch:
             return self._filesystem.pools()
         except OSError:
             return {}
-
-    def _has_slot(self, message: SentMessage, members: Mapping[str, int]) -> bool:
-        """Whether the pools, and the further targets of striped files, have a free slot.
-
-        Messages for one target wait in its consumer, which lets movers work on few at a time. A message with further
-        targets is sent only if those have a free slot even if all messages that were sent are being worked on.
-        """
-        at_once = self._settings.movers.per_target_at_once
-        to_pool: Counter[str] = Counter()
-        on_target: Counter[str] = Counter()
-        further: set[str] = set()
-        for sent in self._sent.values():
-            to_pool.update(sent.pools)
-            on_target.update({sent.source, *sent.targets})
-            further |= sent.targets
-        if any(to_pool[pool] >= at_once * max(1, members.get(pool, 1)) for pool in message.pools):
-            return False
-        return all(on_target[target] < at_once for target in {message.source, *message.targets}
-                   if target in message.targets or target in further)
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds

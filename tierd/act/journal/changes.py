@@ -124,10 +124,11 @@ class JournalChanges:
                 return None
             rows: list[ChangedRow] = []
             size_bytes, until, seen = 0, 0, set[tuple[str, Value]]()
+            present = self._present({(name, key) for _, name, key in changes})
             for seq, name, key in changes:
                 if (name, key) not in seen:
                     seen.add((name, key))
-                    row = ChangedRow(name, key, self._row(name, key))
+                    row = ChangedRow(name, key, present.get((name, key)))
                     size_bytes += row.size_bytes
                     if rows and size_bytes > MAX_BYTES:
                         break
@@ -135,11 +136,16 @@ class JournalChanges:
                 until = seq
             return Portion(tuple(rows), until)
 
-    def _row(self, table: str, key: Value) -> Mapping[str, Value] | None:
-        names = self._columns[table]
-        row = self._db.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {KEYS[table].format('')} = ?",  # noqa: S608
-                               (key,)).fetchone()
-        return None if row is None else dict(zip(names, row, strict=True))
+    def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
+        """The rows that exist, by table and key."""
+        found: dict[tuple[str, Value], Mapping[str, Value]] = {}
+        for table in {table for table, _ in wanted}:
+            names, expression = self._columns[table], KEYS[table].format("")
+            keys = [key for of, key in wanted if of == table]
+            rows = self._db.execute(f"SELECT {expression}, {', '.join(names)} FROM {table} "  # noqa: S608
+                                    f"WHERE {expression} IN ({', '.join('?' * len(keys))})", keys)
+            found |= {(table, row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
+        return found
 
     def forget(self, until: int, position: int) -> None:
         """The copy has all changes up to a number; ``position`` is the sequence of the last message in the stream."""
