@@ -289,6 +289,27 @@ def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: Cluste
     assert "generation 2 is at work" in trouble.sentence
 
 
+def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWorld) -> None:
+    """Lustre does not answer on its node: it moves nothing, and another mover gets the message."""
+    (path,) = world.files(1)
+    cut_off = world.mover("cut-off", start=False)
+
+    class Hanging:
+        def names(self) -> list[str]:
+            raise OSError(5, "Input/output error")
+
+    cut_off._fences._folder = Hanging()  # type: ignore[assignment]
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    cut_off._hinted["lustre-OST0002"] = world.clock.now()
+    assert cut_off.step() == "lustre-OST0002"
+    assert (cut_off.results, world.pool(path)) == ({}, "hdd")
+    assert "cannot be read" in world.log[-1]
+    world.mover("other")
+    assert world.pump_until_empty() == {"done": 1}
+
+
 def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:
     """A stolen mover key may publish results, but cannot sign them."""
     (path,) = world.files(1)
