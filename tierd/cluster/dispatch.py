@@ -236,7 +236,7 @@ class NatsDispatch:
     @property
     def by_source(self) -> Counter[str]:
         """Files without a result by source target."""
-        return +self._from_source
+        return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
 
     def state(self) -> DispatchState:
         """See the protocol."""

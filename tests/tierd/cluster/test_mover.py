@@ -19,6 +19,7 @@ from tierd.cluster import messages, streams
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage
 from tierd.cluster.mover import Mover
+from tierd.config.act import ActSettings
 
 
 @pytest.fixture
@@ -142,6 +143,15 @@ def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
     world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         streams.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
     assert result(world, message) == ("stale", "maintenance")
+    assert world.pool(path) == "hdd"
+
+
+def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.pause)))
+    world.pause.write_text("disk repair")
+    word, words = result(world, message_for(world, path))
+    assert (word, "disk repair" in words) == ("stale", True)
     assert world.pool(path) == "hdd"
 
 
