@@ -30,6 +30,7 @@ RATE = "[$__rate_interval]"
 OF_FS = '{fs=~"$fs"}'
 VICTIM = "max by (victim)"
 ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
+NO_CLUSTER = "no movers on other nodes"
 OWN = "unless on (jobid) tierd_own_job_info"
 
 STORY = Row("Now", (
@@ -145,6 +146,23 @@ LIMITS = Row("Queue, budget and sources", (
                Query(f"max(tierd_changelog_lag_seconds{OF_FS})", "changelog lag"), unit="s", empty=NO_TIERD),
 ), closed=True)
 
+MOVERS = Row("Movers on other nodes", (
+    stat("Movers at work", "Movers that take moves from the leader. Empty if tierd moves files itself.",
+         Query('sum(tierd_movers{fs=~"$fs", state="working"})'), unit="short", steps=((None, GREEN),), width=4,
+         height=6, empty=NO_CLUSTER),
+    stat("Stopped movers", "Movers that stopped because a file was not as expected after its move.",
+         Query('sum(tierd_movers{fs=~"$fs", state="stopped"})'), unit="short", steps=ANY_IS_BAD, width=4, height=6,
+         empty=NO_CLUSTER),
+    timeseries("Moves under way by target", "Files sent to movers without a result yet, by the target that holds them.",
+               Query(f"sum by (target) (tierd_target_moves_under_way{OF_FS})", "{{target}}"), unit="short", width=8,
+               height=6, empty=NO_CLUSTER),
+    timeseries("Results and delays", "Results per second, messages delivered again, and age of the oldest message.",
+               Query(f"sum by (result) (rate(tierd_mover_results_total{OF_FS}{RATE}))", "{{result}}"),
+               Query(f"sum(rate(tierd_redelivered_messages_total{OF_FS}{RATE}))", "delivered again"),
+               Query(f"max(tierd_oldest_move_message_seconds{OF_FS})", "oldest message"), unit="short", width=8,
+               height=6, empty=NO_CLUSTER),
+), closed=True)
+
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Victims and aggressors, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),
-                  (STORY, INTERFERENCE, BENEFIT, DONE, LIMITS), tierd_events())
+                  (STORY, INTERFERENCE, BENEFIT, DONE, LIMITS, MOVERS), tierd_events())

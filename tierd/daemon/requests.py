@@ -341,7 +341,7 @@ class ReadingRequests:
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
-            "plan": self._plan, "report": self._report,
+            "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
         }
 
     def _history(self, request: Request) -> HistoryAnswer:
