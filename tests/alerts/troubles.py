@@ -23,6 +23,8 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import Claim
+from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.gather.app import GatherMetrics
@@ -152,6 +154,45 @@ def waiting_moves(site: Site) -> None:
     assert site.world is not None
     files = [site.cluster.make_file(f"/proj/ingest/n{place}", 1 << 16).path for place in range(30)]
     site.world.gate.submit([Action(ActKind.MIGRATE, COVERING, "", ("", "", ""), path=path) for path in files], 1)
+
+
+MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, "", 0, {"done": 1200}, 5 << 30, 0, 0)
+CLUSTER = DispatchState(True, "", (MOVER,), {}, 0.0, 0, 75, {"done": 1200}, 0, 0, 0, 0, 0)
+"""A leader whose movers are at work, and have nothing to do."""
+
+
+class ShownDispatch(InProcessDispatch):
+    """A dispatch that shows the state of movers that are not there."""
+
+    shown = CLUSTER
+
+    def state(self) -> DispatchState:
+        return self.shown
+
+
+def cluster(**changes: Any) -> Change:
+    """Several nodes work on the file system, and something about them is wrong."""
+    def change(site: Site) -> None:
+        assert site.world is not None
+        site.world.gate.dispatch = dispatch = ShownDispatch(NeverMoves())
+        dispatch.shown = replace(CLUSTER, **changes)
+
+    return change
+
+
+class NeverMoves:
+    """A mover that gets no moves."""
+
+    def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
+        raise NotImplementedError
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        raise NotImplementedError
+
+
+def moves_without_movers(site: Site) -> None:
+    waiting_moves(site)
+    cluster(movers=())(site)
 
 
 def down(*which: tuple[str, str]) -> Change:
@@ -368,6 +409,11 @@ TROUBLES = (
     Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY}),
     Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
     Trouble("TierdPausedForLong", paused, site=TIERD_SITE),
+    Trouble("TierdNatsDown", cluster(connected=False, trouble="no server answers"), site=TIERD_SITE),
+    Trouble("TierdMoverStopped", cluster(movers=(replace(MOVER, stopped="/d/1: its project was 7 and is 8"),)),
+            site=TIERD_SITE),
+    Trouble("TierdNoMovers", moves_without_movers, site={"settings": SLOWLY}),
+    Trouble("TierdJournalNotCopied", cluster(journal_lag=2000), site=TIERD_SITE),
     Trouble("TierdSecondMover", lambda _: None, site={"settings": ACTING, "claim": held_by_another}),
     Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
             healthy_minutes=1, site={"settings": USELESS}, instances=3),
@@ -435,6 +481,10 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdMovesStalled": ((OF_TIERD.format("tierd_waiting_moves|moves_total|budget_files"),), ""),
     "TierdBreakerOpen": ((OF_TIERD.format("tierd_(paused|held|breaker_open|moves_total)"),), ""),
     "TierdPausedForLong": ((OF_TIERD.format("tierd_(paused|held|breaker_open)"),), ""),
+    "TierdNatsDown": ((OF_TIERD.format("tierd_(nats_up|movers)"),), ""),
+    "TierdMoverStopped": ((OF_TIERD.format("tierd_movers"),), ""),
+    "TierdNoMovers": ((OF_TIERD.format("tierd_(nats_up|movers|waiting_moves)"),), ""),
+    "TierdJournalNotCopied": ((OF_TIERD.format("tierd_(nats_up|journal_lag)"),), ""),
     "TierdSecondMover": ((OF_TIERD.format("tierd_claim"),), ""),
     "TierdIneffective": ((OF_TIERD.format("tierd_(judgements|undone)"),), ""),
     "TierdNoRoom": ((OF_TIERD.format("tierd_refusals_total.* [1-9]|tierd_case"),), ""),

@@ -697,6 +697,43 @@ def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoverAnswer:
+    """A mover on another node."""
+
+    name: str
+    host: str
+    engine: str
+    threads: int
+    seen: float
+    stopped: str = ""
+    """Why it begins no file; "" while it works."""
+    under_way: int
+    results: Mapping[str, int]
+    copied_bytes: int
+    redelivered: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoversAnswer:
+    """``tierctl movers``."""
+
+    time: float
+    cluster: bool
+    """False if this tierd moves files in its own process."""
+    trouble: str = ""
+    """Why there is no connection to NATS."""
+    under_way: Mapping[str, int] = field(default_factory=dict)
+    """Files without a result, by source target."""
+    oldest_seconds: float = 0.0
+    journal_lag: int = 0
+    redelivered: int = 0
+    stale: int = 0
+    expired: int = 0
+    movers: tuple[MoverAnswer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportAnswer:
     """``tierctl report``."""
 

@@ -18,6 +18,7 @@ from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
@@ -159,6 +160,44 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     for mdt, index in beside.positions().items():
         position.add_metric((mdt,), index)
     yield position
+
+
+def mover_metrics(state: DispatchState) -> Iterator[Metric]:
+    """Movers on other nodes, and the moves that were sent to them."""
+    yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
+                            " and moves nothing.", float(state.connected))
+    movers = GaugeMetricFamily("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was"
+                               " not as expected after its move.", labels=("state",))
+    for word, stopped in (("working", False), ("stopped", True)):
+        movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
+    yield movers
+    under_way = GaugeMetricFamily("tierd_target_moves_under_way",
+                                  "Files sent to movers without a result yet, by the target that holds them.",
+                                  labels=("target",))
+    for target, files in sorted(state.under_way.items()):
+        under_way.add_metric((target,), files)
+    yield under_way
+    yield GaugeMetricFamily("tierd_oldest_move_message_seconds",
+                            "Age of the oldest message with moves that has no result yet. 0 without one.",
+                            state.oldest_seconds)
+    yield GaugeMetricFamily("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
+                            state.journal_lag)
+    yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", state.messages)
+    results = CounterMetricFamily("tierd_mover_results", "Results that movers reported, by result.", labels=("result",))
+    for word, count in sorted(state.results.items()):
+        results.add_metric((word,), count)
+    yield results
+    yield CounterMetricFamily("tierd_redelivered_messages",
+                              "Messages that a second mover got, because the first one died, stood still or lost NATS.",
+                              state.redelivered)
+    yield CounterMetricFamily("tierd_stale_moves",
+                              "Moves that a mover did not begin: the message was late, taken back, or of an earlier"
+                              " leader.", state.stale)
+    yield CounterMetricFamily("tierd_expired_moves",
+                              "Moves without a result at their deadline. tierd looked at these files itself.",
+                              state.expired)
+    yield CounterMetricFamily("tierd_refused_results",
+                              "Results that were malformed, or not signed with the claim of this tierd.", state.refused)
 
 
 def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
@@ -306,14 +345,31 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
     cases = GaugeMetricFamily("tierd_case_begun_timestamp_seconds",
                               "Unix time when tierd found that the aggressor slows the victim, or began to act on it."
                               " Labels: number of the finding, state (found, then that of the remediation), verdict,"
-                              " and why tierd does not act, or empty.",
+                              " and why tierd does not act, or empty. Exposed until two minutes after the verdict.",
                               labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
     for (victim, aggressor), stream in streams.items():
         case, finding = stream.case, stream.active or stream.widest
         labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
         cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+    for closed in just_closed(daemon):
+        key = closed.finding.victim, closed.finding.aggressor
+        if key not in streams:
+            cases.add_metric((f"F{closed.number}", *key, closed.state, closed.verdict, ""), closed.begun_at)
     return cases
+
+
+CLOSED_SECONDS = 120.0
+"""A case that is closed with its verdict is exposed so long, so that Prometheus sees the verdict."""
+
+
+def just_closed(daemon: Daemon) -> Iterator[Remediation]:
+    """Closed remediations of slowed streams that were judged lately."""
+    now = daemon.windows[-1].end if daemon.windows else 0.0
+    for case in daemon.cases:
+        judged = case.judged_at and now - case.judged_at < CLOSED_SECONDS
+        if judged and case.state is State.CLOSED and isinstance(case.finding.evidence, NoisyNeighbourEvidence):
+            yield case
 
 
 def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
@@ -461,6 +517,8 @@ class DaemonCollector(Collector):
         yield case_metric(daemon, gate, self._streams)
         yield from device_time_metrics(daemon)
         yield from act_metrics(gate)
+        if (cluster := gate.dispatch.state()) is not None:
+            yield from mover_metrics(cluster)
         yield from verdict_metrics(daemon.counters, undo)
         yield last_event_metric(daemon, gate, undo)
         if self._beside.web_config is not None:

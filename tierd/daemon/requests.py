@@ -346,7 +346,8 @@ class ReadingRequests:
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
-            "plan": self._plan, "report": self._report, "readers": lambda _: readers_answer(tallies),
+            "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
+            "readers": lambda _: readers_answer(tallies),
         }
 
     def _history(self, request: Request) -> HistoryAnswer:

@@ -351,7 +351,17 @@ class Service:
     def _judge(self) -> None:
         self._daemon.judge()
         self._gate.operating_state.store()
+        self._publish_journal()
         self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
+
+    def _publish_journal(self) -> None:
+        """Let followers have all changes up to now. Without NATS they get them later."""
+        try:
+            self._journal.publish()
+        except JournalError:
+            raise
+        except OSError:
+            return  # status and metrics show it
 
     def _remove_old(self) -> None:
         """Remove one portion of the records that are older than the journal keeps."""
