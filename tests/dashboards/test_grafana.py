@@ -140,8 +140,8 @@ def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: 
 PAGE = """<script>console.error("a plug-in did not load")</script>
 <div data-testid="data-testid Panel header tierd"><h2>tierd</h2>acts</div>
 <section data-testid="data-testid Panel header Jobs"><h2>Jobs</h2>No data</section>
-<section data-testid="data-testid Panel header Cases"><h2>Cases</h2>x<i data-testid="data-testid Panel status error"></i>
-</section>
+<section data-testid="data-testid Panel header Cases"><h2>Cases</h2>x
+<i data-testid="data-testid Panel status error"></i></section>
 <section data-testid="data-testid Panel header Refusals by reason"><h2>Refusals by reason</h2>No data</section>
 <section data-testid="data-testid Panel header Late"><h2>Late</h2><p></p></section>
 <script>setTimeout(() => document.querySelector("p").textContent = "No data", 300)</script>"""
