@@ -214,6 +214,8 @@ class _NumberLines:
     def _lines(self, number: int, labels: list[bytes], values: list[int | None]) -> bytes:
         present = tuple([value is not None for value in values])
         known = tuple([value for value in values if value is not None])
+        if not known:
+            return b""
         of_present = [label for label, has_number in zip(labels, present, strict=True) if has_number]
         if not all(map(fits, of_present)):
             lines = zip(of_present, known, strict=True)
@@ -221,7 +223,7 @@ class _NumberLines:
         if present != self._templates[number][0]:
             template = b"".join([self._shared.replace(templates.LABELS, label) for label in of_present])
             self._templates[number] = present, templates.with_labels((template,), b"")[0]
-        return fill(self._templates[number][1], known) if known else b""
+        return fill(self._templates[number][1], known)
 
 
 NEIGHBOURS = 64

@@ -138,10 +138,13 @@ def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: 
 
 
 PAGE = """<script>console.error("a plug-in did not load")</script>
-<div data-testid="data-testid Panel header tierd">acts</div>
-<section data-testid="data-testid Panel header Jobs">No data</section>
-<section data-testid="data-testid Panel header Cases">x<i data-testid="data-testid Panel status error"></i></section>
-<section data-testid="data-testid Panel header Refusals by reason">No data</section>"""
+<div data-testid="data-testid Panel header tierd"><h2>tierd</h2>acts</div>
+<section data-testid="data-testid Panel header Jobs"><h2>Jobs</h2>No data</section>
+<section data-testid="data-testid Panel header Cases"><h2>Cases</h2>x
+<i data-testid="data-testid Panel status error"></i></section>
+<section data-testid="data-testid Panel header Refusals by reason"><h2>Refusals by reason</h2>No data</section>
+<section data-testid="data-testid Panel header Late"><h2>Late</h2><p></p></section>
+<script>setTimeout(() => document.querySelector("p").textContent = "No data", 300)</script>"""
 
 
 def test_what_is_wrong_on_a_page_is_noticed(browser: Browser) -> None:
@@ -159,14 +162,14 @@ def test_what_is_wrong_on_a_page_is_noticed(browser: Browser) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        seen = opened(browser, f"http://127.0.0.1:{server.server_port}/d/x", 4)
+        seen = opened(browser, f"http://127.0.0.1:{server.server_port}/d/x", 5)
     finally:
         server.shutdown()
         server.server_close()
     found = faults(seen, {"tierd", "Pool usage"}, browser.errors)
-    assert found[:3] == ["Pool usage: not shown", "Cases: panel error", "Jobs: No data"]
-    assert len(found) == 4
-    assert "a plug-in did not load" in found[3]
+    assert found[:4] == ["Pool usage: not shown", "Cases: panel error", "Jobs: No data", "Late: No data"]
+    assert len(found) == 5
+    assert "a plug-in did not load" in found[4]
 
 
 def test_grafana_is_looked_for_where_the_environment_says(tmp_path: Path) -> None:
