@@ -153,6 +153,11 @@ class Batch:
         return self._seen[1]
 
 
+def listing_of(kind: str) -> Reading:
+    """The listing of the devices of a kind, as a read in progress."""
+    return f"{kind}/", "", parameter_name(kind, "").rstrip(".")
+
+
 class PassState:
     """The read in progress of one pass of a collector. The pass can be abandoned if this read does not return."""
 
@@ -313,6 +318,8 @@ class PoolReader:
 
     def _pools(self, node: Node, kind: str, device: str, kept: dict[bytes, tuple[frozenset[str], int]]) -> PoolTargets:
         lists: PoolTargets = {}
+        if node.is_hanging(kind, device):  # without its pools, the targets would move to other sums
+            return dict(self._membership.pools.get(parse_device(device).fsname, {}))
         for pool in node.children(kind, device, "pools"):
             data = node.read(kind, device, f"pools/{pool}", may_be_empty=True)
             if data is None:
@@ -436,6 +443,11 @@ class ParameterIndex:
         self._listings[kind] = (names, parsed)
         return parsed
 
+    def known_devices(self, kind: str) -> tuple[NamedDevice, ...]:
+        """Return the devices of a kind that the last listing found."""
+        before = self._listings.get(kind)
+        return () if before is None else before[1]
+
     def file_systems(self) -> set[str]:
         """Return the file systems of the mounts and targets that the last pass found."""
         listed = [listing for kind in ("llite", "obdfilter", "mdt", "osc") if (listing := self._listings.get(kind))]
@@ -482,13 +494,15 @@ class ParameterIndex:
         folder = self.folders(kind, name)[device] = sys.intern(place.removesuffix(name))
         return folder
 
-    def parent(self, kind: str, name: str, devices: Iterable[str]) -> str | None:
+    def parent(self, kind: str, name: str, devices: Iterable[str], state: PassState) -> str | None:
         """Return the directory of the kind where the first device with the parameter has it; None if none has it."""
         folders = self.folders(kind, name)
         for device in devices:
             if folders:
                 break
+            state.one = kind, device, name
             self._locate(kind, device, name)
+            state.returned()
         for device, folder in folders.items():
             return folder.removesuffix("/").removesuffix(device)
         return None
@@ -694,21 +708,24 @@ class ParameterReader:
         assert many is not None, "the callers ask"
         if missing := parameters.missing(kind):
             skip = bytearray([skipped or (one, name) in missing for one, skipped in zip(devices, skip, strict=True)])
-        parent = parameters.parent(kind, name, [one for one, skipped in zip(devices, skip, strict=True) if not skipped])
+        hanging = parameters.hanging.devices(kind)
+        left_to_read = zip(devices, skip, strict=True)
+        candidates = [one for one, skipped in left_to_read if not skipped and one not in hanging]
+        parent = parameters.parent(kind, name, candidates, state)
         if parent is None:
             yield from [(at, None, 0) for at, skipped in enumerate(skip) if not skipped]
             return
         for begin in range(0, len(devices), BATCH_DEVICES):
             end = begin + BATCH_DEVICES
             batch, left_out = devices[begin:end], skip[begin:end]
-            hanging = self._without_hanging(kind, batch, left_out)
+            held = self._without_hanging(kind, batch, left_out)
             state.batch = Batch(kind, (name,), batch)
             size, changed = many(parent, batch, name, keys, marks[begin:end].tobytes(), left_out, state.batch.progress)
             state.returned()
             reads.bytes_read += size
             for at, data, mark in changed:
                 yield begin + at, self._alone(kind, name, batch[at]) if data is None else data, mark
-            for at in hanging:
+            for at in held:
                 yield begin + at, self._alone(kind, name, batch[at]), 0
 
     def numbers_of(self, kind: str, names: tuple[str, ...], devices: Iterable[str]) -> list[list[int | None]]:
@@ -720,13 +737,20 @@ class ParameterReader:
             return [self._numbers_one_by_one(kind, name, wanted) for name in names]
         found: dict[str, list[int | None]] = {name: [None] * len(wanted) for name in names}
         by_parent: dict[str, list[str]] = defaultdict(list)
-        missing = self._parameters.missing(kind)
+        missing, hanging = self._parameters.missing(kind), self._parameters.hanging.devices(kind)
         for name in names:
-            candidates = [device for device in wanted if (device, name) not in missing] if missing else wanted
-            if (parent := self._parameters.parent(kind, name, candidates)) is not None:
+            candidates = wanted
+            if missing or hanging:
+                candidates = [one for one in wanted if (one, name) not in missing and one not in hanging]
+            if (parent := self._parameters.parent(kind, name, candidates, self._state)) is not None:
                 by_parent[parent].append(name)
         for parent, of_parent in by_parent.items():
             found |= zip(of_parent, self._read_numbers(parent, kind, tuple(of_parent), wanted), strict=True)
+        if missing:  # found again at the same time as without the C module
+            places = {device: place for place, device in enumerate(wanted)}
+            for device, name in [*missing]:
+                if name in found and device in places:
+                    found[name][places[device]] = None
         return [found[name] for name in names]
 
     def _numbers_one_by_one(self, kind: str, name: str, devices: list[str]) -> list[int | None]:
@@ -824,8 +848,27 @@ class ParameterReader:
             self._reads.implausible[key] = self._reads.implausible.get(key, 0) + values
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
-        """Return the names in a folder of a device."""
-        return self._parameters.tree.children(f"{kind}/{device}/{folder}")
+        """Return the names in a folder of a device; none while a read of the device has not returned."""
+        if self._is_hanging(kind, device, folder):
+            return ()
+        self._state.one = kind, device, folder
+        names = self._parameters.tree.children(f"{kind}/{device}/{folder}")
+        self._state.returned()
+        return names
+
+    def is_hanging(self, kind: str, device: str) -> bool:
+        """Whether a read of the device has not returned."""
+        return device in self._parameters.hanging.devices(kind)
+
+    def list_devices(self, kind: str) -> tuple[NamedDevice, ...]:
+        """List the devices of a kind; while a listing has not returned, the devices of the one before."""
+        reading = listing_of(kind)
+        if self._is_hanging(*reading):
+            return self._parameters.known_devices(kind)
+        self._state.one = reading
+        found = self._parameters.devices(kind)
+        self._state.returned()
+        return found
 
     def root_text(self, path: str) -> bytes:
         """Read a file of procfs outside Lustre's directory (``mounts``); empty if it does not exist."""
@@ -844,10 +887,10 @@ class NodeSnapshot:
         self._mounts: Mounts | None = None
         self._membership: PoolMembership | None = None
 
-    def devices(self, kind: str) -> tuple[NamedDevice, ...]:
+    def devices(self, kind: str, reader: ParameterReader) -> tuple[NamedDevice, ...]:
         """All devices of a kind."""
         if kind not in self._devices:
-            self._devices[kind] = self.parameters.devices(kind)
+            self._devices[kind] = reader.list_devices(kind)
         return self._devices[kind]
 
     def mounts(self, node: Node) -> Mounts:
@@ -880,7 +923,7 @@ class Node(ParameterReader):
 
         Returns the object of the previous pass if no mount or connection has changed.
         """
-        return self.snapshot.parameters.clients(kind, self.snapshot.devices(kind), self.snapshot.mounts(self))
+        return self.snapshot.parameters.clients(kind, self.devices(kind), self.snapshot.mounts(self))
 
     def mounts(self) -> list[tuple[str, bytes]]:
         """Device and label text of each mount."""
@@ -897,7 +940,7 @@ class Node(ParameterReader):
         found = {
             (device.fsname, device.instance)
             for kind, names in (("llite", {""}), ("osc", {"osc"}), ("mdc", {"mdc"}))
-            for _, device in self.snapshot.devices(kind)
+            for _, device in self.devices(kind)
             if device.kind in names and device.instance and not device.instance.startswith(("MDT", "OST"))
         }
         return sorted(found)
@@ -905,13 +948,13 @@ class Node(ParameterReader):
     def devices_of(self, kind: str, fsname: str, instance: str) -> list[str]:
         """Names of the devices of a kind that belong to one mount."""
         return [
-            name for name, device in self.snapshot.devices(kind)
+            name for name, device in self.devices(kind)
             if device.fsname == fsname and device.instance == instance
         ]  # fmt: skip
 
     def targets(self, kind: str) -> list[NamedDevice]:
         """Devices of this node's own targets (``obdfilter``, ``mdt``)."""
-        return [t for t in self.snapshot.devices(kind) if t.device.target and not t.device.instance]
+        return [t for t in self.devices(kind) if t.device.target and not t.device.instance]
 
     def labelled_targets(self, kind: str) -> list[tuple[str, bytes]]:
         """Device and label text of each of this node's own targets."""
@@ -919,7 +962,7 @@ class Node(ParameterReader):
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
         """All devices of a kind, on clients and on servers."""
-        return self.snapshot.devices(kind)
+        return self.snapshot.devices(kind, self)
 
     def membership(self) -> PoolMembership:
         """The targets of each pool."""

@@ -84,7 +84,8 @@ def demonstration(folder: Path, dry_run: bool) -> Iterator[tuple[Cluster, Servic
     sense = replace(chosen.sense, cycle_seconds=demo.CYCLE_SECONDS)
     service = Service(replace(chosen, act=act, sense=sense, web=replace(chosen.web, port=0)), filesystem,
                       PortMover(filesystem), parameter_files(cluster, folder / "node"),
-                      [mdt.short_name for mdt in cluster.mdts], VirtualClock(cluster), lambda _: None)
+                      [mdt.short_name for mdt in cluster.mdts], VirtualClock(cluster), lambda _: None,
+                      user_name=demo.user_name)
     try:
         yield cluster, service
     finally:

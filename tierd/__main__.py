@@ -23,6 +23,7 @@ examples:
   tierd --config /etc/tierd/tierd.toml --check-config  check the configuration and exit; with --online, its pools too
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
   tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
+  tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
   tierd gather --targets /etc/prometheus/rack1.json    one exposition for the exporters of a rack, on port 9170
 """
 
@@ -55,6 +56,13 @@ def parser() -> argparse.ArgumentParser:
                     "Needs [cluster] in the configuration, and lustre-tierd[cluster].")
     moving.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                         help="configuration file of this file system")
+    reading = commands.add_parser(
+        "reader", help="read changelogs for the leader, through NATS",
+        description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
+                    "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
+                    "and [reader] in the configuration, and lustre-tierd[cluster].")
+    reading.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
+                         help="configuration file of this file system")
     replaying = commands.add_parser(
         "replay", help="show findings and plan for a recording; changes nothing",
         description="Run detection and planning on a recording, in the time of the recording. Changes nothing.")
@@ -139,6 +147,8 @@ def run(chosen: argparse.Namespace) -> int:
             return process.serve(chosen.config, settings, web_config)
         if chosen.command == "mover":
             return move(chosen, settings)
+        if chosen.command == "reader":
+            return read(chosen, settings)
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except ConfigError as error:
@@ -152,6 +162,16 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0
+
+
+def read(chosen: argparse.Namespace, settings: Settings) -> int:
+    """Run a changelog reader until a signal."""
+    if chosen.config is None:
+        parser().error("reader: --config FILE is required")
+    from tierd.daemon import reader_process  # noqa: PLC0415 -- needs the extra `cluster`
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    return reader_process.serve(settings)
 
 
 def move(chosen: argparse.Namespace, settings: Settings) -> int:

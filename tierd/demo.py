@@ -68,6 +68,11 @@ def settings() -> Settings:
     )
 
 
+def user_name(uid: int) -> str:
+    """Account name of a simulated user. The same number may be somebody else on this machine."""
+    return {1001: "anna", 1002: "ben"}.get(uid, "")
+
+
 class NoClearFilesystem(SimulatedFilesystem):
     """A simulated file system whose changelogs tierd does not clear."""
 
@@ -114,6 +119,7 @@ def running_site(
             log,
             clock.nudge,
             executor=ThreadPoolExecutor(8, "tierd-request"),
+            user_name=user_name,
         )
         service.start()
 

@@ -18,6 +18,8 @@ class Reason(StrEnum):
     NO_PATH = "no-path"
     ROOT_DIRECTORY = "root-directory"
     NO_POOL = "no-pool"
+    POOL_ROTATES = "pool-rotates"
+    """The servers report rotating disks for targets of the flash pool."""
     NO_LAYOUT = "no-layout"
     NO_ROOM = "no-room"
     SIZES_UNKNOWN = "sizes-unknown"
@@ -102,6 +104,8 @@ REMEDIES = {
     Reason.NO_PATH: "check that tierd may resolve FIDs (lfs fid2path as root, no subdirectory mount)",
     Reason.ROOT_DIRECTORY: "have the job work in a directory of its own",
     Reason.NO_POOL: "make the pool (lctl pool_new, lctl pool_add), or name the right one in [small_files_to_flash]",
+    Reason.POOL_ROTATES: "name the right pool in [small_files_to_flash]; for flash that reports itself as rotating: "
+                         "lctl set_param osd-*.*.nonrotational=1 on its server",
     Reason.NO_LAYOUT: "check that tierd may read the layout there (lfs getstripe -d)",
     Reason.NO_ROOM: "free space in the flash pool, add targets to it, or lower small_files_to_flash.reserve",
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",

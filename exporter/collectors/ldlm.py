@@ -128,11 +128,15 @@ def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group]) -> None:
     of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
     of_clients = {name: group for name, group in groups.items() if name not in of_servers}
     for families, members in ((ON_SERVERS, of_servers), (ON_CLIENTS, of_clients)):
+        places = {group: place for place, group in enumerate(dict.fromkeys(members.values()))}
+        of_members = [places[group] for group in members.values()]
         numbers = node.numbers_of(KIND, tuple(families), members)
         for family, values in zip(families.values(), numbers, strict=True):
-            for group, value in zip(members.values(), values, strict=True):
+            whole: list[int | None] = [None] * len(places)
+            for place, value in zip(of_members, values, strict=True):
                 if value is not None:
-                    sums[family, group] = sums.get((family, group), 0) + value
+                    whole[place] = value + (whole[place] or 0)
+            sums |= {(family, group): total for group, place in places.items() if (total := whole[place]) is not None}
     for group in dict.fromkeys(groups.values()):
         for family in (*ON_SERVERS.values(), *ON_CLIENTS.values()):
             if (value := sums.pop((family, group), None)) is not None:

@@ -20,7 +20,7 @@ RULE = StatsRule(
     Counter(
         "lustre_mdt_operations_total",
         "Metadata operations on the target, by operation. The operation rename includes samedir_rename,"
-        " crossdir_rename, parallel_rename_file and parallel_rename_dir.",
+        " crossdir_rename, parallel_rename_file, parallel_rename_dir and rename_trylocks.",
         (*LABELS, "operation"),
         STATS,
     ),

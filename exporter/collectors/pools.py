@@ -8,7 +8,8 @@ New files of a pool above its spill threshold go to another pool: ``lod.*.pool.*
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from operator import is_
 
 from exporter.capacity import capacity_families, total
 from exporter.collector import Collect, Collector, Context
@@ -123,16 +124,20 @@ POOL_FAMILIES: Mapping[Family, Counter] = {
 def start(context: Context) -> Collect:
     """Start without earlier readings."""
     spill = PoolSpill()
-    rooms = Rooms()
+    space = _Space()
+    seen: tuple[object, ...] = ()
+    pools: list[tuple[bytes, int, int, Df]] = []
 
     def collect(node: Node, page: MetricsPage) -> None:
-        room = _capacity_by_target(node, rooms)
-        for (fs, pool), targets in _members(node, room).items():
-            known = [room[fs, target] for target in targets if (fs, target) in room]
-            labels = label_text(fs=fs, pool=pool)
-            page.sample(TARGETS, labels, len(targets))
-            page.sample(REPORTING, labels, len(known))
-            CAPACITY.put(page, labels, total(known))
+        nonlocal seen, pools
+        room = space.by_target(node)
+        now = room, node.membership(), *inputs_of(node)
+        if not same(now, seen):
+            seen, pools = now, [*_pools(node, room)]
+        for labels, targets, reporting, whole in pools:
+            page.sample(TARGETS, labels, targets)
+            page.sample(REPORTING, labels, reporting)
+            CAPACITY.put(page, labels, whole)
         _membership(node, page)
         _traffic(context.osc_totals.refresh(node), page)
         spill.collect(node, page)
@@ -140,21 +145,63 @@ def start(context: Context) -> Collect:
     return collect
 
 
-def _capacity_by_target(node: Node, rooms: Rooms) -> dict[tuple[str, str], Df]:
-    """Return the space of each object target, from a mount, else from a metadata server, else from the target."""
-    found: dict[tuple[str, str], Df] = {}
-    for kind, devices in (
-        ("osc", [(client.name, client.device) for client in node.clients("osc")]),
-        ("osp", node.devices("osp")),
-        ("obdfilter", node.targets("obdfilter")),
-    ):
-        left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
-        while left := [(name, target) for name, target in left if target not in found]:
-            first = {target: name for name, target in reversed(left)}
-            read = rooms.read(node, kind, [*first.values()])
-            found |= {target: room for target, room in zip(first, read, strict=True) if room.size_bytes}
-            left = [(name, target) for name, target in left if name != first[target]]
-    return found
+def _pools(node: Node, room: Mapping[tuple[str, str], Df]) -> Iterator[tuple[bytes, int, int, Df]]:
+    """Yield label text, number of targets, number of targets with known space, and the whole space of each pool."""
+    for (fs, pool), targets in _members(node, room).items():
+        known = [room[fs, target] for target in targets if (fs, target) in room]
+        yield label_text(fs=fs, pool=pool), len(targets), len(known), total(known)
+
+
+Inputs = tuple[Sequence[object], ...]
+
+
+class _Space:
+    """The space of each object target, from a mount, else from a metadata server, else from the target itself."""
+
+    def __init__(self) -> None:
+        self._rooms = Rooms()
+        self._inputs: Inputs = ()
+        self._asked: list[tuple[str, list[str]]] = []
+        self._read: list[list[Df]] = []
+        self._found: dict[tuple[str, str], Df] = {}
+
+    def by_target(self, node: Node) -> dict[tuple[str, str], Df]:
+        """Read the space. Returns the object of the last pass if no device and no number has changed."""
+        inputs = inputs_of(node)
+        early: list[list[Df]] = []
+        if same(inputs, self._inputs):
+            early = [self._rooms.read(node, kind, names) for kind, names in self._asked]
+            if same(early, self._read):
+                return self._found
+        asked, read, self._inputs = self._asked, list[list[Df]](), inputs
+        self._asked, self._read, found = [], read, dict[tuple[str, str], Df]()
+        for kind, devices in (
+            ("osc", [(client.name, client.device) for client in node.clients("osc")]),
+            ("osp", node.devices("osp")),
+            ("obdfilter", node.targets("obdfilter")),
+        ):
+            left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
+            while left := [(name, target) for name, target in left if target not in found]:
+                first = {target: name for name, target in reversed(left)}
+                names, turn = [*first.values()], len(read)
+                known = turn < len(early) and asked[turn] == (kind, names)
+                rooms = early[turn] if known else self._rooms.read(node, kind, names)
+                self._asked.append((kind, names))
+                read.append(rooms)
+                found |= {target: room for target, room in zip(first, rooms, strict=True) if room.size_bytes}
+                left = [(name, target) for name, target in left if name != first[target]]
+        self._found = found
+        return found
+
+
+def inputs_of(node: Node) -> Inputs:
+    """The devices that show the space of object targets. While they do not change, they are the same objects."""
+    return node.clients("osc"), node.devices("osp"), node.devices("obdfilter")
+
+
+def same(these: Sequence[object], those: Sequence[object]) -> bool:
+    """Whether two sequences have the same objects."""
+    return len(these) == len(those) and all(map(is_, these, those))
 
 
 def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:

@@ -15,7 +15,7 @@ from exporter.collectors import llite, mdc, read_ahead
 from exporter.collectors.health import CLIENT_JOB_COLLECTOR, VERSION_COLLECTOR
 from exporter.connections import OSC, OscClients, group_of
 from exporter.exposition import Gauge, MetricsPage, escape, label_text
-from exporter.node import Node
+from exporter.node import Node, Texts
 from exporter.sources import Source, StatsRenderer
 from exporter.totals import MountPool, SummedParameter, stats_contributions
 from lustre.formats import read_ahead_stats, statahead_stats
@@ -44,6 +44,7 @@ def start(_: Context) -> Collect:
     requests: SummedParameter[MountPool] = SummedParameter(
         "osc", "stats", stats_contributions(replace(OSC.rule, only=REQUESTS))
     )
+    imports = _Imports()
     metadata = Source("mdc", "stats", StatsRenderer(replace(mdc.MDC.rule, only=frozenset({b"req_waittime"}))))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -52,7 +53,7 @@ def start(_: Context) -> Collect:
         by_device = groups.of(node)
         requests.refresh(node, by_device)
         requests.put(page)
-        _imports(node, page, by_device)
+        imports.collect(node, page, by_device)
         clients = [
             (name, label_text(fs=device.fsname, mount=mount, target=device.target))
             for name, device, mount in node.clients("mdc")
@@ -62,23 +63,43 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _imports(node: Node, page: MetricsPage, by_device: Mapping[str, MountPool]) -> None:
-    """Show the connections by state, and the requests in flight, of each group."""
-    states: dict[tuple[MountPool, bytes], int] = {}
-    in_flight: dict[MountPool, int] = {}
-    for device, data in node.read_each("osc", "import", by_device):
-        state, requests = following(data, _IMPORT_KEYS)
-        if not state:
-            node.skipped("osc", "import", 1)
-            continue
-        group = by_device[device]
-        states[group, state] = states.get((group, state), 0) + 1
-        if requests.isdigit() and not is_beyond(requests):
-            in_flight[group] = in_flight.get(group, 0) + int(requests)
-    for (group, state), connections in states.items():
-        page.sample(OSC.imports, b'%b,state="%b"' % (group.labels(), escape(state.strip())), connections)
-    for group, number in in_flight.items():
-        page.sample(IN_FLIGHT, group.labels(), number)
+class _Imports:
+    """Connections by state, and requests in flight, of each group."""
+
+    def __init__(self) -> None:
+        self._texts = Texts("osc", "import", _IMPORT_KEYS)
+        self._by_device: Mapping[str, MountPool] = {}
+        self._links: list[tuple[bytes, int]] = []
+        """State and requests in flight of each connection; an empty state if it is not known."""
+
+    def collect(self, node: Node, page: MetricsPage, by_device: Mapping[str, MountPool]) -> None:
+        """Read the changed connections, and show all."""
+        if by_device is not self._by_device:
+            moved = self._texts.set_devices([*by_device])
+            self._links = [_UNKNOWN if at is None else self._links[at] for at in moved]
+            self._by_device = by_device
+        for position, data in node.changed(self._texts):
+            self._links[position] = _UNKNOWN if data is None else _link(data)
+        node.skipped("osc", "import", sum(self._texts.present) - sum([bool(state) for state, _ in self._links]))
+        states: dict[tuple[MountPool, bytes], int] = {}
+        in_flight: dict[MountPool, int] = {}
+        for group, (state, requests) in zip(by_device.values(), self._links, strict=True):
+            if state:
+                states[group, state] = states.get((group, state), 0) + 1
+                if requests >= 0:
+                    in_flight[group] = in_flight.get(group, 0) + requests
+        for (group, state), connections in states.items():
+            page.sample(OSC.imports, b'%b,state="%b"' % (group.labels(), escape(state.strip())), connections)
+        for group, number in in_flight.items():
+            page.sample(IN_FLIGHT, group.labels(), number)
+
+
+def _link(data: bytes) -> tuple[bytes, int]:
+    state, requests = following(data, _IMPORT_KEYS)
+    return state, int(requests) if requests.isdigit() and not is_beyond(requests) else -1
+
+
+_UNKNOWN = b"", -1
 
 
 def _read_ahead(node: Node, page: MetricsPage) -> None:

@@ -88,6 +88,8 @@ class Import:
     read_usecs_per_rpc: int | None
     write_bytes_per_rpc: int | None
     write_usecs_per_rpc: int | None
+    max_brw_bytes: int | None
+    """Largest RPC that the server accepts."""
     skipped: int
 
 
@@ -121,6 +123,7 @@ def parse(data: bytes) -> Import:
         read_usecs_per_rpc=_usecs(reads),
         write_bytes_per_rpc=fields.number(writes.get(b"bytes_per_rpc")),
         write_usecs_per_rpc=_usecs(writes),
+        max_brw_bytes=fields.number(found.get(b"max_brw_size")),
         skipped=header.skipped_lines(data, everything.understood) + counts.refused,
     )
 

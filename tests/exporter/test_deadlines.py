@@ -238,6 +238,82 @@ def test_one_file_that_hangs_costs_one_target(grow, hanging, per_target) -> None
         assert shown_targets(last, b"lustre_osc_max_rpcs_in_flight") == everyone
 
 
+class SlowTree(Tree):
+    """Its listings below one folder wait until they are released."""
+
+    def __init__(self, roots: Roots, folder: str) -> None:
+        super().__init__(roots)
+        self._folder = folder
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.hung = 0
+
+    def _wait(self, folder: str) -> None:
+        if folder == self._folder and not self.go_on.is_set():
+            self.hung += 1
+            assert self.go_on.wait(WAIT)
+
+    def devices(self, kind: str) -> tuple[str, ...]:
+        self._wait(kind)
+        return super().devices(kind)
+
+    def children(self, folder: str) -> tuple[str, ...]:
+        self._wait(folder)
+        return super().children(folder)
+
+    def path(self, parameter: str) -> str | None:
+        self._wait(parameter)
+        return super().path(parameter)
+
+
+LOV = "lustre-clilov-ff1100011d6c9800"
+
+
+@pytest.mark.parametrize(
+    ("folder", "unreadable"),
+    [("osc", b'{fs="",parameter="osc.*",target=""}'),
+     (f"lov/{LOV}/pools", b'{fs="lustre",parameter="lov.*.pools.*",target=""}')],
+)  # fmt: skip
+def test_a_listing_that_hangs_costs_one_thread_and_no_known_target(grow, folder, unreadable) -> None:
+    root = grow(targets() | {f"sys/kernel/debug/lustre/lov/{LOV}/pools/flash": "lustre-OST0001_UUID\n"})
+    names = frozenset({"osc", "pools"})
+    tree = SlowTree(Roots.of(root / "proc", root / "sys"), folder)
+    scraper = Scraper(tree, COLLECTORS, Settings(names, osc_per_target=True, deadline_seconds=4.0), clock.monotonic)
+
+    def scrape() -> tuple[list[bytes], bytes]:
+        result = scraper.run()
+        assert {name: outcome.reason for name, outcome in scraper.outcomes.items()} == dict.fromkeys(names, "")
+        lines = b"".join(exposition.render(result, registry(scraper), openmetrics=False)).splitlines()
+        own = [line for line in lines if line.startswith(b"lustre_exporter_target_unreadable{")]
+        return [line for line in lines if line.startswith((b"lustre_osc_", b"lustre_pool_"))], b"".join(own)
+
+    before, _ = scrape()
+    assert any(b'pool="flash"' in line for line in before)
+    tree.go_on.clear()
+    for _ in range(3):
+        during, own = scrape()
+        assert during == before
+        assert unreadable in own
+    assert tree.hung == 1
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
+    tree.go_on.set()
+    for thread in left:
+        thread.join(WAIT)
+    assert scrape() == (before, b"")
+
+
+def test_a_search_that_hangs_costs_one_target(grow) -> None:
+    root = grow(targets())
+    tree = SlowTree(Roots.of(root / "proc", root / "sys"), "osc/lustre-OST0000-osc-ff1100011d6c9800/stats")
+    tree.go_on.clear()
+    settings = Settings(frozenset({"osc"}), osc_per_target=True, deadline_seconds=4.0)
+    scraper = Scraper(tree, COLLECTORS, settings, clock.monotonic)
+    text = b"".join(exposition.render(scraper.run(), CollectorRegistry(), openmetrics=False))
+    assert shown_targets(text, b"lustre_osc_operations_total") == {b"OST0001", b"OST0002", b"OST0003"}
+    assert scraper.outcomes["osc"].reason == ""
+    tree.go_on.set()
+
+
 def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
     root = grow(targets())
     settings = Settings(frozenset({"osc"}), osc_per_target=True, deadline_seconds=0.5)

@@ -177,6 +177,14 @@ class Claim:
                 return Refusal(Reason.CLAIM_UNREADABLE, f"tierd cannot read the claim of this file system: {error}")
             return None
 
+    def lost(self) -> bool:
+        """Whether this daemon surely holds no claim. In doubt: False."""
+        with self._lock:
+            try:
+                return not self._mine or self._lost()
+            except OSError:
+                return False
+
     def release(self) -> None:
         """Release the claim, so that the next daemon need not wait. A claim that cannot be released expires."""
         with self._lock:

@@ -1,7 +1,8 @@
-"""What the gate checks before each act: the claim, the mode and limits of the scope, and the opt-out of the owner."""
+"""What the gate checks before each act: claim, mode and limits of the scope, disks of the flash pool, opt-out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tierd.act.claim import FilesystemClaim
@@ -12,6 +13,7 @@ from tierd.config.act import mode_allows
 from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
+from tierd.text import first_names
 
 REQUEST = "request"
 """Kind of an order by an administrator. Modes do not apply to it."""
@@ -24,7 +26,7 @@ class ActGuard(Protocol):
         """Refuses every act: another tierd holds the claim."""
 
     def refusal(self, action: Action) -> Refusal | None:
-        """Refuses one act: the mode of its scope, or the opt-out of its owner."""
+        """Refuses one act: the mode of its scope, a flash pool on disks, or the opt-out of its owner."""
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:
         """Refuses acts in a directory whose owner opted out. Called before acts are planned there."""
@@ -68,8 +70,11 @@ class NoGuard:
 class SiteGuard:
     """Checks the claim of the file system, the opt-out of owners, and the modes and limits of scopes."""
 
-    def __init__(self, settings: Settings, opt_out: OptOut, claim: FilesystemClaim, clock: Clock) -> None:
+    def __init__(self, settings: Settings, opt_out: OptOut, claim: FilesystemClaim, clock: Clock,
+                 rotating: Callable[[str], Sequence[str]] = lambda pool: ()) -> None:
+        """``rotating`` returns the targets of a pool that are known to be on rotating disks."""
         self._settings = settings
+        self._rotating = rotating
         self._opt_out = opt_out
         self._claim = claim
         self._budgets = {scope.path: Budget(scope.limits, clock.now()) for scope in settings.scopes if scope.limits}
@@ -85,6 +90,10 @@ class SiteGuard:
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] != REQUEST and not mode_allows(mode, action.kind):
             return Refusal(Reason.MODE, f"mode {mode} applies there")
+        for pool in self._settings.resolved_scopes.flash_pools & {part.pool for part in action.layout.components}:
+            if rotating := self._rotating(pool):
+                targets = first_names(rotating)
+                return Refusal(Reason.POOL_ROTATES, f"pool {pool!r} is not flash; these targets rotate: {targets}")
         return self._opt_out.of_file(action.path) if action.path else self._opt_out.of_directory(action.directory)
 
     def opt_out_refusal(self, directory: str) -> Refusal | None:

@@ -426,14 +426,23 @@ class NatsDispatch:
             self._ended_at.popleft()
 
     def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
+        ended = each.result in {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
+        if not ended and (each.result == messages.STALE or result.times_delivered > 1) and self._is_moved(move.move):
+            # an earlier mover of the message exchanged the layouts, and ended before it reported that
+            return MoveOutcome(move.move, MoveResult.DONE, "", "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
             return halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail))
         found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
                             if each.detail else "", move.before, copied_bytes=each.copied_bytes)
-        if found.result is MoveResult.ALREADY and result.times_delivered > 1:
-            return replace(found, result=MoveResult.DONE, reason="", detail="a mover ended before it reported the "
-                           f"outcome; {result.mover} found it done")
+        if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
+            return replace(found, result=MoveResult.DONE, reason="", detail="a mover did not report the outcome; "
+                           f"{result.mover} found it done")
         return found
+
+    def _is_moved(self, move: Move) -> bool:
+        assert move.fid is not None
+        found = self._layout_of(move.fid)
+        return isinstance(found, Layout) and same_shape(found, move.layout)
 
     def _end(self, message: SentMessage, outcome: NumberedOutcome) -> None:
         """A file of a message has an outcome."""
@@ -518,7 +527,10 @@ class NatsDispatch:
             self._log(f"cannot take back moves, and tries again: {error}")
 
     def _remove_undelivered(self, why: Refusal) -> None:
-        """Messages that no mover got before the permit was withdrawn will not be begun. The others have results."""
+        """Messages that no mover got before the permit was withdrawn will not be begun. The others have results.
+
+        Messages that movers have stay in the stream, so that they count for the limits of their targets.
+        """
         waiting = [message for message in self._sent.values() if message.sequence and not message.removed]
         if not waiting:
             return
@@ -526,11 +538,11 @@ class NatsDispatch:
         for source in {message.source for message in waiting}:
             state = self._connection.consumer_state(self._names.moves, source)
             delivered[source] = state.delivered_sequence if state is not None else 0
-        self._connection.remove_waiting(self._names.moves, self._names.all_moves)
         for message in waiting:
-            message.removed = True
             if message.sequence > delivered[message.source]:
+                self._connection.remove_message(self._names.moves, message.sequence)
                 self._give_up(message, why)
+            message.removed = True
 
 
 def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:

@@ -18,7 +18,8 @@ from tierd.cluster import streams
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
-from tierd.cluster.streams import Names
+from tierd.cluster.streams import Names, declare_readers
+from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
@@ -42,12 +43,13 @@ class LeaderClaim:
 
     def hold(self) -> Refusal | None:
         """Renew the claim. Refuses if it was lost."""
-        self._claim.renew()
+        self.renew()
         return self.refusal()
 
     def renew(self) -> None:
-        """Renew the claim. Any thread may call it."""
+        """Renew the claim, and find out whether it was lost. Any thread may call it."""
         self._claim.renew()
+        self._claim.lost()
 
     def refusal(self) -> Refusal | None:
         """Refuses acts unless this process still leads."""
@@ -155,15 +157,26 @@ class Candidate:
                                      journal.entry, publisher.flush, self._log)
         return self.dispatch
 
+    def detach(self) -> None:
+        """Publish the last changes of a journal that will be closed."""
+        publisher, self.publisher = self.publisher, None
+        if publisher is not None:
+            try:
+                publisher.flush()
+            except OSError as error:
+                self._log(f"the last changes of the journal are not copied yet: {error.strerror or error}")
+
+    def tally_inbox(self, settings: Settings) -> NatsTallyInbox | None:
+        """Where tallies of readers arrive; None if the leader reads the changelogs itself. Raises BrokerError."""
+        if not settings.reader.enabled:
+            return None
+        declare_readers(self.connection, self.names, settings.cluster.replicas, settings.reader.lease_seconds)
+        return NatsTallyInbox(self.connection, self.names, int(self._clock.now()))
+
     def close(self) -> None:
-        """Release the claim, and close the connection."""
+        """Release the claim, and close the connection. The journal is closed already."""
         if self._follower is not None:
             self._follower.close()
         if self._leading is not None:
-            if self.publisher is not None and self._leading.generation:
-                try:
-                    self.publisher.flush()
-                except OSError as error:
-                    self._log(f"the last changes of the journal are not copied: {error}")
             self._leading.give_up()
         self.connection.close()

@@ -24,7 +24,7 @@ from tierd.act.claim import ClaimFolder, SeenClaim, read_claim
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
-from tierd.clock import Clock
+from tierd.clock import SystemClock
 from tierd.cluster import messages, streams
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection, Delivery
 from tierd.cluster.messages import (
@@ -105,7 +105,7 @@ class PortLook:
 class Fences:
     """What the exchange of each file depends on: the claim of the leader that planned it, and its deadline."""
 
-    def __init__(self, folder: ClaimFolder, clock: Clock) -> None:
+    def __init__(self, folder: ClaimFolder, clock: SystemClock) -> None:
         self._folder = folder
         self._clock = clock
         self._lock = threading.Lock()
@@ -152,7 +152,7 @@ class Mover:
     """A mover with several threads. Each works on one message at a time."""
 
     def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
-                 fences: Fences, settings: Settings, clock: Clock, log: Callable[[str], None] = lambda _: None,
+                 fences: Fences, settings: Settings, clock: SystemClock, log: Callable[[str], None] = lambda _: None,
                  fault: Fault = no_fault) -> None:
         self._name = name
         self._host = host
@@ -169,7 +169,8 @@ class Mover:
         self._hinted: dict[str, float] = {}
         self._work = threading.Event()
         self._ending = threading.Event()
-        self._held: set[Delivery] = set()
+        self._held: dict[Delivery, float] = {}
+        """Messages that are being worked on, and when their lease was last extended, by the monotonic clock."""
         self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
         self._started = clock.now()
         self._listening = False
@@ -245,6 +246,7 @@ class Mover:
     # -- one message ------------------------------------------------------------------------------------------------
 
     def _carry_out(self, delivery: Delivery, source: str) -> None:
+        fetched_at = self._clock.monotonic()
         self._fault("fetched")
         self.redelivered += delivery.times_delivered > 1
         verified = self._verified(delivery)
@@ -252,7 +254,7 @@ class Mover:
             return
         message, secret = verified
         with self._lock:
-            self._held.add(delivery)
+            self._held[delivery] = fetched_at
             self.under_way[source] += len(message.files)
         try:
             self._move_files(message, secret, delivery)
@@ -260,7 +262,7 @@ class Mover:
             self._until_published(delivery.acknowledge)
         finally:
             with self._lock:
-                self._held.discard(delivery)
+                self._held.pop(delivery, None)
                 self.under_way[source] -= len(message.files)
                 self.under_way += Counter()
 
@@ -292,7 +294,7 @@ class Mover:
         begun = self._clock.now()
         batch = None
         for number, file in enumerate(message.files):
-            why = self._refusal(message)
+            why = self._expired(delivery) or self._refusal(message)
             if why is not None:
                 found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence))
                           for each in message.files[number:]]
@@ -304,6 +306,16 @@ class Mover:
                 self._publish(message, secret, delivery, found, now - begun, last=False)
                 found, begun = [], now
         self._publish(message, secret, delivery, found, self._clock.now() - begun, last=True)
+
+    def _expired(self, delivery: Delivery) -> Refusal | None:
+        """Refuses further files of a message that another mover may have by now: this one stood still for long."""
+        with self._lock:
+            late = self._expired_at(delivery, self._clock.monotonic())
+        return Refusal(Reason.OUT_OF_TIME, "the mover stood still, or was without NATS, for too long") if late else None
+
+    def _expired_at(self, delivery: Delivery, now: float) -> bool:
+        """Whether the lease of a message has ended; it is not extended any more then."""
+        return now - self._held[delivery] > self._settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped, without NATS, taken back, late, or of an earlier leader."""
@@ -451,8 +463,12 @@ class Mover:
             with self._lock:
                 held = list(self._held)
             for delivery in held:
+                now = self._clock.monotonic()
                 with suppress(BrokerError):
                     delivery.in_progress()
+                    with self._lock:
+                        if delivery in self._held and not self._expired_at(delivery, now):
+                            self._held[delivery] = now
 
 
 def _without_objects(move: Move) -> Move:

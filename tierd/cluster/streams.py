@@ -19,6 +19,13 @@ MOVER_TTL_SECONDS = 20.0
 """A mover that has not described itself for this time is not shown any more."""
 
 
+TALLY_CONSUMER = "leader"
+TALLY_ACK_SECONDS = 60.0
+"""Time in which the leader's journal has the position of a tally. After it, the tally is delivered again."""
+TALLY_STREAM_BYTES = 1 << 30
+"""Size of the stream at which NATS refuses tallies. Readers then stop reading."""
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names for one file system."""
@@ -49,6 +56,30 @@ class Names:
     def movers(self) -> str:
         """The bucket in which movers describe themselves."""
         return f"MOVERS_{self.fs}"
+
+    @property
+    def tallies(self) -> str:
+        """The stream of tallies. An acknowledged tally is removed."""
+        return f"TALLIES_{self.fs}"
+
+    @property
+    def leases(self) -> str:
+        """The bucket with the leases of MDTs, which readers write."""
+        return f"LEASES_{self.fs}"
+
+    @property
+    def readers(self) -> str:
+        """The bucket in which readers describe themselves."""
+        return f"READERS_{self.fs}"
+
+    @property
+    def positions(self) -> str:
+        """The bucket with the leader's position in the changelog of each MDT, which only the leader writes."""
+        return f"POSITIONS_{self.fs}"
+
+    def tally_subject(self, mdt: str) -> str:
+        """Subject of tallies of one MDT."""
+        return f"tally.{self.fs}.{mdt}"
 
     def move_subject(self, source: str) -> str:
         """Subject of moves from one target."""
@@ -88,6 +119,17 @@ def declare(connection: Connection, names: Names, replicas: int) -> None:
     connection.declare_consumer(Consumer(names.results, RESULTS_CONSUMER, f"result.{names.fs}.>", 4096, 30.0, -1))
     connection.declare_bucket(BucketSpec(names.control, 0.0, replicas))
     connection.declare_bucket(BucketSpec(names.movers, MOVER_TTL_SECONDS, replicas))
+
+
+def declare_readers(connection: Connection, names: Names, replicas: int, lease_seconds: float) -> None:
+    """Declare the stream and the buckets that leader and changelog readers use."""
+    every = f"tally.{names.fs}.>"
+    connection.declare_stream(Stream(names.tallies, (every,), work_queue=True, replicas=replicas,
+                                     max_age_seconds=_DAY_SECONDS, max_bytes=TALLY_STREAM_BYTES))
+    connection.declare_consumer(Consumer(names.tallies, TALLY_CONSUMER, every, 4096, TALLY_ACK_SECONDS, -1))
+    connection.declare_bucket(BucketSpec(names.leases, lease_seconds, replicas))
+    connection.declare_bucket(BucketSpec(names.readers, MOVER_TTL_SECONDS, replicas))
+    connection.declare_bucket(BucketSpec(names.positions, 0.0, replicas))
 
 
 def declare_source(connection: Connection, names: Names, source: str, at_once: int, ack_wait_seconds: float) -> None:

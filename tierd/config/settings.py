@@ -27,6 +27,7 @@ from tierd.config.act import (
     retention_days,
 )
 from tierd.config.cluster import ClusterSettings
+from tierd.config.readers import ReaderSettings
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
@@ -164,6 +165,7 @@ class Settings:
     web: WebSettings = field(default_factory=WebSettings)
     movers: MoverSettings = field(default_factory=MoverSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
     noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)

@@ -32,6 +32,7 @@ from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
+from tierd.sense.media import PoolMedia
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
 
 ACT_SECONDS = 0.5
@@ -65,8 +66,10 @@ class Daemon:
                  own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
-                 unnamed: Callable[[], str] = str, executor: Executor | None = None) -> None:
+                 unnamed: Callable[[], str] = str, executor: Executor | None = None,
+                 media: PoolMedia | None = None) -> None:
         """``executor`` runs several file system requests at the same time. Without one they run in turn."""
+        self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -81,7 +84,8 @@ class Daemon:
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
-        gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients)
+        gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
+                                  self.media)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -101,6 +105,7 @@ class Daemon:
             self.counters,
             settings.sense.cycle_seconds,
             unnamed,
+            self.media,
         )
         learn = HistoryLoader(history, self._engine, self._log, clock)
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)

@@ -96,6 +96,14 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield GaugeMetricFamily("tierd_other_mover",
                             "Whether another program moves files under a job id of tierd (1) or not (0). tierd then"
                             " moves no files and starts no acts.", float("mover" in daemon.faults))
+    wrong = GaugeMetricFamily("tierd_pool_wrong_disks",
+                              "Whether the configured flash pool has rotating targets, or the configured disk pool has"
+                              " only flash (1), or not as far as the servers report (0). tierd does not act into a"
+                              " flash pool with rotating targets.", labels=("pool",))
+    wrong_pools = daemon.media.wrong_pools()
+    for pool in dict.fromkeys(pool for pair in daemon.media.pool_pairs for pool in (pair.flash, pair.hdd)):
+        wrong.add_metric((pool,), float(pool in wrong_pools))
+    yield wrong
     files, size_bytes = gate.budget_left
     yield GaugeMetricFamily("tierd_budget_files",
                             "Files that may be moved now without waiting. The configured limits refill this budget.",

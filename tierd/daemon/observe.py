@@ -20,7 +20,9 @@ from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tally_source import Tallies
 from tierd.sense.facts import FactsCollector
+from tierd.sense.media import PoolMedia
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
@@ -75,8 +77,8 @@ class Source(Protocol):
     def reading(self) -> Reading:
         """Present counters. Raises OSError if they cannot be read; tierd then does nothing."""
 
-    def records(self) -> Iterable[Record]:
-        """Changelog records since the last call."""
+    def records(self) -> Iterable[Record] | Tallies:
+        """Changelog records since the last call, or the tallies of readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,10 @@ class Observer:
     """
 
     def __init__(self, source: Source, ingest: ChangelogIngest, finding_log: FindingLog, clock: Clock,
-                 counters: LoopCounters, cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
+                 counters: LoopCounters, cycle_seconds: float, unnamed: Callable[[], str] = str,
+                 media: PoolMedia | None = None) -> None:
         """``unnamed`` returns why jobs have no names, or ""."""
+        self._media = media or PoolMedia(())
         self._source = source
         self._ingest = ingest
         self._log = finding_log
@@ -118,6 +122,8 @@ class Observer:
             return None
         self.blind = False
         self._log.fault("blind", "")
+        self._media.learn_devices(reading.is_flash)
+        self._log.fault("media", self._media.problem)
         self._log_missing_targets(reading)
         last, self._last = self._last, reading
         if last is None:

@@ -22,7 +22,7 @@ from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
 from tierd.daemon.process import mdts_of
-from tierd.sense.exposition import TEXT_TYPES, labels_of, samples
+from tierd.sense.exposition import TEXT_TYPES, flash_devices
 from tierd.sense.http_client import HttpClient, SourceError, authorization_header, tls_context
 
 REQUESTS_AT_ONCE = 16
@@ -37,8 +37,8 @@ class Node:
     pools: Callable[[], tuple[str, Mapping[str, Sequence[str]]]]
     """Name of the file system, and the targets of each pool."""
     mdts: Callable[[], Sequence[str]]
-    fetch: Callable[[str, ServerAccess, Sequence[str]], object]
-    """Asks a URL with credentials, for one of several content types."""
+    fetch: Callable[[str, ServerAccess, Sequence[str]], bytes]
+    """The answer to a URL with credentials, of one of several content types."""
     environment: Mapping[str, str]
     program: Callable[[str], str | None] = shutil.which
     library: Callable[[str], object] = Library.load
@@ -55,15 +55,16 @@ def this_node(settings: Settings) -> Node:
         found = mount()
         return found.fsname, engines.mounted_filesystem(found, tree, settings.movers).pools()
 
-    def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> object:
-        return HttpClient(access, settings.sense.timeout_seconds, os.environ).get(url, kinds, ", ".join(kinds))
+    def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
+        client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
+        return client.get(url, kinds, ", ".join(kinds)).body
 
     return Node(pools, lambda: mdts_of(tree, mount().fsname), fetch, os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
     """All differences between the settings and what the node finds. A server that does not answer is a warning."""
-    bodies: dict[str, object] = {}
+    bodies: dict[str, bytes] = {}
     silent = [*silent_servers(settings, node, bodies)]
     yield from pool_contradictions(settings, values, node, flash_targets(bodies.values()))
     yield from mdt_contradictions(settings, node)
@@ -77,15 +78,12 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     yield from silent
 
 
-def flash_targets(bodies: Iterable[object]) -> dict[str, bool]:
-    """Whether the device of a target is flash, by full target name, from ``lustre_osd_nonrotational`` of exporters."""
+def flash_targets(bodies: Iterable[bytes]) -> dict[str, bool]:
+    """Whether the device of a target is flash, by full target name, from the answers of exporters."""
     found: dict[str, bool] = {}
     for body in bodies:
-        if isinstance(body, bytes):
-            with contextlib.suppress(ValueError):  # not an exposition
-                for _, head, _, value in samples(body, (b"lustre_osd_nonrotational{",)):
-                    labels = labels_of(head)
-                    found[f"{labels.get('fs', '')}-{labels.get('target', '')}"] = value == 1
+        with contextlib.suppress(ValueError):  # not an exposition
+            found |= flash_devices(body)
     return found
 
 
@@ -172,7 +170,7 @@ class Server:
     kinds: Sequence[str] = TEXT_TYPES
 
 
-def silent_servers(settings: Settings, node: Node, bodies: dict[str, object]) -> Iterator[Contradiction]:
+def silent_servers(settings: Settings, node: Node, bodies: dict[str, bytes]) -> Iterator[Contradiction]:
     """Exporters and Prometheus that do not answer. The answers of the others go into ``bodies``, by URL."""
     sense, servers = settings.sense, list[Server]()
     if sense.prometheus.url:

@@ -45,7 +45,9 @@ from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
+from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.facts import ClientSource
+from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
 from tierd.text import printable, quoted
@@ -60,12 +62,14 @@ def build_gate(
     clock: Clock,
     executor: Executor | None = None,
     dispatch: Dispatch | None = None,
+    media: PoolMedia | None = None,
 ) -> tuple[Gate, Undo]:
     """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too.
 
     ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
     """
-    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
+    rotating = (media or PoolMedia(())).rotating
+    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock, rotating)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,
@@ -169,12 +173,19 @@ class Service:
         self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
-        dispatch = self._cluster.attach(self._journal, filesystem, settings) if self._cluster is not None else None
-        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch)
+        dispatch: Dispatch | None = None
+        if self._cluster is not None:
+            dispatch = self._cluster.attach(self._journal, filesystem, settings)
+            self._closing.callback(self._cluster.detach)
+        media = PoolMedia(settings.resolved_scopes.pool_pairs)
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch,
+                                media)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
-                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
+                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0,
+                                self._cluster.tally_inbox(settings) if self._cluster is not None else None,
+                                settings.reader)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
@@ -184,7 +195,7 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor)
+                              self._sources.history, unnamed, executor, media)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
@@ -355,9 +366,13 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
-        self._journal.set_positions(self._sources.follower.positions)
+        follower = self._sources.follower
+        self._journal.set_positions(follower.positions)
         if self._clearing is not None:
             self._clearing()
+        if isinstance(follower, TallySource):
+            with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
+                follower.acknowledge()
 
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.
@@ -380,6 +395,12 @@ class Cluster(Protocol):
 
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
         """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
+
+    def detach(self) -> None:
+        """Publish the last changes of the journal, which will be closed."""
+
+    def tally_inbox(self, settings: Settings) -> TallyInbox | None:
+        """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
 
 
 class ClearingFilesystem(Filesystem, Protocol):

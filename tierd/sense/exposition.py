@@ -106,6 +106,7 @@ CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_md
 CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_changelog_mask_info"
 CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
+NONROTATIONAL = "lustre_osd_nonrotational"
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
 """Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
@@ -191,6 +192,8 @@ class ExporterView:
         self.targets: set[str] = set()
         self.entries: dict[tuple[str, str], JobEntry] = {}
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.is_flash: dict[str, bool] = {}
+        """Whether the device of a target is flash, by full target name."""
         self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
         self._heads: dict[bytes, tuple[str, JobEntry | None]] = {}
         self._tails: dict[bytes, Tail] = {}
@@ -319,6 +322,7 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             collected.add(name, head, tail, value)
+        collected.is_flash = flash_devices(body)
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
@@ -328,6 +332,19 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
     if collected.failed:
         raise SourceError(f"{origin}: its collector {collected.failed} failed: incomplete counters are not used")
     return collected
+
+
+def flash_devices(body: bytes) -> dict[str, bool]:
+    """Whether the device of a target is flash, by full target name. Raises ValueError for an invalid line."""
+    line = NONROTATIONAL.encode() + b"{"
+    begin, last = body.find(line), body.rfind(line)
+    found: dict[str, bool] = {}
+    if begin >= 0:  # a search for its few lines is faster than a look at each line of a large exposition
+        for _, head, _, value in samples(body[begin : body.find(b"\n", last) + 1], (line,)):
+            labels = labels_of(head)
+            if value in {0, 1}:
+                found[f"{labels.get('fs', '')}-{labels.get('target', '')}"] = value == 1
+    return found
 
 
 def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
@@ -344,8 +361,11 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
     jobs: dict[tuple[str, str], JobCounters] = {}
     conditions: dict[str, str] = {}
     changelogs: dict[str, ChangelogState] = {}
+    is_flash: dict[str, bool] = {}
     for one in views:
+        is_flash |= one.is_flash
         jobs.update(one.counters())
         conditions.update(one.conditions())
         changelogs.update(one.changelogs())
-    return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs)
+    return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs,
+                   is_flash=is_flash)

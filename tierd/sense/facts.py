@@ -21,6 +21,7 @@ from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, Target
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
+from tierd.sense.media import PoolMedia
 
 
 class FillRates:
@@ -159,7 +160,10 @@ class FactsCollector:
     """Collects all facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
-                 metadata_targets: int = 0, clients: ClientSource | None = None) -> None:
+                 metadata_targets: int = 0, clients: ClientSource | None = None,
+                 media: PoolMedia | None = None) -> None:
+        """``media`` learns which targets are in which pool."""
+        self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
         self._inventory = inventory
@@ -180,6 +184,7 @@ class FactsCollector:
             space = self._filesystem.space()
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
+            self._media.learn_pools(facts.pools)
         with self._or_unknown("clients"):
             every = self._clients({t: facts.pool_of(t) for t in facts.fill})
             if self._clients.faults:

@@ -168,8 +168,8 @@ class OtherMovers:
         self._most = most
         self._moves: dict[str, deque[tuple[float, str]]] = {}
 
-    def moved(self, directory: str, job: str, time: float) -> None:
-        """Record that another job changed the layout of a file in the directory."""
+    def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
+        """Record that another job changed the layout of a file in the directory. ``record`` is for readers."""
         if len(self._moves) > self._most:
             self._moves.clear()
         self._moves.setdefault(directory, deque(maxlen=MIN_MOVES)).append((time, job))

@@ -30,7 +30,23 @@ def reading(tree: Tree, time: float) -> Reading:
             jobs.update(((target, job), counters) for job, counters in job_counters(data))
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
-    return Reading(time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree))
+    return Reading(
+        time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree)
+    )
+
+
+OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
+
+
+def flash_devices(tree: Tree) -> dict[str, bool]:
+    """Whether the device of each target of this node is flash, for targets whose release reports it."""
+    found: dict[str, bool] = {}
+    for kind in OSD_KINDS:
+        for target in tree.devices(kind):
+            value = df.integer(tree.read(f"{kind}/{target}/nonrotational") or b"")
+            if value in {0, 1}:
+                found[target] = value == 1
+    return found
 
 
 def changelogs(tree: Tree) -> dict[str, ChangelogState]:

@@ -26,6 +26,7 @@ from tierd.sense.exposition import (
     JOB_FAMILIES,
     JOBID,
     LONGEST_LABEL_BYTES,
+    NONROTATIONAL,
     OLD_JOBID,
     TARGET_FAMILIES,
     ExporterView,
@@ -184,6 +185,8 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
         conditions_of(set(scrapes), gauges),
         omits_idle_jobs=True,
         changelogs=collected.changelogs(),
+        is_flash={target_of(one.labels): one.points[-1][1] == 1 for one in whole
+                  if one.name == NONROTATIONAL and one.points[-1][1] in {0, 1}},
     )
 
 
@@ -334,7 +337,8 @@ class PrometheusCounters:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
-            about = list(self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES), (), now))
+            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL)
+            about = list(self._series(families, (), now))
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:
                 raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: incomplete counters are not used")

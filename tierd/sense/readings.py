@@ -226,6 +226,8 @@ class Reading:
     """Whether the source omits idle jobs. A job that returns then has all its counts, as in lustre-exporter."""
     changelogs: Mapping[str, ChangelogState] = field(default_factory=dict)
     """By full MDT name, for MDTs whose state is known."""
+    is_flash: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the device of a target does not rotate, by full target name, for targets whose server reports it."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:

@@ -10,12 +10,14 @@ from lustre.changelog.record import Record
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
 from tierd.clock import Clock
+from tierd.config.readers import ReaderSettings
 from tierd.config.sense import SenseSettings
 from tierd.inotify import Watcher
 from tierd.model import DirectoryActivity
 from tierd.sense.access_logs import AccessLogs, HotFiles
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.sense.changelogs.tally_source import Tallies, TallyInbox, TallySource
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, ResolveDns, TargetSource, dns_resolver
 from tierd.sense.exporters import ExporterReadings
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
@@ -32,7 +34,10 @@ class LiveSource:
     """Counters and changelog records."""
 
     def __init__(
-        self, read: Callable[[], Reading], follower: RecordSource, recording: RecordingCheck | None = None
+        self,
+        read: Callable[[], Reading],
+        follower: RecordSource | TallySource,
+        recording: RecordingCheck | None = None,
     ) -> None:
         self._read = read
         self.follower = follower
@@ -45,11 +50,18 @@ class LiveSource:
             self._recording.set_states(reading.changelogs)
         return reading
 
-    def records(self) -> Iterator[Record]:
-        """Records since the last call. Raises OSError at the end if some could not be read."""
+    def records(self) -> Iterator[Record] | Tallies:
+        """Records, or tallies of readers, since the last call. Raises OSError at the end if some could not be read."""
+        if isinstance(self.follower, TallySource):
+            return self.follower.tallies()
         return chain.from_iterable(self.follower.batches())
 
 
+GAP_WINDOWS = 2
+"""Windows in which a missing tally may still arrive."""
+BLIND_WINDOWS = 6
+MIN_BLIND_SECONDS = 30.0
+"""Time without a tally of an MDT after which tierd begins nothing new, at least. A lease may expire and be taken."""
 ReadCounters = Callable[[], Reading]
 LogFunction = Callable[[str], None]
 
@@ -121,8 +133,14 @@ class Sources:
         flash_pools: Collection[str] = (),
         mark: MakeMark | None = None,
         marks_allowed: Callable[[], bool] = lambda: True,
+        inbox: TallyInbox | None = None,
+        reader: ReaderSettings | None = None,
     ) -> None:
-        """``mark`` makes a file on an MDT whose records must appear. ``marks_allowed`` returns whether it may now."""
+        """``mark`` makes a file on an MDT whose records must appear. ``marks_allowed`` returns whether it may now.
+
+        With ``inbox``, changelog records come from readers on other nodes.
+        """
+        reader = reader or ReaderSettings()
         self._clock = clock
         self.counters = CheckedReadings(
             counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
@@ -131,9 +149,16 @@ class Sources:
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(clock)
         """Calls to MDTs, with a limited wait."""
-        self.follower: Follower | WatchedDirectories
+        self.follower: Follower | WatchedDirectories | TallySource
+        self.records: CheckedRecords | TallySource
         recording = None
-        if sense.watch:
+        if inbox is not None:
+            recording = RecordingCheck(filesystem.fsname, sense.readers, clock)
+            self.follower = self.records = TallySource(
+                inbox, {mdt: positions.get(mdt, 0) for mdt in mdts}, clock, sense.stale_seconds, sense.skew_seconds,
+                GAP_WINDOWS * reader.window_seconds, max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds),
+                recording)
+        elif sense.watch:
             self._watcher = Watcher(clock.now)
             self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
                                                lambda: self.counters.jobs)
@@ -142,8 +167,9 @@ class Sources:
                                   marks_allowed)
             self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, positions,
                                      recording=recording)
-        self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
-                                   sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
+        if not isinstance(self.follower, TallySource):
+            self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
+                                          sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
         self.live = LiveSource(self.counters, self.records, recording)
         self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
                           if sense.robinhood.database else None)

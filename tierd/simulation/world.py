@@ -29,6 +29,7 @@ from tierd.daemon.service import build_gate
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
+from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 
@@ -117,14 +118,15 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
+    media = PoolMedia(settings.resolved_scopes.pool_pairs)
     gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
-                            claim or NoClaim(), clock, executor)
+                            claim or NoClaim(), clock, executor, media=media)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
     daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
-                    executor=executor)
+                    executor=executor, media=media)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 

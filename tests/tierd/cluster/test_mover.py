@@ -254,6 +254,31 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     assert not world.gate.under_way
 
 
+def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) -> None:
+    """A mover dies after the exchange. Another one gets the message too late, and reports it as stale."""
+    (path,) = world.files(1)
+    dying = world.mover("dies", dying_at("exchanged"), start=False)
+    late = world.mover("late", start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    dying._hinted["lustre-OST0002"] = world.clock.now()
+    with pytest.raises(Died):
+        dying.step()
+    with world.lock:
+        world.lustre.process_died()
+
+    def taken() -> bool:
+        late._stop_itself("by hand")  # a mover that begins nothing reports its files as stale
+        late._hinted["lustre-OST0002"] = world.clock.now()
+        return late.step() != ""
+
+    until(taken, "the message is delivered again")
+    assert late.results == {"stale": 1}
+    assert [str(each.result) for each in world.gate.attend()] == ["done"]
+    assert (world.gate.waiting, world.outcomes()) == (0, {path: "done"})
+
+
 def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: ClusterWorld) -> None:
     permit = json.loads(permit_of(world))
     world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]

@@ -56,6 +56,14 @@ def test_a_flash_pool_that_spins_is_a_warning() -> None:
                             " lustre-OST0000; all targets of 'hdd' are flash")
 
 
+def test_the_answer_of_a_real_exporter_tells_what_spins() -> None:
+    shown = 'lustre_osd_nonrotational{fs="lustre",target="OST0000"} 0\nlustre_jobs{fs="lustre",target="OST0000"} 3\n'
+    with liar(answers(shown)) as exporter:
+        text = f'[sense]\nexporters = ["{exporter.url}/metrics"]'
+        (one,) = found(text, replace(SOUND, fetch=this_node(parse(text.encode(), "t.toml")).fetch))
+    assert "rotating disks: lustre-OST0000" in one.sentence
+
+
 def test_the_flash_pool_is_found_where_its_name_is_wrong() -> None:
     (one,) = found(EXPORTER + '[small_files_to_flash]\nflash_pool = "nvme"', media(OST0000=1, OST0001=0))
     assert one.sentence == "lustre has no pool 'nvme'; its pools: flash, hdd, spare; all targets of 'flash' are flash"

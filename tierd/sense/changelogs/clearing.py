@@ -9,19 +9,37 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from tierd.clock import Clock
-from tierd.sense.changelogs.follow import ClearChangelog, Follower
+from tierd.sense.changelogs.follow import ClearChangelog
 
 CLEAR_AGAIN_SECONDS = 10.0
 """Interval at which the last index is cleared again if there are no new records. This detects a deregistered reader
 within two cycles, and Lustre does not count the reader as idle."""
 
 
+class ClearedReader(Protocol):
+    """Whose records are cleared: a follower of changelogs, or a reader of one MDT."""
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Index of the last processed record of each MDT."""
+
+    def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
+        """Mark an MDT as one that keeps no records."""
+
+    def restored(self, mdt: str, by: str = "") -> None:
+        """Mark an MDT as recording again."""
+
+    def restart_from_zero(self, mdt: str) -> None:
+        """Read an MDT from its first record."""
+
+
 class ChangelogClearing:
     """Clears the changelogs of MDTs with a configured reader."""
 
-    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: Follower, clock: Clock,
+    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: ClearedReader, clock: Clock,
                  log: Callable[[str], None], fsname: str = "FSNAME") -> None:
         self._fsname = fsname
         self._clear = clear

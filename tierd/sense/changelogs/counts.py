@@ -89,6 +89,8 @@ class CountTables:
         """By job and directory."""
         self.directories: dict[str, set[str]] = {}
         """Directories of each job in the table of counts."""
+        self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
+        """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
     def counts(self, job: str, directory: str, time: float) -> DirectoryCounts:
         """The counts of a job in a directory, made if needed. A record at ``time`` belongs to them."""
@@ -131,6 +133,8 @@ class CountTables:
     def keep(self, counts: DirectoryCounts, fid: Fid) -> None:
         """Add a file to the list of a job in a directory."""
         counts.files.append(fid)
+        if self.additions is not None:
+            self.additions.append((counts, fid))
         if len(counts.files) > counts.sweep_at:
             self.sweep(counts)
 

@@ -12,6 +12,7 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from tierd.sense.changelogs.follow import MissingRecordsError
 from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tally_source import Tallies
 from tierd.sense.paths import join
 
 MAX_DIRECTORIES = 2000
@@ -87,15 +88,18 @@ class ChangelogIngest:
         """Time of the oldest record in the last call; infinite without records."""
         return self._table.oldest_time
 
-    def take_in(self, records: Iterable[Record], until: float) -> str:
-        """Add records, and rescan directories until that time if records were missed.
+    def take_in(self, records: Iterable[Record] | Tallies, until: float) -> str:
+        """Add records or tallies, and rescan directories until that time if records were missed.
 
         Returns the reason why tierd may begin no act; "" if the table is complete.
         """
         problem = self.gap_closed = ""
         self._table.mark(self._now())
         try:
-            self._table.add(records)
+            if isinstance(records, Tallies):
+                self._table.add_tallies(records)
+            else:
+                self._table.add(records)
         except MissingRecordsError as error:
             self._missed = str(error)
             self._rescan = DirectoryRescan(self._table, self._filesystem, self._now)

@@ -145,6 +145,8 @@ class RollUp:
         files.append(fid)
         if len(files) > counts.sweep_at:
             self._known.sweep(counts)
+        if self._known.additions is not None:
+            self._known.additions.append((counts, fid))
 
     def _make_directory(self, record: Record, _job: JobCounts, _time: float) -> None:
         above = self._path(record.parent)
@@ -204,7 +206,7 @@ class RollUp:
             path = file.path if file is not None else self._path(record.target)
             if not path:
                 return  # an unnamed file that a mover copies into
-            self._movers.moved(directory_of(path), job.name, time)
+            self._movers.moved(directory_of(path), job.name, time, record)
         elif file is not None:
             self._known.counts_of(file, time).outgrown += 1
 

@@ -15,6 +15,7 @@ from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
 from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
 from tierd.sense.changelogs.roll_up import RollUp
+from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
@@ -131,14 +132,23 @@ class ActivityTable:
 
     def __init__(self, resolve: ResolvePath, own_jobs: Iterable[str] = (), max_files: int = 150_000,
                  max_counts: int = 10_000, max_listed_files: int = 20_000,
-                 is_echo: OwnMoves | None = None, executor: Executor | None = None) -> None:
-        """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed."""
+                 is_echo: OwnMoves | None = None, executor: Executor | None = None,
+                 tallies: TallyLimits | None = None) -> None:
+        """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed.
+
+        With ``tallies``, the table belongs to a reader, which calls ``tally`` at the end of each window.
+        """
         self._known = CountTables(max_files, max_counts, max_listed_files)
         self._marked_at: float | None = None
         self._path = PathCache(resolve)
-        self._movers = OtherMovers(max_counts)
-        self._records = RollUp(self._known, self._path, self._movers, own_jobs, is_echo or NoOwnMoves())
+        self._collector = MoveCollector(tallies.max_moves) if tallies is not None else None
+        self._making = TallyMaker(self._known, tallies) if tallies is not None else None
+        self._movers = self._collector or OtherMovers(max_counts)
+        self._is_echo = is_echo or NoOwnMoves()
+        self._records = RollUp(self._known, self._path, self._movers, own_jobs, self._is_echo)
         self._executor = executor
+        self._of_mdt: dict[str, set[Fid]] = {}
+        """Files that are known from tallies, by MDT."""
         self._lock = RLock()
         self.records_read = 0
         """Number of records in the last call."""
@@ -167,8 +177,42 @@ class ActivityTable:
             self._path.look_up(self._records.fids_without_path(piece), self._executor)
         with self._lock:
             self._records.add(piece)
+            if self._making is not None:
+                self._making.note(piece)
         self.records_read += self._records.records_read
         self.oldest_time = min(self.oldest_time, self._records.oldest_time)
+
+    def tally(self) -> TallyContent:
+        """What changed since the last call. The table must have been made with ``tallies``."""
+        assert self._making is not None
+        assert self._collector is not None
+        with self._lock:
+            closes, self._records.closes = self._records.closes, 0
+            return self._making.content(self._collector.take(), closes)
+
+    def add_tallies(self, tallies: Iterable[Tally]) -> None:
+        """Add tallies of readers, in the order of each MDT's changelog.
+
+        An error of the iterator is raised after the tallies before it were added.
+        """
+        self.records_read, self.oldest_time = 0, float("inf")
+        for tally in tallies:
+            with self._lock:
+                self._add_tally(tally)
+            self.records_read += tally.records
+            if tally.records:
+                self.oldest_time = min(self.oldest_time, tally.oldest_time)
+
+    def _add_tally(self, tally: Tally) -> None:
+        mine = self._of_mdt.setdefault(tally.mdt, set())
+        if tally.begun:  # whether its files are open is unknown to the new reader
+            for fid in mine:
+                self._known.files.pop(fid, None)
+            mine.clear()
+        add_tally(self._known, tally.content, self._movers, self._is_echo)
+        mine.difference_update(tally.content.removed)
+        mine.update([file.fid for file in tally.content.files])
+        self._records.closes += tally.content.closes
 
     def mark(self, now: float) -> None:
         """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle."""
@@ -186,6 +230,12 @@ class ActivityTable:
         """Drop all cached paths. After missed records, directories may have been renamed."""
         with self._lock:
             self._path.clear()
+
+    def renamed(self, fids: Iterable[Fid]) -> None:
+        """Drop the paths that contain these directories, which another reader saw renamed."""
+        with self._lock:
+            for fid in fids:
+                self._path.renamed(fid)
 
     def forget_directory(self, directory: str) -> None:
         """Remove a directory's counts and their files."""

@@ -1,0 +1,168 @@
+"""Changelogs in files, readers over them in this process or in others, and a leader that counts what they send.
+
+``python -m tests.tierd.cluster.reader_world URL FS FOLDER NAME`` runs one reader until it is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lustre.changelog.decode import decode
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from tierd.clock import SystemClock
+from tierd.cluster.connection import BrokerError, Connection
+from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.streams import Names, declare_readers
+from tierd.cluster.tallies import NatsTallyInbox
+from tierd.config.cluster import ClusterSettings
+from tierd.config.readers import ReaderSettings
+from tierd.sense.changelogs.ingest import ChangelogIngest
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tally_source import TallySource
+
+SETTINGS = ReaderSettings(enabled=True, window_seconds=0.2, lease_seconds=5.0, max_windows=8)
+MOST = 400
+"""Records of one read."""
+DIRECTORY = Fid(0x200000402, 1)
+
+
+def path_of(fid: Fid) -> str:
+    if fid == DIRECTORY:
+        return "/proj/in"
+    raise FileNotFoundError(str(fid))
+
+
+def life(number: int) -> list[Record]:
+    """A small file that is created, opened and closed: three records, with indexes from 3 * number + 1."""
+    fid, time, index = Fid(0x200000403, number), 1000.0 + number, 3 * number
+    return [Record(index + 1, RecordType.CREATE, time, target=fid, parent=DIRECTORY, name=b"f%d" % number,
+                   job_id=b"small.1"),
+            Record(index + 2, RecordType.OPEN, time, target=fid, parent=DIRECTORY, job_id=b"small.1"),
+            Record(index + 3, RecordType.CLOSE, time, target=fid, job_id=b"small.1")]
+
+
+class FileChangelog:
+    """The changelog of each MDT as a file that grows, and the index up to which it was cleared."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def append(self, mdt: str, records: Iterable[Record]) -> None:
+        with (self._folder / mdt).open("ab") as file:
+            file.write(b"".join(map(encode, records)))
+
+    def read(self, mdt: str, after: int) -> bytes:
+        path = self._folder / mdt
+        if not path.exists():
+            return b""
+        first = max(after, self.cleared(mdt))
+        records = [record for record in decode(path.read_bytes())[0] if record.index > first]
+        return b"".join(map(encode, records[:MOST]))
+
+    def clear(self, mdt: str, _: str, index: int) -> None:
+        with (self._folder / f"{mdt}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            (self._folder / f"{mdt}.cleared").write_text(str(max(index, self.cleared(mdt))))
+
+    def cleared(self, mdt: str) -> int:
+        path = self._folder / f"{mdt}.cleared"
+        return int(path.read_text() or 0) if path.exists() else 0
+
+
+def new_table() -> ActivityTable:
+    return ActivityTable(path_of, is_echo=JobsOnly(()), tallies=TallyLimits())
+
+
+def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
+                settings: ReaderSettings = SETTINGS, log: Callable[[str], None] = lambda _: None) -> Reader:
+    clock = SystemClock()
+
+    def make(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
+        return MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
+                         clock.monotonic, publish, log)
+
+    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, log)
+
+
+class Leader:
+    """A table that takes tallies, and a journal that has positions."""
+
+    def __init__(self, connection: Connection, names: Names, positions: Mapping[str, int],
+                 settings: ReaderSettings = SETTINGS) -> None:
+        declare_readers(connection, names, 1, settings.lease_seconds)
+        self.clock = SystemClock()
+        inbox = NatsTallyInbox(connection, names, int(self.clock.now() * 1000))
+        self.source = TallySource(inbox, positions, self.clock, 90.0, 1e9, 1.0, 30.0)
+        self.table = ActivityTable(path_of)
+        self.ingest = ChangelogIngest(self.table, NoFiles(), self.clock.now)  # type: ignore[arg-type]
+        self.journal = dict(positions)
+        self.records = 0
+        self.problem = ""
+        self.gaps: list[str] = []
+
+    def step(self, *, journal: bool = True) -> None:
+        """One cycle. Without ``journal``, as if the process ended before it was written."""
+        self.problem = self.ingest.take_in(self.source.tallies(), float("inf"))
+        self.records += self.ingest.records_read
+        if self.ingest.gap_closed:
+            self.gaps.append(self.ingest.gap_closed)
+        if journal:
+            self.journal = dict(self.source.positions)
+            try:
+                self.source.acknowledge()
+            except BrokerError as error:
+                self.problem = str(error)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Creates and closes."""
+        found = self.table.counts_of_job("small.1", 0.0)
+        return sum(each.creates for each in found), sum(each.closes for each in found)
+
+
+class NoFiles:
+    """A file system in which nothing can be listed."""
+
+    def entries(self, place: str) -> list[str]:
+        raise FileNotFoundError(place)
+
+
+class ReaderProcess:
+    """A reader in a process of its own."""
+
+    def __init__(self, url: str, fs: str, folder: Path, name: str) -> None:
+        self.log = folder / f"{name}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.tierd.cluster.reader_world", url, fs, str(folder), name],
+                cwd=Path(__file__).parents[3], stdout=log, stderr=log)
+
+    def says(self, words: str) -> bool:
+        if self.process.poll() not in {None, -9}:
+            raise AssertionError(self.log.read_text()[-3000:])
+        return words in self.log.read_text()
+
+
+def main(arguments: Sequence[str]) -> None:
+    url, fs, folder, name = arguments
+    connection = Connection(ClusterSettings(servers=(url,), replicas=1, timeout_seconds=3.0), "reader")
+    connection.wait_until_connected(20.0)
+
+    def log(sentence: str) -> None:
+        sys.stdout.write(f"{sentence}\n")
+        sys.stdout.flush()
+
+    reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"], log=log).start()
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

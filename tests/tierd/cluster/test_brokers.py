@@ -1,0 +1,148 @@
+"""What happens when servers of NATS are gone, stand still or are full: the leader says so, and nothing is lost."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tierd.cluster.broker import Broker, until
+from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
+from tierd.cluster.streams import Names
+from tierd.refusal import Reason
+
+
+@pytest.fixture
+def world(own_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
+    made = over_nats(tmp_path, own_broker, cluster={"timeout_seconds": 0.5})
+    yield made
+    own_broker.freeze(frozen=False)
+    made.close()
+
+
+def reason(world: ClusterWorld) -> str | None:
+    found = world.dispatch.trouble()
+    return None if found is None else found.reason
+
+
+def test_while_nats_is_gone_nothing_begins(world: ClusterWorld, own_broker: Broker) -> None:
+    paths = world.files(10)
+    until(lambda: reason(world) is None, "ready")
+    world.submit(*paths[:5])
+    assert world.pump_until_empty() == {"done": 5}
+    own_broker.kill()
+    until(lambda: reason(world) == Reason.NO_BROKER, "the leader says so")
+    world.submit(*paths[5:])
+    assert world.gate.pump(world.clock.now() + 0.5) == []
+    assert (world.gate.waiting, world.gate.under_way) == (5, 0)
+    own_broker.start()
+    until(lambda: reason(world) is None, "NATS is back")
+    assert world.pump_until_empty() == {"done": 5}
+    assert world.outcomes() == dict.fromkeys(paths, "done")
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_nats_vanishes_while_files_move(world: ClusterWorld, own_broker: Broker, kill: bool) -> None:
+    """A mover completes the file in hand and begins none. Its results come when NATS is back."""
+    paths = world.files(60)
+    until(lambda: reason(world) is None, "ready")
+    world.submit(*paths)
+    world.gate.pump(world.clock.now() + 0.2)
+    if kill:
+        own_broker.kill()
+    else:
+        own_broker.freeze()
+    until(lambda: reason(world) == Reason.NO_BROKER and not world.lustre.descriptors, "the file in hand is completed")
+    moved = sum(world.pool(path) == "flash" for path in paths)
+    world.gate.pump(world.clock.now() + 1.0)
+    assert sum(world.pool(path) == "flash" for path in paths) == moved
+    assert moved < 60
+    if kill:
+        own_broker.start()
+    else:
+        own_broker.freeze(frozen=False)
+    world.pump_until_empty(40)
+    assert world.outcomes() == dict.fromkeys(paths, "done")
+    assert not world.journal.unfinished()
+
+
+def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, store_bytes=100_000)
+    world = over_nats(tmp_path, broker)
+    try:
+        (path,) = world.files(1)
+        until(lambda: reason(world) is None, "ready")
+        connection = world.dispatch._connection  # type: ignore[attr-defined]
+
+        def full() -> bool:
+            try:
+                connection.publish(Names(world.names.fs).journal_subject, b"x" * 20_000)
+            except OSError:
+                return True
+            return False
+
+        until(full, "the store is full")
+        world.submit(path)
+        outcomes = world.gate.pump(world.clock.now() + 0.5)
+        assert {str(each.result) for each in outcomes} <= {"gave-way"}
+        assert world.gate.waiting == 1
+        assert world.pool(path) == "hdd"
+    finally:
+        world.close()
+        broker.kill()
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[list[Broker]]:
+    ports = free_ports(3)
+    routes = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in ports)
+    made: list[Broker] = []
+    for number, port in enumerate(ports):
+        cluster = f'cluster {{ name: t, listen: "127.0.0.1:{port}", routes: [{routes}] }}\n'
+        made.append(Broker(tmp_path / "brokers", f"n{number}", cluster))
+    yield made
+    for each in made:
+        each.kill()
+
+
+def test_one_of_three_servers_may_fail_and_two_may_not(brokers: list[Broker], tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"servers": tuple(each.url for each in brokers), "replicas": 3, "timeout_seconds": 2.0,
+                                "ack_wait_seconds": 3.0, "deadline_seconds": 30.0}
+    world = ClusterWorld(tmp_path, brokers[0].settings(**settings))
+    try:
+        dispatch = world.nats_dispatch()
+        world.gate_with(dispatch)
+        until(lambda: reason(world) == Reason.NO_MOVERS, "three servers agree", 60,
+              lambda: str(world.dispatch.trouble()))
+        for number in range(2):
+            world.mover(f"m{number}")
+        until(lambda: reason(world) is None, "ready", 30)
+        paths = world.files(30)
+        world.submit(*paths[:10])
+        assert world.pump_until_empty(60)["done"] == 10
+        brokers[0].kill()
+        world.submit(*paths[10:20])
+        found = world.pump_until_empty(60)
+        assert found["done"] == 10
+        brokers[1].kill()
+        until(lambda: reason(world) == Reason.NO_BROKER, "without a majority the leader plans nothing", 30)
+        world.submit(*paths[20:])
+        world.gate.pump(world.clock.now() + 1.0)
+        assert all(world.pool(path) == "hdd" for path in paths[20:])
+        brokers[1].start()
+        until(lambda: reason(world) is None, "the majority is back", 60)
+        assert world.pump_until_empty(60)["done"] == 10
+        assert world.outcomes() == dict.fromkeys(paths, "done")
+    finally:
+        world.close()

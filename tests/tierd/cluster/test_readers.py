@@ -1,0 +1,288 @@
+"""Readers on a real nats-server: nothing lost and nothing twice, whoever is killed, stopped or split."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.cluster.reader_world import (
+    SETTINGS,
+    FileChangelog,
+    Leader,
+    ReaderProcess,
+    life,
+    new_table,
+    reader_over,
+)
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.reader import Lease, MdtReader
+from tierd.cluster.streams import Names
+from tierd.sense.changelogs.tally_source import Position, TallyOutcome
+
+MDT = "MDT0000"
+
+
+@pytest.fixture
+def connect(shared_broker: Broker):
+    made: list[Connection] = []
+
+    def connected(role: str = "leader", broker: Broker = shared_broker) -> Connection:
+        connection = Connection(broker.settings(), role)
+        made.append(connection)
+        assert connection.wait_until_connected(20.0), connection.trouble
+        return connection
+
+    yield connected
+    for each in made:
+        each.close()
+
+
+class World:
+    """A changelog that grows, and a leader."""
+
+    def __init__(self, folder: Path, connection: Connection) -> None:
+        self.changelog = FileChangelog(folder)
+        self.names = Names(new_fsname())
+        self.connection = connection
+        self.leader = Leader(connection, self.names, {MDT: 0})
+        self.leader.step()
+        self.files = 0
+
+    def work(self, files: int) -> None:
+        self.changelog.append(MDT, [record for number in range(self.files, self.files + files)
+                                    for record in life(number)])
+        self.files += files
+
+    def cycle(self, work: int = 0) -> None:
+        """One cycle of the leader. Nothing may be cleared before the journal has it."""
+        if work:
+            self.work(work)
+        self.leader.step()
+        assert self.changelog.cleared(MDT) <= self.leader.journal[MDT]
+
+    def until_all_is_counted(self, seconds: float = 30.0) -> None:
+        def done() -> bool:
+            self.cycle()
+            return self.leader.counts[0] >= self.files and self.leader.journal[MDT] == 3 * self.files
+        until(done, f"{self.files} files are counted: {self.leader.counts}, {self.leader.problem}", seconds)
+        assert self.leader.counts[0] == self.files
+        assert self.leader.records == 3 * self.files
+
+
+@pytest.fixture
+def world(tmp_path, connect) -> World:
+    return World(tmp_path, connect())
+
+
+def test_records_reach_the_leader_and_are_cleared_after_its_journal_has_them(world, connect, tmp_path) -> None:
+    reader = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
+    threads = reader.start()
+    for _ in range(10):
+        world.cycle(work=100)
+    world.until_all_is_counted()
+    assert world.leader.counts == (1000, 1000)
+    assert world.leader.problem == ""
+    until(lambda: world.changelog.cleared(MDT) == 3000, "the changelog is cleared")
+    (activity,) = world.leader.table.of_job("small.1", 0.0)
+    assert len(activity.candidates) == 200
+    assert all(candidate.path.startswith("/proj/in/f") for candidate in activity.candidates)
+    state = reader.state()
+    assert (state.mdts, state.records, state.problem) == ({MDT: 3000}, 3000, "")
+    reader.stop()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_a_reader_that_is_killed_in_a_window_loses_nothing(world, shared_broker, tmp_path) -> None:
+    first = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r1")
+    until(lambda: first.says("holds the lease"), "r1 reads")
+    second = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r2")
+    try:
+        until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
+        first.process.kill()
+        first.process.wait()
+        until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
+        world.cycle(work=50)
+        world.until_all_is_counted()
+    finally:
+        for each in (first, second):
+            each.process.kill()
+            each.process.wait()
+
+
+def test_a_reader_that_stands_still_past_its_lease_counts_nothing_twice(world, shared_broker, tmp_path) -> None:
+    first = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r1")
+    until(lambda: first.says("holds the lease"), "r1 reads")
+    second = ReaderProcess(shared_broker.url, world.names.fs, tmp_path, "r2")
+    try:
+        until(lambda: world.cycle(work=50) or world.leader.counts[0] > 300, "r1 has sent tallies")
+        first.process.send_signal(signal.SIGSTOP)
+        until(lambda: world.cycle(work=50) or second.says("holds the lease"), "r2 takes over", 30.0)
+        until(lambda: world.cycle(work=50) or world.leader.source.progress[MDT].reader == "r2", "r2 sends tallies")
+        first.process.send_signal(signal.SIGCONT)
+        until(lambda: world.cycle(work=20) or first.says("the lease is lost"), "r1 notices")
+        world.until_all_is_counted()
+    finally:
+        for each in (first, second):
+            each.process.send_signal(signal.SIGCONT)
+            each.process.kill()
+            each.process.wait()
+
+
+def forced(world: World, connection: Connection, name: str) -> MdtReader:
+    """A reader that publishes without a lease, as after a split."""
+    clock = SystemClock()
+    return MdtReader(MDT, name, world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
+                     clock.monotonic, lambda window: connection.publish(
+                         world.names.tally_subject(MDT), window.data, window.message_id) and None, lambda _: None)
+
+
+def position_of(world: World) -> Position:
+    return Position(world.leader.journal[MDT], world.leader.source.rereads[MDT])
+
+
+def test_two_readers_after_a_split_count_each_record_once(world, connect) -> None:
+    connection = connect("reader")
+    one, two = forced(world, connection, "r1"), forced(world, connection, "r2")
+
+    def both() -> None:
+        world.work(7)
+        one.step(5, position_of(world))
+        world.work(5)
+        two.step(5, position_of(world))
+        world.cycle()
+
+    until(lambda: both() or world.files > 400, "both have read")
+    until(lambda: one.step(5, position_of(world)) or two.step(5, position_of(world)) or world.cycle()
+          or world.leader.journal[MDT] == 3 * world.files, "all is counted")
+    assert world.leader.counts[0] == world.files
+    assert world.leader.records == 3 * world.files
+    others = {TallyOutcome.DUPLICATE, TallyOutcome.OVERLAPPING, TallyOutcome.STALE, TallyOutcome.OUT_OF_ORDER}
+    assert sum(world.leader.source.outcomes[outcome] for outcome in others) > 0
+
+
+def test_a_reader_of_an_earlier_lease_is_not_counted_any_more(world, connect) -> None:
+    connection = connect("reader")
+    old, new = forced(world, connection, "old"), forced(world, connection, "new")
+    world.work(10)
+
+    def step(reader: MdtReader, token: int) -> bool:
+        reader.step(token, position_of(world))
+        world.cycle()
+        return False
+
+    until(lambda: step(old, 3) or world.leader.journal[MDT] == 30, "old reads")
+    until(lambda: step(new, 9) or world.leader.source.progress[MDT].token == 9, "new reads")
+    world.work(10)
+    for _ in range(5):
+        SystemClock().wait(0.1)
+        step(old, 3)
+    assert world.leader.journal[MDT] == 30
+    assert world.leader.source.outcomes[TallyOutcome.STALE] > 0
+    until(lambda: step(new, 9) or world.leader.counts[0] == 20, "new goes on")
+
+
+def test_a_lost_tally_is_read_again(world, connect) -> None:
+    connection = connect("reader")
+    lost: list[int] = []
+    clock = SystemClock()
+
+    def publish(window) -> None:
+        if window.tally.records and len(lost) < 2:
+            lost.append(window.tally.last)
+            return
+        connection.publish(world.names.tally_subject(MDT), window.data, window.message_id)
+
+    reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
+                       clock.monotonic, publish, lambda _: None)
+
+    def step() -> bool:
+        world.work(3)
+        reader.step(1, position_of(world))
+        world.cycle()
+        return len(lost) == 2 and world.leader.source.rereads[MDT] > 0 and world.leader.counts[0] > 0
+
+    until(step, "the leader asked for the lost records")
+    until(lambda: reader.step(1, position_of(world)) or world.cycle() or world.leader.journal[MDT] == 3 * world.files,
+          "all is counted")
+    assert world.leader.counts[0] == world.files
+    assert world.leader.records == 3 * world.files
+
+
+def test_missing_records_are_a_gap(world, connect) -> None:
+    reader = forced(world, connect("reader"), "r1")
+    world.work(10)
+    until(lambda: reader.step(1, position_of(world)) or world.cycle() or world.leader.journal[MDT] == 30, "all is read")
+    world.changelog.append(MDT, life(20))
+    until(lambda: reader.step(1, position_of(world)) or world.cycle() or world.leader.gaps, "the gap is noticed")
+    assert "records 31 to 60 are missing" in world.leader.gaps[0]
+    assert world.leader.journal[MDT] == 63
+
+
+def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_broker, connect) -> None:
+    world = World(tmp_path, connect("leader", own_broker))
+    reader = reader_over(world.changelog, connect("reader", own_broker), world.names, "r1", [MDT])
+    threads = reader.start()
+    world.work(50)
+    world.until_all_is_counted()
+    own_broker.kill()
+    cleared = world.changelog.cleared(MDT)
+    read = reader.state().records
+    world.work(5000)
+    until(lambda: not reader.state().mdts, "the leases expire")
+    assert reader.state().problem
+    assert world.changelog.cleared(MDT) <= world.leader.journal[MDT]
+    assert reader.state().records <= read + SETTINGS.max_windows * 4000
+    world.leader.step()
+    assert "NATS" in world.leader.problem
+    own_broker.start()
+    until(lambda: world.connection.connected, "the broker is back", 30.0)
+    world.until_all_is_counted(60.0)
+    assert world.changelog.cleared(MDT) >= cleared
+    reader.stop()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_a_new_leader_begins_at_the_position_of_the_journal(world, connect) -> None:
+    reader = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
+    threads = reader.start()
+    world.work(100)
+    world.until_all_is_counted()
+    world.work(100)
+    until(lambda: world.leader.step(journal=False) or world.leader.counts[0] == 200, "more is counted")
+    assert world.leader.journal[MDT] == 300
+    assert world.changelog.cleared(MDT) <= 300
+    successor = Leader(world.connection, world.names, world.leader.journal)
+    until(lambda: successor.step() or successor.counts[0] >= 100, "the successor counts the rest", 90.0)
+    assert successor.counts[0] == 100
+    assert successor.journal[MDT] == 600
+    reader.stop()
+    for thread in threads:
+        thread.join(10)
+
+
+def test_leases(world, connect) -> None:
+    now = [100.0]
+
+    def lease(name: str, clock: Callable[[], float] = lambda: now[0]) -> Lease:
+        return Lease(connect("reader").bucket(world.names.leases), MDT, name, 5.0, clock)
+
+    one, two = lease("one"), lease("two")
+    assert one.step()
+    assert not two.step()
+    first = one.token
+    now[0] += 2.0
+    assert one.step()
+    assert one.token == first
+    now[0] += 4.0
+    assert not one.held  # it may have expired
+    one.give_up()
+    assert two.step()
+    assert two.token > first
+    assert not one.step()

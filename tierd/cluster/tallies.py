@@ -1,0 +1,271 @@
+"""Tallies on NATS: their form on the wire, and the inbox of the leader.
+
+A tally is compressed JSON with a version. Files and directories are rows without names of fields, because there may be
+thousands: pydantic checks each number and text while it reads them. A tally that is malformed, too large, or of a newer
+version is refused with ValueError.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Any, cast
+
+from annotated_types import Ge, Le, Len, MaxLen
+from pydantic import TypeAdapter, ValidationError
+
+from lustre.fid import Fid
+from tierd.cluster import streams
+from tierd.cluster.connection import Connection, Delivery
+from tierd.cluster.streams import Names
+from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
+from tierd.sense.changelogs.tally_source import Position, ReceivedTally
+
+VERSION = 1
+MAX_BYTES = 900 * 1024
+"""Size of a tally. NATS accepts a megabyte by default."""
+MAX_PLAIN_BYTES = 32 << 20
+MAX_ROWS = 100_000
+MAX_FETCHED = 64
+"""Tallies that the leader takes from NATS at a time."""
+MAX_IN_A_CYCLE = 512
+RENAMES = "renames"
+"""Key of renamed directories in the bucket of positions."""
+MAX_RENAMES = 1000
+
+Natural = Annotated[int, Ge(0)]
+Time = Annotated[float, Ge(0), Le(1e11)]
+Text = Annotated[str, MaxLen(16384)]
+"""Names and paths are bytes as Latin-1."""
+FidText = Annotated[str, Len(32, 32)]
+DirectoryRow = tuple[Text, Natural, Natural, Natural, Natural, Natural, Natural, Time, list[Natural]]
+"""Job, position of the directory's name, creates, opens, closes, unlinks, outgrown, last time, files."""
+FileRow = tuple[FidText, Natural, Natural, Text, bool, Natural, Natural, Time, Time]
+"""FID, position of the counts, of the directory's name, name, created, open, reopened, created at, closed at."""
+MoveRow = tuple[Natural, Text, Time, FidText, int | None, Text]
+"""Position of the directory's name, job, time, FID, user, NID."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireTally:
+    """A tally as JSON."""
+
+    version: Annotated[int, Ge(1), Le(VERSION)]
+    mdt: Text
+    after: Natural
+    last: Natural
+    records: Natural
+    reader: Text
+    token: Natural
+    rereads: Natural
+    begun: bool
+    at_end: bool
+    oldest_time: Time
+    newest_time: Time
+    gap: Text
+    problem: Text
+    names: Annotated[list[Text], MaxLen(MAX_ROWS)]
+    directories: Annotated[list[DirectoryRow], MaxLen(MAX_ROWS)]
+    files: Annotated[list[FileRow], MaxLen(MAX_ROWS)]
+    removed: Annotated[list[FidText], MaxLen(MAX_ROWS)]
+    moves: Annotated[list[MoveRow], MaxLen(MAX_ROWS)]
+    closes: Natural
+    renamed: Annotated[list[FidText], MaxLen(MAX_ROWS)] | None
+    waiting: Natural
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[WireTally]:
+    return TypeAdapter(WireTally)
+
+
+def encode(tally: Tally) -> bytes:
+    """A tally for the wire. Leaves files out of one that would be too large; raises ValueError if that is not enough.
+
+    The leader then knows fewer files. It learns of one when it changes again.
+    """
+    data = _encoded(tally)
+    while len(data) > MAX_BYTES and tally.content.files:
+        tally = replace(tally, content=_with_fewer_files(tally.content))
+        data = _encoded(tally)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"a tally of {len(data)} bytes")
+    return data
+
+
+def _with_fewer_files(content: TallyContent) -> TallyContent:
+    count = len(content.files) // 2
+    rows = tuple(replace(row, files=tuple(place for place in row.files if place < count))
+                 for row in content.directories)
+    return replace(content, directories=rows, files=content.files[:count])
+
+
+def _encoded(tally: Tally) -> bytes:
+    content = tally.content
+    places: dict[str, int] = {}
+
+    def place(name: str) -> int:
+        return places.setdefault(name, len(places))
+
+    rows = [(text(row.job), place(row.directory), row.creates, row.opens, row.closes, row.unlinks, row.outgrown,
+             row.last_time, row.files) for row in content.directories]
+    files = [(file.fid.hex(), file.counts, place(file.directory), file.name.decode("latin-1"), file.created,
+              file.open_count, file.reopened, file.created_at, file.closed_at) for file in content.files]
+    moves = [(place(move.directory), text(move.job), move.time, move.fid.hex(), move.uid, move.nid)
+             for move in content.moves]
+    header = {name: getattr(tally, name) for name in _HEADER}
+    body = {"version": VERSION, **header, "gap": text(tally.gap), "problem": text(tally.problem),
+            "names": [text(name) for name in places],
+            "directories": rows, "files": files, "removed": [fid.hex() for fid in content.removed], "moves": moves,
+            "closes": content.closes, "waiting": content.waiting,
+            "renamed": None if content.renamed is None else [fid.hex() for fid in content.renamed]}
+    return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
+
+
+_HEADER = ("mdt", "after", "last", "records", "reader", "token", "rereads", "begun", "at_end", "oldest_time",
+           "newest_time")
+
+
+def text(words: str) -> str:
+    """The bytes of a text as Latin-1. A name may hold any byte.
+
+    >>> text("ä"), words_of(text("ä"))
+    ('Ã¤', 'ä')
+    """
+    return words.encode("utf-8", "surrogateescape").decode("latin-1")[:16384]
+
+
+def words_of(wire: str) -> str:
+    """The text. Raises ValueError if it is not the bytes of one."""
+    return wire.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def decode(data: bytes) -> Tally:
+    """A tally from the wire. Raises ValueError."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"a tally of {len(data)} bytes")
+    try:
+        unpacking = zlib.decompressobj()
+        plain = unpacking.decompress(data, MAX_PLAIN_BYTES)
+        if not unpacking.eof:
+            raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
+        wire = _adapter().validate_json(plain)
+        return _tally(wire)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"not a tally: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (zlib.error, IndexError) as error:
+        raise ValueError(f"not a tally: {error}") from error
+
+
+def _tally(wire: WireTally) -> Tally:
+    names = [words_of(name) for name in wire.names]
+    count, rows = len(wire.files), len(wire.directories)
+    for row in wire.directories:
+        if row[8] and max(row[8]) >= count:
+            raise ValueError("a file that the tally does not have")
+    if any(file[1] >= rows for file in wire.files):
+        raise ValueError("counts that the tally does not have")
+    directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
+                                       tuple(files))
+                        for job, at, creates, opens, closes, unlinks, outgrown, last, files in wire.directories)
+    files = tuple(FileTally(fid(number), counts, names[at], name.encode("latin-1"), created, open_count, reopened,
+                            created_at, closed_at)
+                  for number, counts, at, name, created, open_count, reopened, created_at, closed_at in wire.files)
+    moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
+                  for at, job, time, number, uid, nid in wire.moves)
+    renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))
+    content = TallyContent(directories, files, tuple(map(fid, wire.removed)), moves, wire.closes, renamed, wire.waiting)
+    header = {name: getattr(wire, name) for name in _HEADER}
+    return Tally(**header, gap=words_of(wire.gap), problem=words_of(wire.problem), content=content)
+
+
+def fid(number: str) -> Fid:
+    """A FID from its bytes as digits. Raises ValueError."""
+    return bytes.__new__(Fid, bytes.fromhex(number))
+
+
+@dataclass(frozen=True, slots=True)
+class PositionMessage:
+    """The leader's position in the changelog of an MDT."""
+
+    index: Natural
+    rereads: Natural
+    era: Natural
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class RenamesMessage:
+    """Directories that were renamed, for the caches of paths of all readers."""
+
+    count: Natural
+    """Renames since the start of the leader, plus ``era``."""
+    era: Natural
+    """Start of the leader, epoch seconds. Another era makes every cache void."""
+    fids: Annotated[list[FidText], MaxLen(MAX_RENAMES)]
+    """The last of them."""
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+def to_json(message: object) -> bytes:
+    """A small message for a bucket."""
+    return TypeAdapter(type(message)).dump_json(message)
+
+
+def from_json(kind: type[Any], data: bytes) -> Any:
+    """A small message from a bucket. Raises ValueError."""
+    return TypeAdapter(kind).validate_json(data)
+
+
+class NatsTallyInbox:
+    """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
+
+    def __init__(self, connection: Connection, names: Names, era: int = 0) -> None:
+        self._connection = connection
+        self._names = names
+        self._era = era
+        self._renames = 0
+        self._last_renames: list[str] = []
+
+    def receive(self) -> Sequence[ReceivedTally]:
+        """The tallies that arrived. Raises BrokerError."""
+        found: list[ReceivedTally] = []
+        while len(found) < MAX_IN_A_CYCLE:
+            deliveries = self._connection.fetch_all(self._names.tallies, streams.TALLY_CONSUMER, MAX_FETCHED)
+            found += [ReceivedTally(_decoded(each.data), each) for each in deliveries]
+            if len(deliveries) < MAX_FETCHED:
+                break
+        return found
+
+    def confirm(self, done: Sequence[ReceivedTally]) -> None:
+        """Acknowledge tallies, which removes them from the stream."""
+        self._connection.acknowledge_all([cast("Delivery", each.receipt) for each in done])
+
+    def announce(self, positions: Mapping[str, Position]) -> None:
+        """Publish positions. An unknown outcome is repeated by the caller: the value is the same."""
+        bucket = self._connection.bucket(self._names.positions)
+        for mdt, position in positions.items():
+            bucket.put(mdt, to_json(PositionMessage(position.index, position.rereads, self._era)))
+
+    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
+        """Publish renamed directories. Raises BrokerError; the caller repeats it, which does no harm."""
+        if fids is None:
+            count, last = self._renames + MAX_RENAMES + 1, []
+        else:
+            count, last = self._renames + len(fids), [*self._last_renames, *(each.hex() for each in fids)]
+        message = RenamesMessage(count, self._era, last[-MAX_RENAMES:])
+        self._connection.bucket(self._names.positions).put(RENAMES, to_json(message))
+        self._renames, self._last_renames = count, last[-MAX_RENAMES:]
+
+
+def _decoded(data: bytes) -> Tally | None:
+    try:
+        return decode(data)
+    except ValueError:
+        return None
+
+

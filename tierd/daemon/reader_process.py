@@ -1,0 +1,99 @@
+"""``tierd reader --config FILE``: a changelog reader as a process on this node, with its signals.
+
+It needs the same configuration as the leader, a mount of the file system for the paths of directories, and the settings
+``[cluster]``. It changes nothing but the changelogs, which it clears for the users in ``sense.readers``.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from lustre import mounts
+from lustre.parameters import Roots, Tree
+from tierd.act.movers import engines
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.reader import MdtReader, Reader, Window
+from tierd.cluster.streams import Names
+from tierd.config.settings import Settings
+from tierd.daemon.mover_process import host_name
+from tierd.daemon.process import mdts_of, set_process_name
+from tierd.daemon.service import ClearingFilesystem
+from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+from tierd.sense.changelogs.follow import TimedCalls
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+
+log = logging.getLogger("tierd")
+STOP_SECONDS = 15.0
+
+
+def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
+              clock: SystemClock, say: Callable[[str], None]) -> Reader:
+    """The reader for a file system."""
+    limits = TallyLimits(settings.reader.max_directories, settings.reader.max_files_each, settings.reader.max_files)
+    names = Names(filesystem.fsname)
+    host = host_name()
+    name = settings.cluster.name or host
+
+    def make_table() -> ActivityTable:
+        return ActivityTable(filesystem.path_of, is_echo=JobsOnly(settings.own_jobs), tallies=limits)
+
+    def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
+        calls = TimedCalls(clock)
+        return MdtReader(mdt, name, calls.reading(filesystem.changelog), calls.clearing(filesystem.clear_changelog),
+                         settings.sense.readers.get(mdt, ""), make_table, settings.reader, clock, clock.monotonic,
+                         publish, say, filesystem.fsname)
+
+    return Reader(name, host, mdts, connection, names, make_reader, settings.reader, clock, clock.monotonic, say)
+
+
+def run(reader: Reader, notify: Callable[..., None], end: threading.Event) -> None:
+    """Run the reader until ``end`` is set, and report its state to systemd."""
+    threads = reader.start()
+    notify(READY="1", STATUS="waiting for a lease")
+    last = ""
+    while not end.wait(BEAT_SECONDS):
+        state = reader.state()
+        sentence = state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
+        if sentence != last:
+            log.info("%s", sentence)
+            last = sentence
+        notify(WATCHDOG="1", STATUS=sentence)
+    notify(STOPPING="1")
+    reader.stop()
+    for thread in threads:
+        thread.join(STOP_SECONDS)
+
+
+def serve(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status."""
+    if not settings.cluster.enabled:
+        log.error("a reader needs [cluster] servers: the addresses of NATS")
+        return 1
+    if not settings.reader.enabled:
+        log.error("set reader.enabled = true, for the leader too: it then takes changelog records from readers")
+        return 1
+    set_process_name("tierd", Path("/proc/self/comm"))
+    faulthandler.enable()
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    clock = SystemClock()
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
+    connection = Connection(settings.cluster, "reader", log.info)
+    try:
+        filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+        run(reader_of(settings, filesystem, mdts, connection, clock, log.info), Notifier(os.environ), end)
+    finally:
+        connection.close()
+    log.info("stopped")
+    return 0

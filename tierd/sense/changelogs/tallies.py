@@ -1,0 +1,384 @@
+"""Tallies: what changed in an activity table in one window, and its addition to the table of another process.
+
+A reader rolls the records of one MDT up in a table of its own and makes a tally at the end of each window. The leader
+adds the tallies of all MDTs to its table, which then answers as if it had read the records itself, within the limits:
+
+* a tally has the ``max_directories`` most active counts of a job in a directory. The others wait for a later tally;
+* of each job and directory a random sample of ``max_files_each`` files is known, and ``max_files`` of the MDT.
+
+A tally covers the records after one index up to another. The leader adds it only if the first is its position, so that
+records count once, in order, whoever read them and however often a tally arrives.
+
+>>> from lustre.changelog.record import Record, RecordType
+>>> known = CountTables(max_files=9, max_counts=9, max_listed_files=9)
+>>> making = TallyMaker(known, TallyLimits())
+>>> counts = known.counts("cp.0", "/in", 5.0)
+>>> counts.creates += 3
+>>> [(row.job, row.directory, row.creates) for row in making.content(()).directories]
+[('cp.0', '/in', 3)]
+>>> making.content(()).directories
+()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from random import Random
+
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.own_moves import OtherMovers, OwnMoves
+
+
+@dataclass(frozen=True, slots=True)
+class TallyLimits:
+    """Limits on the size of a tally."""
+
+    max_directories: int = 500
+    """Counts of a job in a directory."""
+    max_files_each: int = 200
+    """Files of a job in a directory that the leader knows."""
+    max_files: int = 4000
+    """Files of the MDT that the leader knows."""
+    max_moves: int = 200
+    """Layout changes by other movers."""
+    max_renames: int = 500
+    """Renames of directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryTally:
+    """Growth of the counts of one job in one directory."""
+
+    job: str
+    directory: str
+    creates: int = 0
+    opens: int = 0
+    closes: int = 0
+    unlinks: int = 0
+    outgrown: int = 0
+    last_time: float = 0.0
+    """Time of the last record; 0 without a record in the window."""
+    files: tuple[int, ...] = ()
+    """Positions in ``TallyContent.files`` of files that were added to the list of this job and directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTally:
+    """The present state of one file."""
+
+    fid: Fid
+    counts: int
+    """Position in ``TallyContent.directories`` of the job and directory to which its records belong."""
+    directory: str
+    """Its present directory."""
+    name: bytes
+    created: bool
+    open_count: int
+    reopened: int
+    created_at: float
+    closed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMove:
+    """A new layout of a file under the id of a job. The leader knows whether its own mover did it."""
+
+    directory: str
+    job: str
+    time: float
+    fid: Fid
+    uid: int | None
+    nid: str
+
+
+@dataclass(frozen=True, slots=True)
+class TallyContent:
+    """What changed in a table."""
+
+    directories: tuple[DirectoryTally, ...] = ()
+    files: tuple[FileTally, ...] = ()
+    removed: tuple[Fid, ...] = ()
+    """Files that no longer exist, or are no longer part of the sample."""
+    moves: tuple[OtherMove, ...] = ()
+    closes: int = 0
+    """CLOSE records of known files."""
+    renamed: tuple[Fid, ...] | None = ()
+    """Directories, and files unknown to the reader, that were renamed. Other readers may know paths that contain them.
+    None: more than the limit, so that any path may have changed."""
+    waiting: int = 0
+    """Counts of jobs in directories that the limit left for a later tally."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The records of one MDT after one index up to another."""
+
+    mdt: str
+    after: int
+    """Index of the last record before the window."""
+    last: int
+    """Index of the last record of the window; equal to ``after`` without records."""
+    records: int
+    reader: str
+    token: int
+    """Fencing token of the reader's lease. A later lease has a higher one."""
+    rereads: int
+    """Number of the leader's last request to read again that the reader had seen."""
+    begun: bool
+    """Whether this is the first tally of a new table. What the leader knows of files of the MDT is then void."""
+    at_end: bool
+    """Whether the reader had read the whole changelog."""
+    oldest_time: float
+    """Time of the oldest record, epoch seconds; 0 without records."""
+    newest_time: float
+    gap: str = ""
+    """Which records were missing when the reader read from ``after`` on; "" if none."""
+    problem: str = ""
+    """Why the changelog cannot be read, or records nothing; "" if it can."""
+    content: TallyContent = TallyContent()
+
+
+class MoveCollector(OtherMovers):
+    """Collects layout changes by other movers for the next tally."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self._most_moves = most
+        self._moved: list[OtherMove] = []
+
+    def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
+        """Collect a layout change. Beyond the limit the first of each window are kept."""
+        if record is not None and len(self._moved) < self._most_moves:
+            self._moved.append(OtherMove(directory, job, time, record.target, record.uid, record.nid))
+
+    def take(self) -> tuple[OtherMove, ...]:
+        """The layout changes since the last call."""
+        found, self._moved = tuple(self._moved), []
+        return found
+
+
+class JobsOnly:
+    """Own moves by job id alone, for a reader: which files tierd moves is known to the leader."""
+
+    files: Mapping[Fid, float] = {}
+
+    def __init__(self, jobs: Iterable[str]) -> None:
+        self.tags = frozenset(jobs)
+
+    def __call__(self, record: Record, job: str) -> bool:
+        """Whether a record is an echo. A LYOUT record is left to the leader."""
+        return job in self.tags and record.type is not RecordType.LAYOUT
+
+
+@dataclass(slots=True)
+class _Sample:
+    """A random sample of the files of a job in a directory."""
+
+    fids: list[Fid] = field(default_factory=list)
+    seen: int = 0
+
+    def offer(self, fid: Fid, most: int, random: Random) -> Fid | None:
+        """Offer a file to the sample (algorithm R: Vitter, Random sampling with a reservoir, 1985).
+
+        Returns the file that is left out: the offered one, the one that it replaces, or None.
+        """
+        self.seen += 1
+        if len(self.fids) < most:
+            self.fids.append(fid)
+            return None
+        place = random.randrange(self.seen)
+        if place >= most:
+            return fid
+        replaced, self.fids[place] = self.fids[place], fid
+        return replaced
+
+
+_Numbers = tuple[int, int, int, int, int, float]
+_NOTHING: _Numbers = (0, 0, 0, 0, 0, 0.0)
+_EVICTED_SHARE = 0.25
+"""Share of the files that is dropped when the limit of an MDT is reached."""
+
+
+class TallyMaker:
+    """Finds what changed in a table since the last tally. The table belongs to one MDT."""
+
+    def __init__(self, known: CountTables, limits: TallyLimits, seed: int = 1) -> None:
+        self._known = known
+        self._limits = limits
+        self._random = Random(seed)  # noqa: S311 -- a sample, not a secret
+        self._told: dict[DirectoryCounts, _Numbers] = {}
+        """Counts as of the last tally that had them."""
+        self._samples: dict[DirectoryCounts, _Sample] = {}
+        self._uses: dict[Fid, int] = {}
+        """Files that the leader knows, and the number of samples that have them."""
+        self._touched: set[Fid] = set()
+        """Files of the records since the last tally."""
+        self._left: list[tuple[DirectoryCounts, Fid]] = []
+        """Files of counts that wait for a later tally."""
+        self._renamed: dict[Fid, None] = {}
+        """Directories and unknown files that were renamed since the last tally."""
+        known.additions = []
+
+    def note(self, records: Sequence[Record]) -> None:
+        """Remember which files records are about."""
+        self._touched.update([record.target for record in records])
+        for record in records:
+            if record.type is RecordType.RENAME:
+                renamed = record.source or record.target
+                self._touched.add(renamed)
+                if renamed not in self._known.files and len(self._renamed) <= self._limits.max_renames:
+                    self._renamed[renamed] = None
+
+    def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
+        """What changed since the last call."""
+        chosen, waiting = self._chosen()
+        removed = self._gone()
+        members = self._sampled(chosen, removed)
+        places = {counts: place for place, counts in enumerate(chosen)}
+        rows = [self._row(counts) for counts in chosen]
+        fids = self._changed({fid for added in members.values() for fid in added})
+        files = []
+        for fid in fids:
+            file = self._known.files[fid]
+            if file.counts not in places:
+                places[file.counts] = len(rows)
+                rows.append(DirectoryTally(file.counts.job, file.counts.directory))
+            files.append(FileTally(fid, places[file.counts], file.directory, file.name, file.created, file.open_count,
+                                   file.reopened, file.created_at, file.closed_at))
+        positions = {fid: place for place, fid in enumerate(fids)}
+        for counts, added in members.items():
+            place = places[counts]
+            rows[place] = replace(rows[place], files=tuple(positions[fid] for fid in added if fid in positions))
+        self._touched.clear()
+        renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
+        self._renamed.clear()
+        return TallyContent(tuple(rows), tuple(files), tuple(removed - positions.keys()), tuple(moves), closes, renamed,
+                            waiting)
+
+    def _chosen(self) -> tuple[list[DirectoryCounts], int]:
+        """The counts of this tally, the most active first, and how many wait."""
+        changed = []
+        for counts in self._known.by_job_and_directory.values():
+            before = self._told.get(counts, _NOTHING)
+            if (now := _numbers(counts)) != before:
+                changed.append((sum(now[:5]) - sum(before[:5]), counts))
+        changed.sort(key=itemgetter(0), reverse=True)
+        most = self._limits.max_directories
+        return [counts for _, counts in changed[:most]], max(0, len(changed) - most)
+
+    def _row(self, counts: DirectoryCounts) -> DirectoryTally:
+        before = self._told.get(counts, _NOTHING)
+        now = self._told[counts] = _numbers(counts)
+        return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
+                              now[3] - before[3], now[4] - before[4], counts.last_time)
+
+    def _gone(self) -> set[Fid]:
+        """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
+        there = self._known.files
+        gone = {fid for fid in self._uses if fid not in there}
+        for fid in gone:
+            del self._uses[fid]
+        if gone:
+            for sample in self._samples.values():
+                if not gone.isdisjoint(sample.fids):
+                    sample.fids = [fid for fid in sample.fids if fid not in gone]
+        self._told = {counts: numbers for counts, numbers in self._told.items() if counts.there}
+        for counts in [counts for counts in self._samples if not counts.there]:
+            gone |= self._dropped(counts)
+        if len(self._uses) >= self._limits.max_files:
+            gone |= self._evicted()
+        return gone
+
+    def _evicted(self) -> set[Fid]:
+        """Drop the samples of the jobs and directories that were idle longest."""
+        gone: set[Fid] = set()
+        most = int(self._limits.max_files * (1 - _EVICTED_SHARE))
+        for counts in sorted(self._samples, key=lambda counts: counts.last_time):
+            if len(self._uses) <= most:
+                break
+            gone |= self._dropped(counts)
+        return gone
+
+    def _dropped(self, counts: DirectoryCounts) -> set[Fid]:
+        return {fid for fid in self._samples.pop(counts).fids if self._released(fid)}
+
+    def _released(self, fid: Fid) -> bool:
+        """Drop one use of a file. Returns whether it was the last."""
+        self._uses[fid] -= 1
+        if self._uses[fid]:
+            return False
+        del self._uses[fid]
+        return True
+
+    def _sampled(self, chosen: Sequence[DirectoryCounts], removed: set[Fid]) -> dict[DirectoryCounts, list[Fid]]:
+        """Offer new files of the chosen counts to their samples. Returns the added ones; replaced ones are removed."""
+        now = set(chosen)
+        added: dict[DirectoryCounts, dict[Fid, None]] = {}
+        offered = [*self._left, *(self._known.additions or ())]
+        self._known.additions = []
+        self._left = []
+        there, limits = self._known.files, self._limits
+        for counts, fid in offered:
+            if fid not in there or not counts.there:
+                continue
+            if counts not in now:
+                self._left.append((counts, fid))
+                continue
+            sample = self._samples.setdefault(counts, _Sample())
+            if fid in self._uses and fid in sample.fids:
+                continue
+            if len(self._uses) >= limits.max_files and fid not in self._uses:
+                sample.seen += 1
+                continue
+            out = sample.offer(fid, limits.max_files_each, self._random)
+            mine = added.setdefault(counts, {})
+            if out is not fid:
+                self._uses[fid] = self._uses.get(fid, 0) + 1
+                mine[fid] = None
+                removed.discard(fid)
+            if out is not None and out is not fid:
+                mine.pop(out, None)
+                if self._released(out):
+                    removed.add(out)
+        self._left = self._left[-limits.max_files:]
+        return {counts: list(fids) for counts, fids in added.items()}
+
+    def _changed(self, added: set[Fid]) -> list[Fid]:
+        """Files whose state the leader needs: new ones, and known ones with records, in the order of the table."""
+        wanted = (added | (self._touched & self._uses.keys())) & self._known.files.keys() & self._uses.keys()
+        return sorted(wanted, key=lambda fid: (self._known.files[fid].created_at, fid))
+
+
+def _numbers(counts: DirectoryCounts) -> _Numbers:
+    return counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.last_time
+
+
+def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
+    """Add a tally to a table."""
+    counts = []
+    for row in content.directories:
+        mine = known.counts(row.job, row.directory, row.last_time)
+        mine.creates += row.creates
+        mine.opens += row.opens
+        mine.closes += row.closes
+        mine.unlinks += row.unlinks
+        mine.outgrown += row.outgrown
+        counts.append(mine)
+    for fid in content.removed:
+        known.files.pop(fid, None)
+    for state in content.files:
+        known.remember(state.fid, File(
+            counts[state.counts], state.directory, state.name, state.created, state.open_count, state.reopened,
+            state.created_at, state.closed_at))
+    for mine, row in zip(counts, content.directories, strict=True):
+        for place in row.files:
+            known.keep(mine, content.files[place].fid)
+    for move in content.moves:
+        record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
+                        nid=move.nid)
+        if not is_echo(record, move.job):
+            movers.moved(move.directory, move.job, move.time)

@@ -1,0 +1,311 @@
+"""The leader's source of changelog records where readers on other nodes read the changelogs.
+
+Each tally covers the records after one index up to another, and is added only at the leader's position:
+
+* it begins at the position: it is added, and the position moves to its end;
+* it ends at or before the position: it was delivered twice, or another reader was faster. It is dropped;
+* it contains the position: two readers had read the same records. It is dropped, and read again from the position on;
+* it begins after the position: an earlier tally is missing. If it does not arrive in time, the reader reads again.
+
+An MDT without tallies, or whose reader reports a problem, is blind: tierd begins nothing new. Records that Lustre has
+dropped are a gap, after which tierd scans the known directories again. The leader acknowledges a tally only when its
+journal has the position; only then does the reader clear the changelog.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from lustre.fid import Fid
+from tierd.clock import Clock
+from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
+from tierd.sense.changelogs.recording import RecordingCheck
+from tierd.sense.changelogs.tallies import Tally
+from tierd.sense.freshness import SourceAge
+
+
+class TallyOutcome(Enum):
+    """What became of a tally. The values are labels of a metric."""
+
+    ADDED = "added"
+    DUPLICATE = "duplicate"
+    OVERLAPPING = "overlapping"
+    OUT_OF_ORDER = "out_of_order"
+    STALE = "stale"
+    """Of a reader whose lease another reader has taken, or sent before the reader was asked to read again."""
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedTally:
+    """A tally that arrived."""
+
+    tally: Tally | None
+    """None for a message that is no tally."""
+    receipt: object
+    """What the inbox needs to confirm it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the leader is with an MDT."""
+
+    index: int
+    """Index of the last record that is in the leader's journal. Records up to it may be cleared."""
+    rereads: int
+    """How often the leader asked to read again from its position."""
+    era: int = 0
+    """Start of the leader. Another leader has another table, which knows no file."""
+
+
+class TallyInbox(Protocol):
+    """Where tallies arrive."""
+
+    def receive(self) -> Sequence[ReceivedTally]:
+        """The tallies that arrived since the last call. Raises OSError."""
+
+    def confirm(self, done: Sequence[ReceivedTally]) -> None:
+        """Drop tallies for good. One that is not confirmed arrives again. Raises OSError."""
+
+    def announce(self, positions: Mapping[str, Position]) -> None:
+        """Publish positions to the readers. Raises OSError."""
+
+    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
+        """Publish renamed directories to the readers; None: any may have been renamed. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class MdtProgress:
+    """State of one MDT for status and metrics."""
+
+    position: int
+    token: int
+    """Fencing token of the last lease."""
+    reader: str
+    age_seconds: float
+    """Time since the last tally of the position; infinite before the first."""
+    problem: str
+
+
+@dataclass(slots=True)
+class _Mdt:
+    position: int
+    since: float
+    """Time of the start, or of the last tally."""
+    rereads: int = 0
+    token: int = 0
+    reader: str = ""
+    heard: bool = False
+    """Whether a tally was added since the start."""
+    problem: str = ""
+    not_recording: str = ""
+    waiting: list[ReceivedTally] = field(default_factory=list)
+    """Tallies that begin after the position."""
+    waiting_since: float = 0.0
+
+
+MAX_WAITING = 64
+"""Tallies of an MDT that wait for an earlier one."""
+
+
+class Tallies:
+    """Tallies since the last call, in the order of each MDT's changelog. Iterating raises the errors of records."""
+
+    def __init__(self, found: Iterator[Tally]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Tally]:
+        return self._found
+
+
+class TallySource:
+    """Takes tallies in order, each record once."""
+
+    def __init__(self, inbox: TallyInbox, positions: Mapping[str, int], clock: Clock, stale_seconds: float,
+                 skew_seconds: float, gap_seconds: float, blind_seconds: float,
+                 recording: RecordingCheck | None = None) -> None:
+        """``positions`` has every MDT. A missing tally may arrive within ``gap_seconds``. Without any for
+        ``blind_seconds`` an MDT is blind.
+        """
+        self._inbox = inbox
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+        self._gap_seconds = gap_seconds
+        self._blind_seconds = blind_seconds
+        self._recording = recording
+        now = clock.now()
+        self._mdts = {mdt: _Mdt(index, now) for mdt, index in positions.items()}
+        self._announced: dict[str, Position] = {}
+        self._done: list[ReceivedTally] = []
+        """Tallies to confirm once the journal has the positions."""
+        self._renamed: list[Fid] | None = []
+        self._all_read_at: float | None = None
+        self._problem = ""
+        self.outcomes: Counter[TallyOutcome] = Counter()
+        self.rereads: Counter[str] = Counter()
+        """How often readers were asked to read again, by MDT."""
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Index of the last record of each MDT that was added; 0 before the first."""
+        return {mdt: state.position for mdt, state in self._mdts.items()}
+
+    @property
+    def progress(self) -> Mapping[str, MdtProgress]:
+        """State of each MDT."""
+        now = self._clock.now()
+        return {mdt: MdtProgress(state.position, state.token, state.reader,
+                                 max(0.0, now - state.since) if state.heard else float("inf"),
+                                 state.problem or state.not_recording)
+                for mdt, state in self._mdts.items()}
+
+    @property
+    def age(self) -> SourceAge:
+        """The source with the time at which all MDTs were read last, and its present problem."""
+        return SourceAge("readers", self._all_read_at, self._stale_seconds, self._problem)
+
+    def tallies(self) -> Tallies:
+        """Tallies since the last call. Iterating raises the errors of ``Follower.batches`` after the last tally."""
+        return Tallies(self._tallies())
+
+    def _tallies(self) -> Iterator[Tally]:
+        problems: list[str] = []
+        gaps: list[str] = []
+        try:
+            received: Sequence[ReceivedTally] = self._inbox.receive()
+        except OSError as error:
+            received = ()
+            problems.append(f"tallies of readers: {error.strerror or error}")
+        for each in received:
+            self._sort_in(each)
+        ahead = 0.0
+        for mdt, state in self._mdts.items():
+            for tally in self._in_order(mdt, state):
+                ahead = max(ahead, tally.newest_time - self._clock.now())
+                if tally.gap:
+                    gaps.append(f"changelog of {mdt}: {tally.gap}")
+                yield tally
+                if tally.at_end and self._recording is not None and not tally.problem:
+                    self._check(mdt, state, tally, self._recording, gaps)
+        problems += self._problems()
+        if ahead > self._skew_seconds:
+            problems.append(f"readers: records from {ahead:.0f} s ahead of this node's clock: repair the time service; "
+                            "how long files have been closed is unknown")
+        self._problem = "; ".join(gaps + problems)
+        if gaps:
+            raise MissingRecordsError(self._problem)
+        if problems:
+            raise ChangelogError(self._problem)
+        self._all_read_at = self._clock.now()
+
+    def _sort_in(self, each: ReceivedTally) -> None:
+        tally = each.tally
+        state = self._mdts.get(tally.mdt) if tally is not None else None
+        if tally is None or state is None:
+            self._drop(each, TallyOutcome.MALFORMED)
+        elif tally.token < state.token or (tally.token == state.token and tally.rereads < state.rereads):
+            self._drop(each, TallyOutcome.STALE)
+        else:
+            state.token = tally.token
+            state.waiting.append(each)
+
+    def _drop(self, each: ReceivedTally, outcome: TallyOutcome) -> None:
+        self.outcomes[outcome] += 1
+        self._done.append(each)
+
+    def _in_order(self, mdt: str, state: _Mdt) -> Iterator[Tally]:
+        """Yield the tallies that begin at the position, one after the other."""
+        while (found := self._next(mdt, state)) is not None:
+            tally = found.tally
+            assert tally is not None
+            state.waiting.remove(found)
+            state.position, state.reader, state.problem = tally.last, tally.reader, tally.problem
+            state.since, state.heard = self._clock.now(), True
+            self._note_renames(tally)
+            self._drop(found, TallyOutcome.ADDED)
+            yield tally
+        if not state.waiting:
+            state.waiting_since = 0.0
+        elif not state.waiting_since:
+            state.waiting_since = self._clock.now()
+        elif len(state.waiting) > MAX_WAITING or not 0 <= self._clock.now() - state.waiting_since < self._gap_seconds:
+            self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
+
+    def _next(self, mdt: str, state: _Mdt) -> ReceivedTally | None:
+        """The tally at the position. Drops those before it."""
+        for each in sorted(state.waiting, key=_begin):
+            tally = each.tally
+            assert tally is not None
+            if tally.after == state.position:
+                return each
+            if tally.last <= state.position:
+                state.waiting.remove(each)
+                self._drop(each, TallyOutcome.DUPLICATE)
+            elif tally.after < state.position:
+                self._read_again(mdt, state, TallyOutcome.OVERLAPPING)
+                return None
+        return None
+
+    def _read_again(self, mdt: str, state: _Mdt, why: TallyOutcome) -> None:
+        """Ask for the records after the position, and drop what waits."""
+        for each in state.waiting:
+            self._drop(each, why)
+        state.waiting.clear()
+        state.waiting_since = 0.0
+        state.rereads += 1
+        self.rereads[mdt] += 1
+
+    def _check(self, mdt: str, state: _Mdt, tally: Tally, recording: RecordingCheck, gaps: list[str]) -> None:
+        verdict = recording.check(mdt, tally.after, tally.last)
+        state.not_recording = verdict.problem
+        if verdict.gap:
+            gaps.append(f"changelog of {mdt}: {verdict.gap}")
+        if verdict.anew:
+            state.position = 0
+            self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
+            gaps.append(f"changelog of {mdt}: it has restarted")
+
+    def _note_renames(self, tally: Tally) -> None:
+        renamed = tally.content.renamed
+        if len(self._mdts) > 1 and self._renamed is not None:
+            self._renamed = None if renamed is None else [*self._renamed, *renamed]
+
+    def _problems(self) -> Iterable[str]:
+        now = self._clock.now()
+        for mdt, state in self._mdts.items():
+            silent_seconds = now - state.since
+            if not 0 <= silent_seconds <= self._blind_seconds:
+                yield f"changelog of {mdt}: no reader has sent a tally for {max(0.0, silent_seconds):.0f} s"
+            elif not state.heard:
+                yield f"changelog of {mdt}: waiting for the first tally of a reader"
+            elif state.waiting:
+                yield f"changelog of {mdt}: the tally after record {state.position} is missing"
+            elif why := state.problem or state.not_recording:
+                yield f"changelog of {mdt}: {why}"
+
+    def acknowledge(self) -> None:
+        """Confirm tallies and publish positions. Call it only after the positions are in the journal.
+
+        Raises OSError; the next call then does it again.
+        """
+        found = {mdt: Position(state.position, state.rereads) for mdt, state in self._mdts.items()}
+        changed = {mdt: position for mdt, position in found.items() if self._announced.get(mdt) != position}
+        if changed:
+            self._inbox.announce(changed)
+            self._announced.update(changed)
+        if self._renamed is None or self._renamed:
+            self._inbox.announce_renames(self._renamed)
+            self._renamed = []
+        if self._done:
+            self._inbox.confirm(self._done)
+            self._done = []
+
+
+def _begin(each: ReceivedTally) -> tuple[int, int]:
+    assert each.tally is not None
+    return each.tally.after, each.tally.last
