@@ -146,6 +146,15 @@ def test_numbers_whose_files_are_in_different_folders(grow) -> None:
     assert node_of(root).numbers_of(KIND, ("x", "y", "z"), ["a", "b"]) == [[1, 2], [3, 4], [None, None]]
 
 
+def test_numbers_of_a_client_that_vanish_and_return(grow, exporter) -> None:
+    place = "sys/fs/lustre/mdc/lustre-MDT0000-mdc-ff1100011d6c9800/max_rpcs_in_flight"
+    running = exporter(grow({place: "8\n", "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"}))
+    for text, shown in (("8\n", True), ("", False), ("x\n", False), ("9\n", True)):
+        grow({place: text})
+        assert (b"lustre_mdc_max_rpcs_in_flight{" in running.scrape("mdc")) == shown
+        assert running.reasons() == {}
+
+
 @pytest.mark.skipif(parameters.read_many is None, reason="the modules in C were not built")
 def test_the_c_module_refuses_wrong_arguments(tmp_path) -> None:
     read_many, read_numbers = parameters.read_many, parameters.read_numbers

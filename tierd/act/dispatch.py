@@ -7,7 +7,7 @@ The gate enters the intents of moves in the journal, hands the moves over, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,8 +42,60 @@ class NumberedOutcome:
     """Whether the act has had an outcome before. The new one is the result of a mover, and replaces it."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteMover:
+    """A mover on another node, as it described itself last."""
+
+    name: str
+    host: str
+    engine: str
+    threads: int
+    seen: float
+    """Epoch seconds by the mover's clock."""
+    stopped: str
+    """Why it begins no file; "" while it works."""
+    under_way: int
+    """Files being moved, or waiting in its messages."""
+    results: Mapping[str, int]
+    """Files since its start, by result."""
+    copied_bytes: int
+    redelivered: int
+    """Messages that another mover had before."""
+    refused: int
+    """Messages that were malformed, or not signed by the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchState:
+    """Moves on other nodes, for status and metrics."""
+
+    connected: bool
+    """Whether there is a connection to NATS."""
+    trouble: str
+    """Why there is none."""
+    movers: tuple[RemoteMover, ...]
+    under_way: Mapping[str, int]
+    """Files without a result, by source target."""
+    oldest_seconds: float
+    """Age of the oldest message without its last result; 0 without one."""
+    journal_lag: int
+    """Changes of the journal that followers cannot get yet."""
+    messages: int
+    """Messages sent since the start."""
+    results: Mapping[str, int]
+    """Results of movers since the start, by result."""
+    redelivered: int
+    stale: int
+    expired: int
+    """Moves without a result at their deadline; the leader looked at the files."""
+    late: int
+    """Moves that were given up and turned out to be done."""
+    refused: int
+    """Results that were malformed or not signed."""
+
+
 class Dispatch(Protocol):
-    """Hands moves over to movers. One thread uses it."""
+    """Hands moves over to movers. One thread uses it; any thread may ask for its state."""
 
     def trouble(self) -> Refusal | None:
         """Why no move can be handed over now; None if moves can."""
@@ -51,8 +103,11 @@ class Dispatch(Protocol):
     def room(self) -> int:
         """Number of moves that may be handed over now."""
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """Refuses a move while too many moves from its targets or to its pools are under way."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """Refuses a move while too many moves from its targets or to its pools are under way.
+
+        ``chosen`` has the number of moves from each target that will be handed over together with it.
+        """
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
         """Hand moves over. Their intents are in the journal. ``halt`` refuses moves that were not begun yet."""
@@ -62,6 +117,9 @@ class Dispatch(Protocol):
 
         Waits up to ``wait_seconds`` for the first one, if moves are under way.
         """
+
+    def state(self) -> DispatchState | None:
+        """Movers on other nodes, and what is under way there; None if moves are made in this process."""
 
     def recorded(self) -> None:
         """All outcomes that were returned are in the journal. The dispatch may forget them."""
@@ -86,8 +144,8 @@ class InProcessDispatch:
         """See the protocol."""
         return UNLIMITED
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """See the protocol."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """See the protocol. The engine has limits of its own."""
         return None
 
     def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
@@ -103,6 +161,10 @@ class InProcessDispatch:
         for each in acts.values():
             yield NumberedOutcome(each.act, MoveOutcome(each.move, MoveResult.FAILED, "error",
                                                         "the mover did not report an outcome"))
+
+    def state(self) -> DispatchState | None:
+        """See the protocol."""
+        return None
 
     def recorded(self) -> None:
         """See the protocol."""

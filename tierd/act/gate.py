@@ -348,9 +348,10 @@ class Gate:
                     self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
-                if not self.under_way:
+                ended = list(self._batches.collect(self._keep, OUTCOME_WAIT_SECONDS)) if self.under_way else []
+                outcomes += ended
+                if not ended:
                     break
-                outcomes += self._batches.collect(self._keep, min(OUTCOME_WAIT_SECONDS, deadline - now))
                 continue
             outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
         return outcomes

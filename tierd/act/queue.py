@@ -7,7 +7,7 @@ have no budget left, so one busy target does not delay the others.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
 
@@ -59,11 +59,13 @@ class MoveQueue:
     """
 
     def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES,
-                 full_for: Callable[[MoveCost], Refusal | None] = lambda _: None) -> None:
+                 full_for: Callable[[MoveCost, Mapping[str, int]], Refusal | None] = lambda *_: None) -> None:
         """``batch`` is the maximum number of moves in a batch.
 
-        ``full_for`` refuses a move while too many others are under way on its targets or pools.
+        ``full_for`` refuses a move while too many others are under way on its targets or pools. Its second argument
+        has the number of moves from each target in the present batch.
         """
+        self._chosen: Counter[str] = Counter()
         self._batch = batch
         self._full_for = full_for
         self._guard = guard
@@ -146,6 +148,7 @@ class MoveQueue:
         needless: list[tuple[Action, Outcome]] = []
         passed: list[QueuedMove] = []
         waits_for = ""
+        self._chosen.clear()
         try:
             while (len(batch) < min(self._batch, most) and len(passed) < MAX_SKIPPED and not (batch and enough())
                    and (each := self._take()) is not None):
@@ -172,6 +175,7 @@ class MoveQueue:
                     continue
                 self._spend(each, now)
                 batch.append(each)
+                self._chosen.update(each.move.targets)
         finally:  # a move dropped meanwhile stays dropped; after an error, unexamined moves wait again
             with self._lock:
                 there = {id(each.action) for each in self._examining}
@@ -208,7 +212,7 @@ class MoveQueue:
         cost = cost or MoveCost(action.size_bytes)
         if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
             return LimitReached(refusal, everything=False)
-        if refusal := self._full_for(cost):
+        if refusal := self._full_for(cost, self._chosen):
             return LimitReached(refusal, everything=False)
         return self._budget.why_not(cost, now)
 

@@ -259,7 +259,7 @@ class Connection:
         self._subscriptions: dict[tuple[str, str], JetStreamContext.PullSubscription] = {}
         self._too_old = ""
         self._known = threading.Event()
-        """Set once there was a connection, to a server of any version."""
+        """Set while there is a connection, to a server of any version."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tierd-nats", daemon=True)
         self._thread.start()
@@ -554,10 +554,12 @@ class Connection:
             self._failure = f"cannot connect: {words}"
 
         async def lost() -> None:
+            self._known.clear()
             self._log("the connection to NATS is lost")
 
         async def again() -> None:
             await self._check_version()
+            self._known.set()
             if not self._too_old:
                 self._log("the connection to NATS is back")
 

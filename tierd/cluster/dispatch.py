@@ -23,7 +23,7 @@ from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, same_shape
-from tierd.act.dispatch import NumberedMove, NumberedOutcome
+from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -111,13 +111,50 @@ class DispatchCounts:
     """Results that were malformed or not signed."""
 
 
+class Slots:
+    """Slots of pools, and of the further targets of striped files, that messages under way use.
+
+    Messages for one target wait in its consumer, which lets movers work on few at a time. A message with further
+    targets is sent only if those have a free slot even if all messages that were sent are being worked on.
+    """
+
+    def __init__(self, at_once: int, pools: Mapping[str, tuple[str, ...]], sent: Iterable[SentMessage]) -> None:
+        """``at_once`` is the limit of one target; a pool has that of all its members."""
+        self._at_once = at_once
+        self._pools = pools
+        self._to_pool: Counter[str] = Counter()
+        self._on_target: Counter[str] = Counter()
+        self._further: set[str] = set()
+        for message in sent:
+            self.take(message)
+
+    def take(self, message: SentMessage) -> None:
+        """Count a message as under way."""
+        self._to_pool.update(message.pools)
+        self._on_target.update({message.source, *message.targets})
+        self._further |= message.targets
+
+    def has(self, message: SentMessage) -> bool:
+        """Whether a message may be sent."""
+        at_once = self._at_once
+        if any(self._to_pool[pool] >= at_once * max(1, len(self._pools.get(pool, ()))) for pool in message.pools):
+            return False
+        return all(self._on_target[target] < at_once for target in {message.source, *message.targets}
+                   if target in message.targets or target in self._further)
+
+
 class NatsDispatch:
     """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
 
     def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
                  settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
-                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None) -> None:
-        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete."""
+                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None,
+                 journal_lag: Callable[[], int] = int) -> None:
+        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete.
+
+        ``journal_lag`` is the number of changes that the copy lacks.
+        """
+        self._journal_lag = journal_lag
         self._connection = connection
         self._names = names
         self._claim = claim
@@ -130,6 +167,8 @@ class NatsDispatch:
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
         self._of_act: dict[int, SentMessage] = {}
+        self._from_source: Counter[str] = Counter()
+        """Files without a result, by source target."""
         self._ended: deque[NumberedOutcome] = deque()
         self._unacknowledged: list[Delivery] = []
         self._permit: Permit | None = None
@@ -169,8 +208,17 @@ class NatsDispatch:
         allowed = self._threads() * self._files_per_message() + QUEUED_SECONDS * self.files_per_second
         return max(0, int(allowed) - self.under_way)
 
-    def full_for(self, cost: MoveCost) -> Refusal | None:
-        """See the protocol: a pool or target for which a message waits already."""
+    def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
+        """See the protocol.
+
+        Refuses a pool or target for which a message waits already, and a source with enough files for its movers and
+        one message more: otherwise the files of one target would take all the room.
+        """
+        if cost.targets:
+            source = min(cost.targets)
+            files = self._from_source[source] + chosen.get(source, 0)
+            if files >= (self._settings.movers.per_target_at_once + 1) * self._files_per_message():
+                return Refusal(Reason.LIMIT, f"target {source}: enough moves are under way")
         for message in self._ready:
             if found := message.pools & cost.pools.keys():
                 return Refusal(Reason.LIMIT, f"pool {min(found)}: as many moves as movers.per_target_at_once are "
@@ -188,7 +236,17 @@ class NatsDispatch:
     @property
     def by_source(self) -> Counter[str]:
         """Files without a result by source target."""
-        return Counter(message.source for message in tuple(self._of_act.values()))
+        return Counter({source: files for source, files in tuple(self._from_source.items()) if files})
+
+    def state(self) -> DispatchState:
+        """See the protocol."""
+        counts = self.counts
+        movers = tuple(RemoteMover(m.name, m.host, m.engine, m.threads, m.seen, m.stopped, sum(m.under_way.values()),
+                                   m.results, m.copied_bytes, m.redelivered, m.refused) for m in self.movers)
+        return DispatchState(
+            self._connection.connected, self._connection.trouble, movers, self.by_source, self.oldest_seconds,
+            self._journal_lag(), counts.messages, dict(counts.results), counts.redelivered, counts.stale,
+            counts.expired, counts.late, counts.refused)
 
     @property
     def oldest_seconds(self) -> float:
@@ -261,6 +319,7 @@ class NatsDispatch:
         for message in self._messages_of(moves):
             self._ready.append(message)
             self._of_act |= dict.fromkeys(message.moves, message)
+            self._from_source[message.source] += len(message.moves)
         self._send()
 
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
@@ -309,10 +368,13 @@ class NatsDispatch:
 
     def _fitting(self) -> list[SentMessage]:
         """Take the messages that may be sent now. They count as sent."""
+        if not self._ready:
+            return []
         found, left = [], deque[SentMessage]()
-        members = {pool: len(targets) for pool, targets in self._pools().items()} if self._ready else {}
+        slots = Slots(self._settings.movers.per_target_at_once, self._pools(), self._sent.values())
         for message in self._ready:
-            if self._has_slot(message, members):
+            if slots.has(message):
+                slots.take(message)
                 self._sent[message.id] = message
                 found.append(message)
             else:
@@ -325,25 +387,6 @@ class NatsDispatch:
             return self._filesystem.pools()
         except OSError:
             return {}
-
-    def _has_slot(self, message: SentMessage, members: Mapping[str, int]) -> bool:
-        """Whether the pools, and the further targets of striped files, have a free slot.
-
-        Messages for one target wait in its consumer, which lets movers work on few at a time. A message with further
-        targets is sent only if those have a free slot even if all messages that were sent are being worked on.
-        """
-        at_once = self._settings.movers.per_target_at_once
-        to_pool: Counter[str] = Counter()
-        on_target: Counter[str] = Counter()
-        further: set[str] = set()
-        for sent in self._sent.values():
-            to_pool.update(sent.pools)
-            on_target.update({sent.source, *sent.targets})
-            further |= sent.targets
-        if any(to_pool[pool] >= at_once * max(1, members.get(pool, 1)) for pool in message.pools):
-            return False
-        return all(on_target[target] < at_once for target in {message.source, *message.targets}
-                   if target in message.targets or target in further)
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds
@@ -448,6 +491,7 @@ class NatsDispatch:
         """A file of a message has an outcome."""
         del message.moves[outcome.act]
         del self._of_act[outcome.act]
+        self._from_source[message.source] -= 1
         self._ended.append(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)

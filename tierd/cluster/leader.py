@@ -154,7 +154,7 @@ class Candidate:
         publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation)
         journal.publish = publisher.flush
         self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
-                                     journal.entry, publisher.flush, self._log)
+                                     journal.entry, publisher.flush, self._log, lambda: publisher.lag)
         return self.dispatch
 
     def detach(self) -> None:

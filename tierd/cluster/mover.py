@@ -24,6 +24,7 @@ from tierd.act.claim import ClaimFolder, SeenClaim, read_claim
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.parallel import Engine
+from tierd.act.operating_state import MaintenanceGuard
 from tierd.clock import SystemClock
 from tierd.cluster import messages, streams
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection, Delivery
@@ -165,6 +166,7 @@ class Mover:
         self._clock = clock
         self._log = log
         self._fault = fault
+        self._maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
         self._lock = threading.Lock()
         self._hinted: dict[str, float] = {}
         self._work = threading.Event()
@@ -318,9 +320,11 @@ class Mover:
         return now - self._held[delivery] > self._settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
-        """Refuses to begin a file: stopped, without NATS, taken back, late, or of an earlier leader."""
+        """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
         if self.stopped or self._ending.is_set():
             return Refusal(Reason.STOPPING, self.stopped or "the mover is stopping")
+        if why := self._maintenance.refusal(self._clock.now()):
+            return why
         try:
             value = self._connection.bucket(self._names.control).get(streams.PERMIT)
             permit = messages.decode(Permit, value.data) if value is not None else Permit(0, 0, "there is no leader")

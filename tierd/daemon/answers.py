@@ -444,6 +444,49 @@ class QueueAnswer:
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MdtReaderRow:
+    """Who reads the changelog of an MDT."""
+
+    mdt: str
+    reader: str
+    """Name of the reader of the last tally; "" before the first."""
+    position: int
+    """Index of the last record that tierd has."""
+    behind_records: int | None
+    """Records that a reader has read and tierd has not; None if no reader says that it reads the MDT."""
+    age_seconds: float | None
+    """Time since the last tally; None before the first."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderRow:
+    """A changelog reader, as it described itself."""
+
+    name: str
+    host: str
+    started: float
+    mdts: tuple[str, ...]
+    records: int
+    """Records since its start."""
+    waiting: int
+    """Tallies that wait for tierd."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadersAnswer:
+    """``tierctl readers``."""
+
+    enabled: bool
+    """Whether tierd takes changelog records from readers."""
+    mdts: tuple[MdtReaderRow, ...] = ()
+    readers: tuple[ReaderRow, ...] = ()
+    tallies: Mapping[str, int] = field(default_factory=dict)
+    """Tallies since the start by outcome."""
+
+
 @dataclass(frozen=True, slots=True)
 class FaultsAnswer:
     """The part of ``tierctl status`` that the readiness check needs."""
@@ -651,6 +694,43 @@ class UndoFindingAnswer:
 def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     """The answer to an undo. Raises ValueError."""
     return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoverAnswer:
+    """A mover on another node."""
+
+    name: str
+    host: str
+    engine: str
+    threads: int
+    seen: float
+    stopped: str = ""
+    """Why it begins no file; "" while it works."""
+    under_way: int
+    results: Mapping[str, int]
+    copied_bytes: int
+    redelivered: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoversAnswer:
+    """``tierctl movers``."""
+
+    time: float
+    cluster: bool
+    """False if this tierd moves files in its own process."""
+    trouble: str = ""
+    """Why there is no connection to NATS."""
+    under_way: Mapping[str, int] = field(default_factory=dict)
+    """Files without a result, by source target."""
+    oldest_seconds: float = 0.0
+    journal_lag: int = 0
+    redelivered: int = 0
+    stale: int = 0
+    expired: int = 0
+    movers: tuple[MoverAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from httpserver.config import WebConfigFile
 from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
@@ -29,6 +30,7 @@ from tierd.daemon.states import State
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
+from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
 
@@ -46,6 +48,35 @@ class MetricsContext:
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
     web_config: WebConfigFile | None = None
+    tallies: TallySource | None = None
+    """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+
+
+def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
+    """Changelog readers on other nodes, and what came of their tallies."""
+    yield GaugeMetricFamily("tierd_readers", "Changelog readers that have described themselves in the last 20 s.",
+                            len(tallies.readers))
+    age = GaugeMetricFamily("tierd_reader_tally_age_seconds",
+                            "Time since the last tally of the MDT that a reader sent, +Inf before the first.",
+                            labels=("mdt",))
+    problem = GaugeMetricFamily("tierd_reader_problem",
+                                "Whether the reader of the MDT cannot read its changelog, or it records nothing (1), or"
+                                " not (0).", labels=("mdt",))
+    rereads = CounterMetricFamily("tierd_reader_rereads",
+                                  "Requests to the reader of the MDT to read again from tierd's position.",
+                                  labels=("mdt",))
+    for mdt, progress in sorted(tallies.progress.items()):
+        age.add_metric((mdt,), progress.age_seconds)
+        problem.add_metric((mdt,), float(bool(progress.problem)))
+        rereads.add_metric((mdt,), tallies.rereads[mdt])
+    yield from (age, problem, rereads)
+    found = CounterMetricFamily(
+        "tierd_reader_tallies", "Tallies of changelog readers by outcome: added; duplicate and overlapping (their"
+        " records are counted already); out_of_order (an earlier one is missing, and is read again); stale (of a reader"
+        " that has lost its lease); malformed.", labels=("outcome",))
+    for outcome in TallyOutcome:
+        found.add_metric((outcome.value,), tallies.outcomes[outcome])
+    yield found
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -129,6 +160,44 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     for mdt, index in beside.positions().items():
         position.add_metric((mdt,), index)
     yield position
+
+
+def mover_metrics(state: DispatchState) -> Iterator[Metric]:
+    """Movers on other nodes, and the moves that were sent to them."""
+    yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
+                            " and moves nothing.", float(state.connected))
+    movers = GaugeMetricFamily("tierd_movers", "Movers on other nodes, by state: working, or stopped because a file was"
+                               " not as expected after its move.", labels=("state",))
+    for word, stopped in (("working", False), ("stopped", True)):
+        movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
+    yield movers
+    under_way = GaugeMetricFamily("tierd_target_moves_under_way",
+                                  "Files sent to movers without a result yet, by the target that holds them.",
+                                  labels=("target",))
+    for target, files in sorted(state.under_way.items()):
+        under_way.add_metric((target,), files)
+    yield under_way
+    yield GaugeMetricFamily("tierd_oldest_move_message_seconds",
+                            "Age of the oldest message with moves that has no result yet. 0 without one.",
+                            state.oldest_seconds)
+    yield GaugeMetricFamily("tierd_journal_lag_changes", "Changes of the journal that the standby cannot get yet.",
+                            state.journal_lag)
+    yield CounterMetricFamily("tierd_move_messages", "Messages with moves sent to movers.", state.messages)
+    results = CounterMetricFamily("tierd_mover_results", "Results that movers reported, by result.", labels=("result",))
+    for word, count in sorted(state.results.items()):
+        results.add_metric((word,), count)
+    yield results
+    yield CounterMetricFamily("tierd_redelivered_messages",
+                              "Messages that a second mover got, because the first one died, stood still or lost NATS.",
+                              state.redelivered)
+    yield CounterMetricFamily("tierd_stale_moves",
+                              "Moves that a mover did not begin: the message was late, taken back, or of an earlier"
+                              " leader.", state.stale)
+    yield CounterMetricFamily("tierd_expired_moves",
+                              "Moves without a result at their deadline. tierd looked at these files itself.",
+                              state.expired)
+    yield CounterMetricFamily("tierd_refused_results",
+                              "Results that were malformed, or not signed with the claim of this tierd.", state.refused)
 
 
 def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
@@ -276,14 +345,31 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
     cases = GaugeMetricFamily("tierd_case_begun_timestamp_seconds",
                               "Unix time when tierd found that the aggressor slows the victim, or began to act on it."
                               " Labels: number of the finding, state (found, then that of the remediation), verdict,"
-                              " and why tierd does not act, or empty.",
+                              " and why tierd does not act, or empty. Exposed until two minutes after the verdict.",
                               labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
     for (victim, aggressor), stream in streams.items():
         case, finding = stream.case, stream.active or stream.widest
         labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
         cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+    for closed in just_closed(daemon):
+        key = closed.finding.victim, closed.finding.aggressor
+        if key not in streams:
+            cases.add_metric((f"F{closed.number}", *key, closed.state, closed.verdict, ""), closed.begun_at)
     return cases
+
+
+CLOSED_SECONDS = 120.0
+"""A case that is closed with its verdict is exposed so long, so that Prometheus sees the verdict."""
+
+
+def just_closed(daemon: Daemon) -> Iterator[Remediation]:
+    """Closed remediations of slowed streams that were judged lately."""
+    now = daemon.windows[-1].end if daemon.windows else 0.0
+    for case in daemon.cases:
+        judged = case.judged_at and now - case.judged_at < CLOSED_SECONDS
+        if judged and case.state is State.CLOSED and isinstance(case.finding.evidence, NoisyNeighbourEvidence):
+            yield case
 
 
 def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
@@ -423,12 +509,16 @@ class DaemonCollector(Collector):
         yield from state_metrics(daemon, gate, settings)
         yield from source_metrics(daemon, self._sources())
         yield from restraint_metrics(daemon, gate, self._beside)
+        if self._beside.tallies is not None:
+            yield from reader_metrics(self._beside.tallies)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)
         yield case_metric(daemon, gate, self._streams)
         yield from device_time_metrics(daemon)
         yield from act_metrics(gate)
+        if (cluster := gate.dispatch.state()) is not None:
+            yield from mover_metrics(cluster)
         yield from verdict_metrics(daemon.counters, undo)
         yield last_event_metric(daemon, gate, undo)
         if self._beside.web_config is not None:

@@ -77,6 +77,9 @@ def serve(settings: Settings) -> int:
     if not settings.cluster.enabled:
         log.error("a mover needs [cluster] servers: the addresses of NATS")
         return 1
+    if settings.act.dry_run:
+        log.error("act.dry_run is true in this configuration: a mover would change files")
+        return 1
     set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
     faulthandler.enable()
     end = threading.Event()

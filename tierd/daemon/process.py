@@ -187,9 +187,16 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS):
         node.close()
         return 0
-    with extended_start(notify, settings.filesystem.mount, log.warning):
-        supervisor = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node),
-                            web_config)
+    # the start looks at every open act, which may take longer than the claim lasts
+    renewing = Heartbeat(node.claim.renew, BEAT_SECONDS).start() if node is not None else None
+    try:
+        with extended_start(notify, settings.filesystem.mount, log.warning):
+            supervisor = Supervisor(
+                path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node), web_config)
+    except BaseException:
+        if node is not None:
+            node.close()  # the standby need not wait for the claim to expire
+        raise
     collect_garbage_rarely()
     heartbeats = start_heartbeats(supervisor, notify, BEAT_SECONDS)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
@@ -214,6 +221,8 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
             heartbeat.stop()
         watch.close()
         supervisor.close()
+        if renewing is not None:
+            renewing.stop()
         if node is not None:
             node.close()
     log.info("stopped")

@@ -30,6 +30,8 @@ from tierd.daemon.answers import (
     JobRow,
     JobTimeRow,
     MeasuredAnswer,
+    MoverAnswer,
+    MoversAnswer,
     OperatingStateAnswer,
     OverviewAnswer,
     PoolRow,
@@ -271,6 +273,20 @@ class StatusView:
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
                               view.window is not None, self.users(jobs_of(chosen)))
+
+    def movers(self) -> MoversAnswer:
+        """Movers on other nodes."""
+        state, now = self._gate.dispatch.state(), self._clock.now()
+        if state is None:
+            return MoversAnswer(time=now, cluster=False)
+        return MoversAnswer(
+            time=now, cluster=True, trouble=state.trouble, under_way=state.under_way,
+            oldest_seconds=state.oldest_seconds, journal_lag=state.journal_lag, redelivered=state.redelivered,
+            stale=state.stale, expired=state.expired,
+            movers=tuple(MoverAnswer(
+                name=m.name, host=m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
+                under_way=m.under_way, results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
+                refused=m.refused) for m in state.movers))
 
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""

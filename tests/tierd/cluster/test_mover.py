@@ -19,6 +19,7 @@ from tierd.cluster import messages, streams
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage
 from tierd.cluster.mover import Mover
+from tierd.config.act import ActSettings
 
 
 @pytest.fixture
@@ -142,6 +143,15 @@ def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
     world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         streams.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
     assert result(world, message) == ("stale", "maintenance")
+    assert world.pool(path) == "hdd"
+
+
+def test_the_pause_file_of_its_own_node_stops_a_mover(world: ClusterWorld) -> None:
+    (path,) = world.files(1)
+    world.settings = replace(world.settings, act=ActSettings(pause_file=str(world.pause)))
+    world.pause.write_text("disk repair")
+    word, words = result(world, message_for(world, path))
+    assert (word, "disk repair" in words) == ("stale", True)
     assert world.pool(path) == "hdd"
 
 
@@ -287,6 +297,27 @@ def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: Cluste
     trouble = world.dispatch.trouble()
     assert trouble is not None
     assert "generation 2 is at work" in trouble.sentence
+
+
+def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWorld) -> None:
+    """Lustre does not answer on its node: it moves nothing, and another mover gets the message."""
+    (path,) = world.files(1)
+    cut_off = world.mover("cut-off", start=False)
+
+    class Hanging:
+        def names(self) -> list[str]:
+            raise OSError(5, "Input/output error")
+
+    cut_off._fences._folder = Hanging()  # type: ignore[assignment]
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    cut_off._hinted["lustre-OST0002"] = world.clock.now()
+    assert cut_off.step() == "lustre-OST0002"
+    assert (cut_off.results, world.pool(path)) == ({}, "hdd")
+    assert "cannot be read" in world.log[-1]
+    world.mover("other")
+    assert world.pump_until_empty() == {"done": 1}
 
 
 def test_a_forged_result_ends_no_act(world: ClusterWorld) -> None:

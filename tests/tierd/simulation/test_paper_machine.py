@@ -43,8 +43,10 @@ def test_the_cause_is_found_after_four_windows_and_the_stream_is_whole_again(nam
 
 
 @pytest.mark.parametrize(("name", "model", "acts"), [
-    ("noisy-neighbour-paper-long", "flows", ["set-default-layout"]), ("noisy-neighbour-paper-long-1m", "events", [])])
-def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(name: str, model: str, acts: list[str]) -> None:
+    ("noisy-neighbour-paper-long", "flows", ["set-default-layout"]),
+    ("noisy-neighbour-paper-long-1m", "events", [])])
+def test_a_neighbour_that_was_there_before_tierd_is_found_on_one_target(
+        name: str, model: str, acts: list[str]) -> None:
     """Files of 1 MB never vary in number. So of the predicted loss too little is certain for an act."""
     starts = 5.0
     outcome = ran(name, model, onset=2.0, seconds=starts + 33.0, tierd_starts=starts)

@@ -10,7 +10,6 @@ Points of curves (``samples``) are not copied: they only draw reports.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +42,12 @@ class ChangedRow:
     table: str
     key: Value
     values: Mapping[str, Value] | None
+
+    @property
+    def size_bytes(self) -> int:
+        """About the size of the row in a message."""
+        values = self.values.values() if self.values is not None else ()
+        return 64 + sum(len(value) if isinstance(value, str | bytes) else 8 for value in values) * 5 // 4
 
     def to_json(self) -> Json:
         """The row for a message."""
@@ -87,6 +92,7 @@ class JournalChanges:
     def __init__(self, db: SharedConnection) -> None:
         """Creates the triggers. A journal that was never copied has all its rows as changes."""
         self._db = db
+        db.execute("PRAGMA recursive_triggers = ON")  # else a row that INSERT OR REPLACE removes calls no trigger
         with db.transaction():
             for statement in filter(str.strip, _TABLES.split(";")):
                 db.execute(statement)
@@ -95,6 +101,7 @@ class JournalChanges:
                     db.execute(f"CREATE TRIGGER IF NOT EXISTS copy_{table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608
                                f"INSERT INTO changed_rows (name, key) VALUES ('{table}', {key.format(row)}); END")
         self.position = position_of(db)
+        self._columns = {table: columns(db, table) for table in KEYS}
 
     def __len__(self) -> int:
         (count,) = self._db.execute("SELECT count(*) FROM changed_rows").only()
@@ -117,22 +124,28 @@ class JournalChanges:
                 return None
             rows: list[ChangedRow] = []
             size_bytes, until, seen = 0, 0, set[tuple[str, Value]]()
+            present = self._present({(name, key) for _, name, key in changes})
             for seq, name, key in changes:
                 if (name, key) not in seen:
                     seen.add((name, key))
-                    row = ChangedRow(name, key, self._row(name, key))
-                    size_bytes += len(json.dumps(row.to_json()))
+                    row = ChangedRow(name, key, present.get((name, key)))
+                    size_bytes += row.size_bytes
                     if rows and size_bytes > MAX_BYTES:
                         break
                     rows.append(row)
                 until = seq
             return Portion(tuple(rows), until)
 
-    def _row(self, table: str, key: Value) -> Mapping[str, Value] | None:
-        names = columns(self._db, table)
-        row = self._db.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {KEYS[table].format('')} = ?",  # noqa: S608
-                               (key,)).fetchone()
-        return None if row is None else dict(zip(names, row, strict=True))
+    def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
+        """The rows that exist, by table and key."""
+        found: dict[tuple[str, Value], Mapping[str, Value]] = {}
+        for table in {table for table, _ in wanted}:
+            names, expression = self._columns[table], KEYS[table].format("")
+            keys = [key for of, key in wanted if of == table]
+            rows = self._db.execute(f"SELECT {expression}, {', '.join(names)} FROM {table} "  # noqa: S608
+                                    f"WHERE {expression} IN ({', '.join('?' * len(keys))})", keys)
+            found |= {(table, row[0]): dict(zip(names, row[1:], strict=True)) for row in rows}
+        return found
 
     def forget(self, until: int, position: int) -> None:
         """The copy has all changes up to a number; ``position`` is the sequence of the last message in the stream."""

@@ -1,0 +1,49 @@
+"""``tierctl movers``: the movers on other nodes, and the moves that were sent to them."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from tierd.cli import client
+from tierd.cli.client import ago
+from tierd.daemon.answers import MoverAnswer, MoversAnswer, from_json
+from tierd.text import bytes_text, count_of
+
+LOST_SECONDS = 15.0
+"""A mover describes itself every five seconds."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``tierctl movers``."""
+    movers = commands.add_parser(
+        "movers", help="list the movers on other nodes, and the moves that were sent to them",
+        description="List the movers that work for the leader of this file system through NATS, with the files that "
+                    "they moved, and the moves under way by source target.")
+    client.add_daemon_options(movers)
+    movers.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "movers"},
+                                                               partial(from_json, MoversAnswer), mover_lines))
+
+
+def mover_lines(answer: MoversAnswer) -> list[str]:
+    """The lines of ``tierctl movers``."""
+    if not answer.cluster:
+        return ["tierd moves files in its own process: it has no [cluster] in its settings, or it is in a dry run."]
+    lines = [f"NATS: {answer.trouble or 'connected'}; {count_of(len(answer.movers), 'mover')}; "
+             f"{count_of(sum(answer.under_way.values()), 'file')} under way"
+             + (f", the oldest for {answer.oldest_seconds:.0f} s" if answer.under_way else "")]
+    lines += [_line(mover, answer.time) for mover in answer.movers]
+    lines += [f"  {target}: {count_of(files, 'file')} under way" for target, files in sorted(answer.under_way.items())]
+    lines.append(f"since the start: {answer.redelivered} messages delivered again, {answer.stale} moves stale, "
+                 f"{answer.expired} decided by a look; {count_of(answer.journal_lag, 'change')} of the journal not "
+                 "copied yet")
+    return lines
+
+
+def _line(mover: MoverAnswer, now: float) -> str:
+    state = f"STOPPED: {mover.stopped}" if mover.stopped else "working"
+    if not mover.stopped and now - mover.seen > LOST_SECONDS:
+        state = f"no sign of it for {ago(now - mover.seen)}"
+    results = ", ".join(f"{count} {word}" for word, count in sorted(mover.results.items())) or "no files yet"
+    return (f"  {mover.name} on {mover.host}, {count_of(mover.threads, 'thread')}, {mover.engine}: {state}; "
+            f"{mover.under_way} under way; {results}; {bytes_text(mover.copied_bytes)} copied")
