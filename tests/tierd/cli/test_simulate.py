@@ -43,7 +43,7 @@ def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture
     assert shown["tierd"]["streaming_mb_s"] >= 0.97 * alone
     assert shown["tierd"]["recovered_after_seconds"] <= 60
     assert [a["outcome"] for a in shown["tierd"]["actions"]] == ["done"]
-    assert 30 < shown["tierd"]["actions"][0]["t"] <= shown["tierd"]["findings"][0]["t"] + 1
+    assert 30 < shown["tierd"]["actions"][0]["t"] <= shown["tierd"]["findings"][0]["t"] + 6, "in the next cycle"
     assert shown["contended"]["slowdown"]["ior_stream.1002"] > 1.2
     assert shown["tierd"]["slowdown"]["ior_stream.1002"] < 1.03
     before, noisy = shown["contended"]["phases_mb_s"]["ior_stream.1002"]
