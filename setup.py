@@ -4,8 +4,8 @@ from setuptools import Extension, setup
 
 setup(
     ext_modules=[
-        Extension("lustre._files", ["lustre/_files.c", "lustre/formats/_marks.c"], optional=True),
-        Extension("lustre.formats._texts", ["lustre/formats/_texts.c", "lustre/formats/_marks.c"], optional=True),
+        Extension("lustre._files", ["lustre/_files.c", "lustre/formats/marks.c"], optional=True),
+        Extension("lustre.formats._texts", ["lustre/formats/_texts.c", "lustre/formats/marks.c"], optional=True),
         Extension("lustre.changelog._records", ["lustre/changelog/_records.c"], optional=True),
         Extension("exporter.jobs._lines", ["exporter/jobs/_lines.c"], optional=True),
     ]

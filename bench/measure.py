@@ -15,6 +15,7 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry
 
 from exporter import clock, exposition
+from exporter.__main__ import GC_ALLOCATIONS
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
 from exporter.scrape import Scraper
@@ -31,6 +32,7 @@ class Exporter:
         chosen = Settings(**{"enabled": every, "deadline_seconds": 600.0, **settings})  # type: ignore[arg-type]
         self.scraper = Scraper(Tree(Roots.of(root / "proc", root / "sys")), COLLECTORS, chosen, clock.monotonic)
         self._registry = CollectorRegistry()
+        gc.set_threshold(GC_ALLOCATIONS)
 
     def scrape(self) -> float:
         """Return the processor seconds of one scrape. Its pieces are discarded, as if sent to a socket."""

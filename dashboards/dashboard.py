@@ -207,7 +207,7 @@ def none_of(expr: str, measured: str) -> str:
     return f"{expr} or 0 * count({measured})"
 
 
-RATE = "[$__rate_interval]"
+RATE, RANGE = "[$__rate_interval]", "[$__range]"
 OF_FS = '{fs=~"$fs"}'
 STATE_BITS = ("tierd_dry_run", "tierd_observes_only", "tierd_learning", "tierd_held",
               "max without (source) (tierd_source_blind{})", "tierd_paused", "tierd_breaker_open")
@@ -235,20 +235,21 @@ def over_interval(metric: str) -> str:
 
 
 def slowed_streams(width: int = 7, height: int = 4) -> Panel:
-    """A sentence for each slowed stream: "ior_stream.1002 has" "65% of its usual throughput"."""
-    share = (f"100 * min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
+    """A sentence for each slowed stream: "ior_stream.1002, of its usual throughput:" "65%"."""
+    share = (f"min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
              f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
     return stat("Slowed streams", "Throughput of each stream that a neighbour slowed in this time range, as a share of "
                 "its throughput before: the latest value, also after the cure. 100% is as before.",
-                Query(f"clamp_max({share}, 100)", "{{victim}} has"), unit="suffix:% of its usual throughput",
-                steps=((None, RED), (70, ORANGE), (85, YELLOW), (95, GREEN)), width=width, height=height, decimals=0,
-                named=True, empty="no stream is slowed")
+                Query(f"clamp_max({share}, 1)", "{{victim}}, of its usual throughput"), unit="percentunit",
+                sizes=(15, 36),
+                steps=((None, RED), (0.7, ORANGE), (0.85, YELLOW), (0.95, GREEN)), width=width, height=height,
+                decimals=0, named=True, empty="no stream is slowed")
 
 
 def usual_throughput(matchers: str) -> Query:
-    """What slowed streams had before, with the labels that panels of jobs have."""
-    usual = f"max by (victim) (max_over_time(tierd_victim_usual_bytes_per_second{matchers}{RATE}))"
-    return Query(f'label_replace({usual}, "jobid", "$1", "victim", "(.+)")', "{{jobid}} usual")
+    """What slowed streams had before."""
+    return Query(f"max by (victim) (max_over_time(tierd_victim_usual_bytes_per_second{matchers}{RATE}))",
+                 "{{victim}} usual")
 
 
 BUSIEST_SHOWN = 8
@@ -260,13 +261,14 @@ def busiest_jobs(width: int = 17, height: int = 12) -> Panel:
         "Busiest jobs: throughput", "Throughput of the busiest jobs. A dashed line is what a slowed stream had before "
         "its neighbour came. Marks: a stream is slowed, tierd sets a default layout, files move, verdict.",
         Query(f"topk({BUSIEST_SHOWN}, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{OF_FS}))", "{{jobid}}"),
-        usual_throughput(OF_FS), unit="Bps", by_name=True, overrides=(dashed("usual"),), width=width, height=height,
+        usual_throughput(OF_FS), unit="Bps", by_name="jobid", overrides=(dashed("usual"),), width=width, height=height,
         empty="no job statistics: " + NO_SERVERS, links=(link_from_value("jobs", "This job", jobid="jobid"),))
 
 
 STATE_WORDS = {
     "found": ("found", ORANGE), "planned": ("planned", BLUE), "acting": ("acting", BLUE), "judging": ("judging", BLUE),
     "kept": ("kept", GREEN), "undoing": ("undoing", "purple"), "undone": ("undone", "purple"),
+    "closed": ("closed", NEUTRAL),
 }
 VERDICT_WORDS = {
     "helped": ("helped; kept", GREEN), "did-not-help": ("did not help; undone", ORANGE),
@@ -281,18 +283,24 @@ REASON_WORDS = {
 
 
 def cases(width: int = 24, height: int = 5) -> Panel:
-    """The cases: who slows whom, how much, where, and what tierd does about it."""
+    """The cases of the time range: who slows whom, and what tierd does, or did, about it."""
+    labels, begun = "(fs, id, victim, aggressor, state, verdict, reason)", f"tierd_case_begun_timestamp_seconds{OF_FS}"
+    seen = f"max by {labels} (max_over_time(timestamp({begun})[$__range:{RATE[1:]}))"
+    latest = f"topk by (fs, id) (1, {seen})"  # each state of a case is a series
+    every = f"(1000 * max by {labels} (max_over_time({begun}{RANGE})) and {latest})"
     return table(
-        "Cases", "Streams that a neighbour slows, and what tierd does about it. Not done because: the reason why tierd "
-        "does not act; tierctl explain has the sentence and the remedy.",
-        Query("max by (id, victim, aggressor, state, verdict, reason) "
-              f"(tierd_case_begun_timestamp_seconds{OF_FS} * 1000)"),
-        unit="none", width=width, height=height, empty="no stream is slowed", sort="Since",
+        "Cases", "Streams that a neighbour slowed in this time range, and what tierd does about it, or did. State and "
+        "verdict are the latest; closed: the finding has ended. Not done because: why tierd does not act; tierctl "
+        "explain has the remedy.",
+        Query(f"{every} and on (fs, id) {begun} or "
+              f'label_replace({every} unless on (fs, id) {begun}, "state", "closed", "state", ".*")'),
+        unit="none", width=width, height=height, empty="no stream was slowed in this time range", sort="Since",
         columns={"id": ("Finding", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                  "Value": ("Since", "dateTimeAsLocal"), "state": ("State", ""), "verdict": ("Verdict", ""),
                  "reason": ("Not done because", "")},
         overrides=(coloured("State", STATE_WORDS), coloured("Verdict", VERDICT_WORDS),
-                   coloured("Not done because", REASON_WORDS), *sized({"Finding": 90, "Since": 180}),
+                   coloured("Not done because", REASON_WORDS),
+                   *sized({"Finding": 90, "Since": 190, "State": 110}),
                    column_links("Victim", link_from_row("jobs", "This job", jobid="Victim")),
                    column_links("Aggressor", link_from_row("jobs", "This job", jobid="Aggressor"))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,11 +117,12 @@ def target(query: Query, index: int, kind: str) -> Json:
 
 
 def timeseries(title: str, description: str, *queries: Query, unit: str, stack: bool = False, steps: Steps = PLAIN,
-               by_name: bool = False, overrides: tuple[Json, ...] = (), **more: Any) -> Panel:
+               by_name: str = "", overrides: tuple[Json, ...] = (), links: tuple[Json, ...] = (),
+               **more: Any) -> Panel:
     """Lines over time, with a legend at the right that is sorted by the last value.
 
-    ``stack`` is for parts of a whole. Steps after the first are drawn as lines. With ``by_name`` the legend is the name
-    of a job or a pool, which then has the same colour on all panels.
+    ``stack`` is for parts of a whole. Steps after the first are drawn as lines. ``by_name`` is the label whose value
+    is the legend, such as a job, which then has the same colour on all panels.
     """
     custom = {
         "drawStyle": "line", "lineWidth": 1, "fillOpacity": 25 if stack else 8, "showPoints": "never",
@@ -132,8 +134,37 @@ def timeseries(title: str, description: str, *queries: Query, unit: str, stack: 
                    "sortBy": "Last *", "sortDesc": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
     }
+    palette, transformations = "palette-classic", tuple[Json, ...]()
+    if by_name:
+        palette, transformations = "palette-classic-by-name", (named_by(by_name),)
+        queries = tuple(with_name(query, by_name) for query in queries)
+        links = tuple({**link, "url": link["url"].replace(f"${{__field.labels.{by_name}}}", "${__field.name}")}
+                      for link in links)
     return Panel("timeseries", title, description, queries, unit, steps=steps, custom=custom, options=options,
-                 overrides=overrides, palette="palette-classic-by-name" if by_name else "palette-classic", **more)
+                 overrides=overrides, palette=palette, transformations=transformations, links=links, **more)
+
+
+def named_by(label: str) -> Json:
+    """Name series by the value of a label.
+
+    Until 10.1, Grafana takes the colour "by series name" from the name of the field. Of Prometheus that is ``Value``,
+    so that all series have one colour (grafana/grafana issue 73275).
+    """
+    return {"id": "labelsToFields", "options": {"mode": "columns", "keepLabels": [label], "valueLabel": label}}
+
+
+def with_name(query: Query, label: str) -> Query:
+    """The query, with its legend as the value of a label.
+
+    >>> with_name(Query("x", "{{victim}} usual"), "jobid").expr
+    'label_replace(x, "jobid", "$1 usual", "victim", "(.+)")'
+    """
+    if query.legend == f"{{{{{label}}}}}":
+        return query
+    found = re.fullmatch(r"\{\{(\w+)\}\}(.*)", query.legend)
+    assert found, query.legend
+    expr = f'label_replace({query.expr}, "{label}", "$1{found[2]}", "{found[1]}", "(.+)")'
+    return replace(query, expr=expr, legend=f"{{{{{label}}}}}")
 
 
 def mirrored(title: str, description: str, above: Query, below: Query, *, below_name: str, **more: Any) -> Panel:
@@ -147,28 +178,39 @@ def mirrored(title: str, description: str, above: Query, below: Query, *, below_
 
 
 def dashed(ending: str) -> Json:
-    """Series whose legend ends with a word are dashed lines in the colour of text: what is usual, a limit."""
+    """Series whose legend ends with a word are dashed lines in the colour of text: what is usual, a limit.
+
+    They have no links: their names are not those of jobs.
+    """
     return {"matcher": {"id": "byRegexp", "options": f"/ {ending}$/"}, "properties": [
         {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}},
         {"id": "custom.lineWidth", "value": 2},
         {"id": "custom.fillOpacity", "value": 0},
+        {"id": "links", "value": []},
         {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}}]}
 
 
 def stat(title: str, description: str, *queries: Query, unit: str, steps: Steps, width: int = 4, height: int = 4,
-         named: bool = False, **more: Any) -> Panel:
-    """One number, or one for each series, coloured if the colour asks for action. ``named`` shows the legends too."""
+         named: bool = False, sizes: tuple[int, int] | None = None, **more: Any) -> Panel:
+    """One number, or one for each series, coloured if the colour asks for action. ``named`` shows the legends too.
+
+    ``sizes`` are those of legend and value in pixels. Grafana chooses them, too small for long legends.
+    """
     coloured = len(steps) > 1 or "words" in more
-    options = {
+    options: Json = {
         "colorMode": "background" if coloured else "value", "graphMode": "none",
         "justifyMode": "center", "textMode": "value_and_name" if named else "auto", "orientation": "auto",
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
     }
+    if sizes:
+        options["text"] = {"titleSize": sizes[0], "valueSize": sizes[1]}
     return Panel("stat", title, description, queries, unit, width, height, steps, options=options, **more)
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:
     """The current value of each series as a horizontal bar."""
+    # Grafana makes too little room for names. It measures spaces at their end, and the browser does not show them.
+    query = replace(query, legend=query.legend + 5 * " ")
     options = {
         "displayMode": "gradient", "orientation": "horizontal", "showUnfilled": True, "valueMode": "color",
         "minVizWidth": 0, "minVizHeight": 10, "text": {"titleSize": 14, "valueSize": 16},
@@ -190,6 +232,8 @@ def heatmap(title: str, description: str, query: Query, *, unit: str, **more: An
     return Panel("heatmap", title, description, (query,), unit, options=options, minimum=None, **more)
 
 
+NO_VALUE = "–"
+"""Text of a cell without a value in a table that has rows. By default it is the text of an empty table."""
 COLUMN_PIXELS = 60
 """Least width of a column. Grafana's own 150 pushes the last column of narrow tables out of sight."""
 
@@ -205,8 +249,9 @@ def table(title: str, description: str, *queries: Query, unit: str, columns: Map
         queries = tuple(replace(query, expr=f"max without (__name__) ({query.expr})") for query in queries)
     shown = {name: heading for name, (heading, _) in columns.items()}
     units = tuple(
-        {"matcher": {"id": "byName", "options": heading}, "properties": [{"id": "unit", "value": of}]}
-        for heading, of in columns.values() if of)
+        {"matcher": {"id": "byName", "options": heading}, "properties": [
+            *([{"id": "unit", "value": of}] if of else []), {"id": "noValue", "value": NO_VALUE}]}
+        for heading, of in columns.values())
     transformations: list[Json] = [{"id": "merge", "options": {}}] if len(queries) > 1 else []
     transformations += [
         {"id": "filterFieldsByName", "options": {"include": {"names": list(shown)}}},
@@ -228,6 +273,7 @@ def coloured(column: str, words: Mapping[str, tuple[str, str]]) -> Json:
                for index, (value, (text, colour)) in enumerate(words.items())}
     return {"matcher": {"id": "byName", "options": column}, "properties": [
         {"id": "mappings", "value": [{"type": "value", "options": options}]},
+        {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}}]}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -36,6 +37,7 @@ class ConnectionsByTarget:
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
+        self._templates = import_templates(families)
         self._forms = import_.import_forms()
         imports = Source(kind, "import", self._import, import_.KEYS)
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
@@ -47,24 +49,28 @@ class ConnectionsByTarget:
             source.collect(node, page, labelled)
 
     def _import(self, labels: bytes) -> Render:
-        return _ImportOfDevice(self._families, self._forms, labels)
+        return _ImportOfDevice(self._families, self._forms, self._templates, labels)
 
 
 class _ImportOfDevice:
     """Renders the ``import`` of one device, and caches the templates of its form."""
 
-    __slots__ = ("_constant", "_families", "_form", "_forms", "_labels", "_of", "_templates", "_words")
+    __slots__ = ("_families", "_form", "_forms", "_labels", "_of", "_shared", "_templates", "_words")
 
-    def __init__(self, families: ConnectionFamilies, forms: Forms[import_.ImportForm], labels: bytes) -> None:
+    def __init__(
+        self,
+        families: ConnectionFamilies,
+        forms: Forms[import_.ImportForm],
+        shared: Callable[[import_.ImportForm], ImportTemplates],
+        labels: bytes,
+    ) -> None:
+        self._shared = shared
         self._families = families
         self._forms = forms
         self._labels = labels
         self._words = SampleLines(labels)
         self._form: import_.ImportForm | None = None
-        self._constant: Chunks = ()
-        """Lines that are the same in all texts of the form."""
         self._of: tuple[Family, ...] = ()
-        """Families of the numbers."""
         self._templates: tuple[bytes, ...] = ()
 
     def __call__(self, data: bytes) -> Rendered:
@@ -78,12 +84,27 @@ class _ImportOfDevice:
         form, numbers, _ = found
         if form is not self._form:
             self._form = form
-            constant = form.link._replace(avg_waittime_usec=None)
-            self._constant = tuple(SampleLines(self._labels).lines([*families.import_gauges(constant)]))
-            self._of = tuple([families.of_import[name] for name in form.fields])
-            lines = [templates.of_samples(family, self._labels, [b""]) for family in self._of]
-            self._templates = tuple(map(templates.packed, lines))
-        return Rendered((*self._constant, *zip(self._of, fill_each(self._templates, numbers), strict=True)), 0)
+            self._of, shared = self._shared(form)
+            self._templates = templates.with_labels(shared, self._labels)
+        return Rendered(tuple(zip(self._of, fill_each(self._templates, numbers), strict=True)), 0)
+
+
+ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]]
+
+
+def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportForm], ImportTemplates]:
+    """Return a function that gives the families of a form, and their templates with a place for the labels."""
+
+    @lru_cache(maxsize=256)
+    def of_form(form: import_.ImportForm) -> ImportTemplates:
+        constant = form.link._replace(avg_waittime_usec=None)
+        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], templates.LABELS, [b""]))
+                 for name in form.fields]  # fmt: skip
+        shown += [(family, family.line(templates.LABELS + extra, value))
+                  for family, extra, value in families.import_gauges(constant)]  # fmt: skip
+        return tuple([family for family, _ in shown]), tuple([template for _, template in shown])
+
+    return of_form
 
 
 class ClientsByTarget:
@@ -168,6 +189,7 @@ class _NumberLines:
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
+        self._shared = templates.of_samples(family, templates.LABELS, [b""])
         self._labels: list[bytes] = []
         self._values: list[int | None] = []
         self._chunks: list[bytes] = []
@@ -197,8 +219,8 @@ class _NumberLines:
             lines = zip(of_present, known, strict=True)
             return b"".join([self._family.line(label, value) for label, value in lines])
         if present != self._templates[number][0]:
-            template = b"".join([templates.of_samples(self._family, label, [b""]) for label in of_present])
-            self._templates[number] = present, templates.packed(template)
+            template = b"".join([self._shared.replace(templates.LABELS, label) for label in of_present])
+            self._templates[number] = present, templates.with_labels((template,), b"")[0]
         return fill(self._templates[number][1], known) if known else b""
 
 

@@ -60,6 +60,8 @@ class StatsPlan:
     """Family, the slice of its values, and whether they are microseconds. The slices are in order."""
     families: tuple[Counter, ...]
     """Families of the parts."""
+    shared: tuple[bytes, ...]
+    """Template of each part, with a place for the labels."""
     unknown: int
     """Number of counters without a family."""
 
@@ -83,12 +85,7 @@ class StatsPlan:
 
     def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
         """Return templates for values that are numbers."""
-        return tuple(
-            [
-                templates.packed(templates.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
-                for family, part, _ in self.parts
-            ]
-        )
+        return templates.with_labels(self.shared, labels)
 
     def printed(self, templates: tuple[bytes, ...], values: tuple[int, ...]) -> Chunks:
         """Return finished lines of numbers."""
@@ -148,7 +145,13 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
         parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
         keys += [(family, extra) for extra, _, _ in outputs_of]
         indices += [index for _, index, _ in outputs_of]
-    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), tuple(wanted), unknown)
+    shared = tuple(
+        [
+            templates.of_samples(family, templates.LABELS, [extra for extra, _, _ in of_family])
+            for family, of_family in wanted.items()
+        ]
+    )
+    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), tuple(wanted), shared, unknown)
 
 
 def _outputs(

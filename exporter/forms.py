@@ -13,7 +13,7 @@ from exporter import templates
 from exporter.counters import StatsPlan, StatsPlanner
 from exporter.exposition import Family, Gauge, Histogram
 from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
-from exporter.templates import fill_each
+from exporter.templates import LABELS, fill_each, of_samples, of_table
 from lustre.formats import rpc_stats, stats
 from lustre.formats.outline import Forms, Outline
 
@@ -60,6 +60,8 @@ class RpcForm:
     """Keys of the tables."""
     families: tuple[Family, ...]
     """Families of gauges and tables, each once."""
+    shared: tuple[bytes, ...]
+    """Template of each family, with a place for the labels."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
         """Return the samples of the gauges."""
@@ -71,16 +73,11 @@ class RpcForm:
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
         """Return the templates for ``printed``."""
-        gauges = [templates.of_samples(family, labels, extras) for family, extras in self._gauge_extras().items()]
-        tables = [templates.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
-        return tuple(map(templates.packed, gauges + tables))
+        return templates.with_labels(self.shared, labels)
 
     def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
         """Return the finished lines."""
         return tuple(zip(self.families, fill_each(templates, numbers), strict=True))
-
-    def _gauge_extras(self) -> dict[Gauge, list[bytes]]:
-        return {family: [extra for _, extra in of] for family, of in groupby(self.gauges, itemgetter(0))}
 
 
 def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
@@ -103,6 +100,10 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
         families = (*[family for family, _ in groupby(gauges, itemgetter(0))], *[table.family for table in tables])
         if len(set(families)) < len(families):
             return None
-        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families)
+        shared = [
+            *[of_samples(family, LABELS, [extra for _, extra in of]) for family, of in groupby(gauges, itemgetter(0))],
+            *[of_table(table.family, LABELS, table.extras, table.bounds) for table in tables],
+        ]
+        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families, tuple(shared))
 
     return Forms(make)

@@ -13,8 +13,8 @@ sizes_bucket{fs="a",le="+Inf"} TOTAL
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from exporter.exposition import INFINITY, Family, Histogram, format_bound
 from lustre.formats import compiled
@@ -28,8 +28,9 @@ TOTAL = b"\x04"
 """The sum of all numbers before it; takes no number."""
 NEW_SUM = b"\x05"
 """Prints nothing and starts a new sum."""
-_OURS = re.compile(rb"[\x00-\x05]")
-_PLACE = re.compile(rb"([\x01-\x05])")
+LABELS = b"\x06"
+"""The label text of a device. Templates with it are shared by all devices of a form."""
+_OURS = re.compile(rb"[\x00-\x06]")
 MAX_LABEL_BYTES = 1 << 14
 """Limit on the length of label text for these templates."""
 
@@ -44,20 +45,15 @@ def fill_each(templates: tuple[bytes, ...], values: tuple[int, ...]) -> list[byt
     return compiled.fill_each(templates, values)
 
 
+@lru_cache(maxsize=1 << 14)
 def fits(labels: bytes) -> bool:
     """Whether templates can be made with this label text."""
     return compiled.AVAILABLE and _OURS.search(labels) is None and len(labels) < MAX_LABEL_BYTES
 
 
-def packed(template: bytes) -> bytes:
-    r"""Pack a template for the C module: for each piece its length, the kind of the value after it, and its text.
-
-    >>> packed(b"jobs \x01\n")
-    b'\x05\x00\x01jobs \x01\x00\x00\n'
-    """
-    parts = _PLACE.split(template)
-    pieces = zip(parts[::2], [*parts[1::2], b"\x00"], strict=True)
-    return b"".join([struct.pack("=HB", len(text), place[0]) + text for text, place in pieces])
+def with_labels(templates: tuple[bytes, ...], labels: bytes) -> tuple[bytes, ...]:
+    """Pack templates for ``fill``, with this label text in the place of ``LABELS``."""
+    return compiled.pack_each(templates, labels)
 
 
 def of_samples(family: Family, labels: bytes, extras: Iterable[bytes]) -> bytes:

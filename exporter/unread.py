@@ -105,7 +105,7 @@ UNREAD: tuple[Unread, ...] = (
          "ping_interval", "ptlrpc.*pmqos*", "sptlrpc.send_sepol", "*.changelog_*", "*.lfsck_*", "*.append_*",
          "*.atime_diff", "*.sync_*", "*.grant_*", "*.client_cache_*", "*.job_*", "*.recovery_time_*", "*.ir_*",
          "*.precreate_batch", "*.no_precreate", "*.soft_sync_limit", "*.access_log_*", "*.failure_domain",
-         "*.brw_size", "*ldlm_enqueue_min", "*.high_priority_ratio", "*.req_buffer*", "*.hsm.*_mask",
+         "*ldlm_enqueue_min", "*.high_priority_ratio", "*.req_buffer*", "*.hsm.*_mask",
          "*.hsm.default_archive_id", "*.hsm.grace_delay", "*.hsm.loop_period", "*.hsm.policy",
          "*.hsm.remove_archive_on_last_unlink", "*.dir_*", "*.dom_*", "*.commit_on_sharing", "*.local_recovery",
          "*.migrate_hsm_allowed", "*.qos_*", "*.stripe*", "*.mdt_*", "*.mirror_count_max", "*.lmv_failout",

@@ -9,7 +9,7 @@
  * bytes of the texts that were read and understood. progress is a writable buffer of eight bytes, in which the position of
  * the file that is being read stands (device x number of names + name), so that another thread sees where a read hangs.
  *
- * read_many compares the mark of a text (formats/_marks.c) with that in marks, eight bytes for each device. It returns
+ * read_many compares the mark of a text (formats/marks.c) with that in marks, eight bytes for each device. It returns
  * position, text and mark of each device whose text has another mark. keys are the lines that count: without keys all but
  * the header; if a key is missing, the whole text. If keys is None, every text is returned, with the mark 0. A text of None
  * means that the caller must read the file by itself: it is absent, empty, unreadable or too long.

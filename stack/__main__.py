@@ -113,15 +113,16 @@ ALERT_PATIENCE_SECONDS = 120.0
 
 def start_programs(running: ExitStack, folder: Path, ports: Ports, clock: SystemClock) -> bool:
     """Start Prometheus, Alertmanager and Grafana, each with a line. Returns whether there is a Grafana."""
-    commands: list[tuple[str, list[str], str, dict[str, str]]] = [
-        ("Prometheus", services.prometheus_command(folder, ports), f"{ports.prometheus}/-/ready", {}),
-        ("Alertmanager", services.alertmanager_command(folder, ports), f"{ports.alertmanager}/-/ready", {}),
-    ]
+    commands: list[tuple[str, list[str], str, dict[str, str]]] = []
     grafana = services.grafana_command(os.environ.get("GRAFANA_HOME", ""))
     if grafana:
         data = running.enter_context(services.grafana_data(services.GRAFANA_DATA, folder))
         environment = services.grafana_environment(folder, ports, data)
         commands.append(("Grafana", grafana, f"{ports.grafana}/api/health", environment))
+    commands += [  # after Grafana, which takes longest: an alert would fire while there is no exporter
+        ("Alertmanager", services.alertmanager_command(folder, ports), f"{ports.alertmanager}/-/ready", {}),
+        ("Prometheus", services.prometheus_command(folder, ports), f"{ports.prometheus}/-/ready", {}),
+    ]
     for name, command, ready, environment in commands:
         since = clock.now()
         print(f"Starting {name} ...", end=" ", flush=True)

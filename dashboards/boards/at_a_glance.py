@@ -137,7 +137,7 @@ TRAFFIC = Row("Traffic", (
                "metadata operation on the slowest MDT. If it doubles without more traffic, look for a fault.",
                Query('max by (fs) (fs_target:lustre_mdt_operation_seconds:mean2m{fs=~"$fs"})', "{{fs}} slowest MDT"),
                Query(f"max by (fs, pool) (fs_pool_target:lustre_osd_io_seconds:p50_2m{POOLS})",
-                     "{{fs}} {{pool}}, slowest target"), unit="s", empty=NO_SERVERS),
+                     "{{fs}} {{pool}}, slowest target"), unit="s", width=24, height=6, empty=NO_SERVERS),
 ))
 
 
@@ -175,7 +175,7 @@ TIERD = Row("Slowdown and moves", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started. 1 means "
                "undisturbed.",
                Query(f"max by (victim) ({over_interval('tierd_interference_slowdown')})", "{{victim}}"),
-               unit="none", steps=((None, GREEN), (1.2, YELLOW)), by_name=True, empty="no stream is slowed"),
+               unit="none", steps=((None, GREEN), (1.2, YELLOW)), by_name="victim", empty="no stream is slowed"),
     timeseries("Files moved", "Files per minute taken from the queue, by outcome.",
                Query('sum by (outcome) (rate(tierd_moves_total{fs=~"$fs"}[$__rate_interval])) * 60', "{{outcome}}"),
                unit="none", stack=True, empty="none"),

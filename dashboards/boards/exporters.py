@@ -64,7 +64,7 @@ TROUBLE = Row("Errors and releases", (
                      "{{parameter}}"), unit="short", empty="none"),
     timeseries("Failed parameter reads", "Lustre parameters that could not be read, by parameter and error.",
                Query(f"topk(10, sum by (parameter, error) (increase(lustre_exporter_read_errors_total{{{THESE}}}"
-                     f"{RATE})))", "{{parameter}} {{error}}"), unit="short", empty="none"),
+                     f"{RATE})))", "{{parameter}} {{error}}"), unit="short", width=24, height=6, empty="none"),
     table("Releases", "Releases of the exporter and of Lustre on each node. Differences after an upgrade show "
           "forgotten nodes.",
           Query(f"max by (instance, version) (lustre_exporter_build_info{{{THESE}}})"),

@@ -65,7 +65,7 @@ TRAFFIC = Row("Throughput", (
                "line is what a slowed stream had before its neighbour came. Marks show what tierd did.",
                Query(f"topk(10, sum by (jobid) (fs_job:lustre_job_bytes:rate2m{{{BY_FS}}}))", "{{jobid}}"),
                usual_throughput('{fs=~"$fs", victim=~"$jobid"}'),
-               unit="Bps", by_name=True, overrides=(dashed("usual"),), links=(THIS,), empty=NO_JOBS),
+               unit="Bps", by_name="jobid", overrides=(dashed("usual"),), links=(THIS,), empty=NO_JOBS),
     mirrored("Read and write throughput", "Bytes per second read (above zero) and written (below), of the ten jobs "
              "with the highest throughput.",
              Query(f"topk(10, sum by (jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
@@ -78,7 +78,7 @@ TRAFFIC = Row("Throughput", (
                      f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,), empty=NO_JOBS),
     timeseries("Average I/O size", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
                "transfer. Below 64 KiB, they mostly seek.",
-               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name=True,
+               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes", by_name="jobid",
                links=(THIS,), empty=NO_JOBS),
 ))
 
@@ -86,24 +86,28 @@ FARING = Row("Slowdown and latency", (
     timeseries("Slowdown of streams", "Slowdown factor of each stream since its neighbour started, as tierd measures "
                "it. 1 means undisturbed.",
                Query("max by (victim) (max_over_time(tierd_interference_slowdown{fs=~\"$fs\", victim=~\"$jobid\"}"
-                     f"{RATE}))", "{{victim}}"), unit="none", by_name=True,
+                     f"{RATE}))", "{{victim}}"), unit="none", by_name="victim",
                steps=((None, GREEN), (1.2, YELLOW), (3, ORANGE)), empty="no stream is slowed"),
     timeseries("I/O latency", "Mean time of a read or write on the servers, for the selected jobs and "
                "targets (Lustre 2.14).",
                Query(f'topk(10, sum by (jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
                      f'operation=~"read|write"}}{RATE})) / (sum by (jobid) (rate(lustre_job_operations_total'
-                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name=True,
+                     f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s", by_name="jobid",
                empty="not reported by this Lustre release"),
     timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
-               "minutes. A job that needs less I/O also rises; look for several jobs that rise together.",
-               Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100)", "{{jobid}}"), unit="none",
-               by_name=True, links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), empty=NO_JOBS),
+               "minutes. A job that needs less I/O also rises; look for several jobs that rise together. "
+               "tierd's own moves are left out.",
+               Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100 unless on (jobid) "
+                     "tierd_own_job_info)", "{{jobid}}"),
+               unit="none",
+               by_name="jobid", links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE)), width=24,
+               empty=NO_JOBS),
 ))
 
 METADATA = Row("Metadata", (
     timeseries("Metadata operations by job", "Metadata operations per second, of the ten busiest jobs.",
                Query(f"topk(10, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}})", "{{jobid}}"),
-               unit="ops", by_name=True, links=(THIS,), steps=((None, GREEN), (10_000, ORANGE)), empty=NO_JOBS),
+               unit="ops", by_name="jobid", links=(THIS,), steps=((None, GREEN), (10_000, ORANGE)), empty=NO_JOBS),
     timeseries("Metadata operations by type", "Metadata operations of the selected jobs and targets. Equal rates of "
                "mknod and unlink mean short-lived files. getattr alone means polling.",
                Query(f'topk(10, sum by (fs, operation) (rate(lustre_job_operations_total{{{RAW}, '

@@ -262,8 +262,9 @@ ROOM = Row("Space", (
                "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
                Query(f"sum by (fs, pool) (max by (fs, target) (lustre_ost_avail_bytes{{{ANY}}}) * on (fs, target) "
                      'group_left (pool) fs_target:lustre_pool_target:info{pool=~"$pool"})', "{{fs}} {{pool}}"),
-               Query("clamp_min(predict_linear(fs_pool:lustre_pool_avail_bytes:min"
-                     '{fs=~"$fs", pool=~"$pool"}[6h], 86400), 0)',
+               Query("max by (fs, pool) (clamp_min(predict_linear(fs_pool:lustre_pool_avail_bytes:min"
+                     '{fs=~"$fs", pool=~"$pool"}[6h], 86400), 0) < fs_pool:lustre_pool_size_bytes:max or '
+                     'fs_pool:lustre_pool_size_bytes:max{fs=~"$fs", pool=~"$pool"})',
                      "{{fs}} {{pool}} in a day"), unit="bytes", overrides=(dashed("in a day"),),
                empty="no pools"),
     timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress. Clients may "

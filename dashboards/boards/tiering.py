@@ -58,12 +58,12 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
     timeseries("Throughput of victims", "Throughput of streams in cases, and before the aggressor started (dashed).",
                Query(f"{VICTIM} ({over_interval('tierd_victim_bytes_per_second')})", "{{victim}}"),
                Query(f"{VICTIM} ({over_interval('tierd_victim_usual_bytes_per_second')})", "{{victim}} usual"),
-               unit="Bps", by_name=True, overrides=(dashed("usual"),), empty="no stream is slowed",
+               unit="Bps", by_name="victim", overrides=(dashed("usual"),), empty="no stream is slowed",
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding starts at "
                "1/0.85 and ends at 1.1.",
                Query(f"{VICTIM} ({over_interval('tierd_interference_slowdown')})", "{{victim}}"), unit="none",
-               steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), by_name=True, empty="no stream is slowed",
+               steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), by_name="victim", empty="no stream is slowed",
                links=(link_from_value("jobs", "This job", jobid="victim"),)),
     table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
           Query(f"max by (fs, target, victim, aggressor) (tierd_interference_slowdown{OF_FS})"), unit="none",
@@ -80,7 +80,7 @@ INTERFERENCE = Row("Victims, aggressors and targets", (
                Query(f"topk(10, (sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
                      f" and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
                      f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577)) {OWN})",
-                     "{{jobid}}"), unit="ops", by_name=True, empty="no small I/O",
+                     "{{jobid}}"), unit="ops", by_name="jobid", empty="no small I/O",
                links=(link_from_value("jobs", "This job", jobid="jobid"),)),
     timeseries("Share of target operations", "Share of each job in the operations of a target, the ten highest. "
                "Select a target for details.",
@@ -97,13 +97,13 @@ BENEFIT = Row("Effect of acts", (
     timeseries("Throughput of victims compared with before", "Throughput of each victim as a share of its throughput "
                "before the aggressor started. The aim is 100%. The marks show acts of tierd.",
                Query(f"{VICTIM} (tierd_victim_bytes_per_second{OF_FS} / (tierd_victim_usual_bytes_per_second{OF_FS} "
-                     "> 0))", "{{victim}}"), unit="percentunit", by_name=True,
+                     "> 0))", "{{victim}}"), unit="percentunit", by_name="victim",
                steps=((None, RED), (0.85, YELLOW), (0.95, GREEN)), empty="no stream is slowed"),
     timeseries("Gain of the last act", "Throughput that the last judged act could recover for each victim (dashed), "
                "and what it recovered.",
                Query(f"{VICTIM} (tierd_measured_gain_bytes_per_second{OF_FS})", "{{victim}}"),
                Query(f"{VICTIM} (tierd_expected_gain_bytes_per_second{OF_FS})", "{{victim}} at most"), unit="Bps",
-               by_name=True, overrides=(dashed("at most"),), empty="nothing judged yet"),
+               by_name="victim", overrides=(dashed("at most"),), empty="nothing judged yet"),
     timeseries("Judged acts", "Acts judged by the victim's throughput, by verdict, in total. Acts that did not help "
                "are undone. If there are many, the thresholds do not fit this site.",
                Query(f"sum by (verdict) (tierd_judgements_total{OF_FS})", "{{verdict}}"), unit="short", stack=True,

@@ -74,6 +74,13 @@ NUMBERS = {
         versions="2.17+",
     ),
 }
+MAX_RPC = Gauge(
+    "lustre_ost_max_rpc_bytes",
+    "Largest bulk RPC that the target accepts. A client uses it after it reconnects.",
+    LABELS,
+    "obdfilter.*.brw_size",
+    "bytes",
+)
 
 
 def start(_: Context) -> Collect:
@@ -87,9 +94,11 @@ def start(_: Context) -> Collect:
             CAPACITY.put(page, labels, node.room("obdfilter", device))
             for name, family in NUMBERS.items():
                 page.sample(family, labels, node.number("obdfilter", device, name))
+            largest = node.number("obdfilter", device, "brw_size")
+            page.sample(MAX_RPC, labels, None if largest is None else largest << 20)
 
     return collect
 
 
-FAMILIES = (*RULE.families(), *CAPACITY.families, *NUMBERS.values())
+FAMILIES = (*RULE.families(), *CAPACITY.families, *NUMBERS.values(), MAX_RPC)
 COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, space", FAMILIES, start)

@@ -7,6 +7,7 @@
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text; None if it does not match the outline
  *     fill(template, values) -> bytes                   prints values into a template
  *     fill_each(templates, values) -> list[bytes]       the same for several templates, each with the next values
+ *     pack_each(templates, labels) -> tuple[bytes]      makes templates for fill, with this text at each place for labels
  *     grow(sums, before, now, most) -> bool             adds each increase in place; False, without change, if any number
  *                                                       fell or grew by more than most
  *
@@ -23,7 +24,7 @@
 #define MOST_DIGITS 20 /* of 64 bits */
 #define CLIPPED (uint64_t)INT64_MAX /* a kernel's sum that reached its limit; Python handles it and larger numbers */
 
-/* -- Marks: hashes of texts (_marks.c). */
+/* -- Marks: hashes of texts (marks.c). */
 
 uint64_t mark_of(const char *at, size_t size);
 uint64_t mark_after_header(const char *at, size_t size);
@@ -288,6 +289,74 @@ print(const char *template, const char *end, PyObject *values, Py_ssize_t *posit
     return out;
 }
 
+/* -- Making templates (exporter.templates). */
+
+#define LABELS 6
+
+/* Ends a piece: enters its length and the kind of the value that follows it. Returns the place for the next piece's text, or
+ * NULL if the piece is too long. */
+static char *
+end_piece(char *piece, char *out, int kind)
+{
+    size_t length = out - piece - 3;
+    uint16_t stored = (uint16_t)length;
+    if (length > UINT16_MAX)
+        return NULL;
+    memcpy(piece, &stored, sizeof stored);
+    piece[2] = (char)kind;
+    return out;
+}
+
+static PyObject *
+packed(PyObject *template, PyObject *labels)
+{
+    const char *at = PyBytes_AS_STRING(template), *end = at + PyBytes_GET_SIZE(template);
+    Py_ssize_t size = 3;
+    for (const char *one = at; one < end; one++)
+        size += *one == LABELS ? PyBytes_GET_SIZE(labels) : *one >= INTEGER && *one <= ANEW ? 3 : 1;
+    PyObject *result = PyBytes_FromStringAndSize(NULL, size);
+    if (result == NULL)
+        return NULL;
+    char *piece = PyBytes_AS_STRING(result), *out = piece + 3;
+    for (; at < end && piece != NULL; at++) {
+        if (*at == LABELS) {
+            memcpy(out, PyBytes_AS_STRING(labels), PyBytes_GET_SIZE(labels));
+            out += PyBytes_GET_SIZE(labels);
+        } else if (*at >= INTEGER && *at <= ANEW) {
+            piece = end_piece(piece, out, *at);
+            out += 3;
+        } else
+            *out++ = *at;
+    }
+    if (piece == NULL || end_piece(piece, out, NOTHING) == NULL) {
+        PyErr_SetString(PyExc_ValueError, "pack_each: too long a piece");
+        Py_CLEAR(result);
+    }
+    return result;
+}
+
+static PyObject *
+pack_each(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyTuple_Check(args[0]) || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "pack_each(templates: tuple, labels: bytes)");
+        return NULL;
+    }
+    PyObject *results = PyTuple_New(PyTuple_GET_SIZE(args[0]));
+    for (Py_ssize_t i = 0; results != NULL && i < PyTuple_GET_SIZE(args[0]); i++) {
+        PyObject *template = PyTuple_GET_ITEM(args[0], i), *result = NULL;
+        if (PyBytes_Check(template))
+            result = packed(template, args[1]);
+        else
+            PyErr_SetString(PyExc_TypeError, "pack_each: templates must be bytes");
+        if (result == NULL)
+            Py_CLEAR(results);
+        else
+            PyTuple_SET_ITEM(results, i, result);
+    }
+    return results;
+}
+
 static PyObject *
 filled(PyObject *template, PyObject *values, Py_ssize_t *position)
 {
@@ -422,6 +491,7 @@ static PyMethodDef methods[] = {
     {"mark_below_times", mark_below_times, METH_O, "Hash of the text after the times of a header."},
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text that matches an outline, or None."},
+    {"pack_each", (PyCFunction)(void (*)(void))pack_each, METH_FASTCALL, "Templates with labels."},
     {"fill_each", (PyCFunction)(void (*)(void))fill_each, METH_FASTCALL, "Texts of templates, each with the next values."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "Prints values into a template."},
     {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell or jumped."},

@@ -53,10 +53,16 @@ def _fill_each(_templates: tuple[bytes, ...], _values: tuple[int, ...]) -> list[
     raise NotImplementedError("this kind of template needs the C module")
 
 
+def _pack_each(_templates: tuple[bytes, ...], _labels: bytes) -> tuple[bytes, ...]:
+    raise NotImplementedError("this kind of template needs the C module")
+
+
 def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int], most: int) -> bool:
     """Python form of ``grow``, with the same result as the C module."""
     growth = list(map(sub, now, before))
-    if growth and (min(growth) < 0 or max(growth) > most or max(now) >= header.WRAPPED):
+    if growth and (min(growth) < 0 or max(growth) > most):
+        return False
+    if growth and (max(now) >= header.WRAPPED or min(before) < -header.WRAPPED):
         return False
     sums[:] = map(add, sums, growth)
     return True
@@ -74,6 +80,8 @@ fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
 """Prints numbers into a template (``exporter.templates``)."""
 fill_each: Callable[[tuple[bytes, ...], tuple[int, ...]], list[bytes]] = _fill_each
 """Prints numbers into several templates, each with the numbers after those of the previous one."""
+pack_each: Callable[[tuple[bytes, ...], bytes], tuple[bytes, ...]] = _pack_each
+"""Makes templates for ``fill`` from readable ones, with this label text (``exporter.templates``)."""
 grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_grow
 """Adds the increase of each number to its sum. If any number fell, grew by more than the last argument, or is beyond 63
 bits, adds nothing and returns False."""
@@ -85,4 +93,4 @@ else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
     following, numbers, grow = _texts.following, _texts.numbers, _texts.grow
-    fill, fill_each = _texts.fill, _texts.fill_each
+    fill, fill_each, pack_each = _texts.fill, _texts.fill_each, _texts.pack_each

@@ -43,7 +43,7 @@ def test_a_difference_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
 def test_states_have_the_names_that_tierctl_and_the_page_show() -> None:
     shown = {state: words for state, (words, _) in STATE_WORDS.items()}
-    assert shown == {state: state for state in (FOUND, *State) if state not in {State.CLOSED, State.FORGOTTEN}}
+    assert shown == {state: state for state in (FOUND, *State) if state is not State.FORGOTTEN}
 
 
 @boards
@@ -105,7 +105,8 @@ def test_rates_fit_the_scrape_interval_and_nothing_samples(board: dict[str, Any]
     for title, expr, _ in expressions(board):
         assert "irate" not in expr, title
         windows = re.findall(r"\b(?:rate|increase|max_over_time)\([^\[]*\[([^\]]*)\]", re.sub(r'"[^"]*"', '""', expr))
-        assert set(windows) <= ({"$__range"} if title == "In this time range" else {"$__rate_interval"}), title
+        of_range = {"In this time range": {"$__range"}, "Cases": {"$__range", "$__range:$__rate_interval"}}
+        assert set(windows) <= of_range.get(title, {"$__rate_interval"}), title
         for name in re.findall(r"(?<![\w:])([a-z]\w+_(?:total|bucket))\b(?!:)", re.sub(r'"[^"]*"', "", expr)):
             assert re.search(rf"(rate|increase)\({name}", expr) or name.startswith("tierd_"), f"{title}: {name} bare"
 

@@ -24,11 +24,29 @@ keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).
 summands = st.lists(st.one_of(st.integers(0, 50), st.integers(-(1 << 66), 1 << 66), st.just((1 << 63) - 1)), max_size=6)
 
 
+def packed(template: bytes) -> bytes:
+    return templates.with_labels((template,), b"")[0]
+
+
+def test_a_template_of_a_form_takes_the_labels_of_each_device() -> None:
+    shared = templates.of_samples(Counter("a_total", "", ("fs", "x"), ""), templates.LABELS, [b',x="1"', b',x="2"'])
+    (template, other) = templates.with_labels((shared, b"no place\n"), NODE)
+    assert templates.fill(template, (7, 8)) == b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\n' % (NODE, NODE)
+    assert templates.fill_each((template, other), (1, 2))[1] == b"no place\n"
+    with pytest.raises(ValueError, match="too long a piece"):
+        templates.with_labels((b"x" * (1 << 16),), b"")
+    with pytest.raises(ValueError, match="more values"):
+        templates.fill_each((template,), (1, 2, 3))
+    for wrong in ((b"a", b""), ((1,), b""), ((b"a",), "")):
+        with pytest.raises(TypeError):
+            templates.with_labels(*wrong)
+
+
 @given(counts, st.integers(0, 18), st.booleans())
 def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None:
     family = Histogram("sizes", "", ("fs",), "", usual=single_values(usual))
     bounds = (*map(float, range(1, len(column))), float("inf") if overflow else float(len(column)))
-    template = templates.packed(templates.of_table(family, NODE, [b',d="r"', b',d="w"'], bounds))
+    template = packed(templates.of_table(family, NODE, [b',d="r"', b',d="w"'], bounds))
     both = [family.buckets(NODE + extra, bounds, column) for extra in (b',d="r"', b',d="w"')]
     assert templates.fill(template, (*column, *column)) == b"".join(both)
 
@@ -36,13 +54,13 @@ def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None
 @given(st.integers(0, (1 << 64) - 1))
 def test_numbers_and_seconds_are_printed_whole(value) -> None:
     for unit in ("", "seconds"):
-        template = templates.packed(templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""]))
+        template = packed(templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""]))
         digits = b"%d.%06d" % divmod(value, 10**6) if unit else b"%d" % value
         assert templates.fill(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
 
 
 def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
-    template = templates.packed(b"a \x01 b \x02\n")
+    template = packed(b"a \x01 b \x02\n")
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
             templates.fill(template, values)

@@ -137,10 +137,10 @@ class Browser:
             raise PageError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
-    def until(self, script: str) -> None:
-        """Wait until an expression is true, at most twenty seconds."""
+    def until(self, script: str, seconds: int = 20) -> None:
+        """Wait until an expression is true, at most so long."""
         assert self.run(f"""new Promise(done => {{
-            const end = Date.now() + 20000;
+            const end = Date.now() + {1000 * seconds};
             const look = () => ({script}) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 20);
             look(); }})"""), script
 

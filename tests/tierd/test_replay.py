@@ -13,7 +13,7 @@ import pytest
 from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
 from tierd.config.settings import Settings
-from tierd.model import SlowdownEvidence
+from tierd.model import NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters
@@ -189,6 +189,14 @@ def begun_after_the_onset(name: str, seconds: float) -> Report:
     kept = [n for n, time in enumerate(tape.times) if phase["start"] + seconds <= time <= phase["end"]]
     return replay(replace(tape, times=tuple(tape.times[n] for n in kept), trees=tuple(tape.trees[n] for n in kept),
                           records=tuple(r for r in tape.records if r.time >= tape.times[kept[0]])), Settings())
+
+
+def test_writes_that_never_vary_take_as_much_device_time_as_the_stream_lost() -> None:
+    """Each 4 KiB write waits for a commit. Without the commits they took 16%, with an error of 9%."""
+    measured = truth("noisy-random-4k")["phase_mean_mb_s"]
+    (found,) = [f for f in begun_after_the_onset("noisy-random-4k", 1.0).findings if f.kind == "noisy-neighbour"]
+    assert isinstance(found.evidence, NoisyNeighbourEvidence)
+    assert found.evidence.device_time_share == pytest.approx(1 - measured["contended"] / measured["alone"], abs=0.1)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 15.0])

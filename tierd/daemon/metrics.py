@@ -315,14 +315,31 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
     cases = GaugeMetricFamily("tierd_case_begun_timestamp_seconds",
                               "Unix time when tierd found that the aggressor slows the victim, or began to act on it."
                               " Labels: number of the finding, state (found, then that of the remediation), verdict,"
-                              " and why tierd does not act, or empty.",
+                              " and why tierd does not act, or empty. Exposed until two minutes after the verdict.",
                               labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
     for (victim, aggressor), stream in streams.items():
         case, finding = stream.case, stream.active or stream.widest
         labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
         cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+    for closed in just_closed(daemon):
+        key = closed.finding.victim, closed.finding.aggressor
+        if key not in streams:
+            cases.add_metric((f"F{closed.number}", *key, closed.state, closed.verdict, ""), closed.begun_at)
     return cases
+
+
+CLOSED_SECONDS = 120.0
+"""A case that is closed with its verdict is exposed so long, so that Prometheus sees the verdict."""
+
+
+def just_closed(daemon: Daemon) -> Iterator[Remediation]:
+    """Closed remediations of slowed streams that were judged lately."""
+    now = daemon.windows[-1].end if daemon.windows else 0.0
+    for case in daemon.cases:
+        judged = case.judged_at and now - case.judged_at < CLOSED_SECONDS
+        if judged and case.state is State.CLOSED and isinstance(case.finding.evidence, NoisyNeighbourEvidence):
+            yield case
 
 
 def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:

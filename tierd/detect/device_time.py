@@ -345,8 +345,14 @@ class TargetTime:
 
     @property
     def utilisation_error(self) -> float:
-        """Standard error of :attr:`utilisation`."""
-        return self.costs.busy_error(self.total)
+        """Standard error of :attr:`utilisation`.
+
+        What an operation costs differs from job to job. The sum over the jobs of a target is what was fitted, so these
+        differences are no error of it.
+        """
+        differences = [difference * cost * amount for difference, cost, amount
+                       in zip(DIFFERENCES, self.costs.seconds, self.total, strict=True)]
+        return sqrt(max(self.costs.busy_error(self.total)**2 - sum([each**2 for each in differences]), 0.0))
 
     @cached_property
     def taken(self) -> dict[str, float]:

@@ -43,6 +43,24 @@ def run_until_found(at: World, before: float = 80) -> Finding:
         assert at.cluster.now < before
 
 
+def test_a_case_is_exposed_with_its_verdict_after_it_is_closed(tmp_path: Path) -> None:
+    """The finding ends before the verdict, which closed the case: no scrape saw the verdict."""
+    at = world(tmp_path)
+    finding = run_until_found(at)
+    states = []
+    while at.cluster.now < 400:
+        at.run(until=at.cluster.now + 5)
+        samples = family(exposed(at), "tierd_case_begun_timestamp_seconds").samples
+        if not samples and "closed" in states:
+            break
+        states += [sample.labels["state"] for sample in samples if not states or sample.labels["state"] != states[-1]]
+        if states[-1] == "closed":
+            assert case(exposed(at)) == {"id": "F1", "victim": finding.victim, "aggressor": finding.aggressor,
+                                         "state": "closed", "verdict": "helped", "reason": ""}
+    assert states[-2:] == ["judging", "closed"]
+    assert family(exposed(at), "tierd_interference_slowdown").samples == []
+
+
 def test_labels_are_those_of_the_exporter(tmp_path: Path) -> None:
     at = world(tmp_path, dry_run=True)
     run_until_found(at)
