@@ -23,7 +23,7 @@ from tierd.config.readers import ReaderSettings
 from tierd.daemon.process import collect_garbage_rarely
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import JobsOnly, Tally, TallyLimits
-from tierd.sense.changelogs.tally_source import Position, ReceivedTally, TallySource
+from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally, TallySource
 
 MDTS = tuple(f"MDT{number:04x}" for number in range(40))
 JOBS = tuple(f"app{number % 300}.{number}" for number in range(500))
@@ -61,6 +61,10 @@ class Inbox:
 
     def announce(self, positions: Mapping[str, Position]) -> None:
         """Do nothing."""
+
+    def readers(self) -> Sequence[ReaderState]:
+        """No reader describes itself."""
+        return ()
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         """Do nothing."""

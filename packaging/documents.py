@@ -27,7 +27,7 @@ EXAMPLES = {
     "lustre-tierd": ("alerts/rules/*.yml", "alerts/alertmanager.yml", "dashboards/json/*.json",
                      "dashboards/provisioning/**/*", "packaging/containers/**/*", "packaging/ansible/**/*",
                      "systemd/tierd.toml", "systemd/tierd.service", "systemd/tierd@.service", "systemd/web.yml",
-                     "systemd/tierd-mover@.service", "packaging/nats/nats.conf",
+                     "systemd/tierd-mover@.service", "systemd/tierd-reader@.service", "packaging/nats/nats.conf",
                      "systemd/lustre-gather@.service", "systemd/lustre-gather.toml",
                      "tests/tapes/README.md", "tests/tapes/noisy-create-1m/*"),
 }

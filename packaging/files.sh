@@ -17,6 +17,7 @@ case $package in
         commands='tierd tierctl'
         install -D -m 644 systemd/tierd.service "$root/usr/lib/systemd/system/tierd.service"
         install -D -m 644 systemd/tierd@.service "$root/usr/lib/systemd/system/tierd@.service"
+        install -D -m 644 systemd/tierd-reader@.service "$root/usr/lib/systemd/system/tierd-reader@.service"
         install -D -m 644 systemd/lustre-gather@.service "$root/usr/lib/systemd/system/lustre-gather@.service"
         install -D -m 644 "systemd/tierd-mover@.service" "$root/usr/lib/systemd/system/tierd-mover@.service"
         install -D -m 644 systemd/tierd.tmpfiles "$root/usr/lib/tmpfiles.d/tierd.conf"

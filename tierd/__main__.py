@@ -24,7 +24,7 @@ examples:
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
   tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
-  tierd gather --targets /etc/prometheus/rack1.json    one exposition for the exporters of a rack, on port 9170
+  tierd gather --targets /etc/prometheus/rack1.json    one exposition for the exporters of a rack, on port 9172
 """
 
 
@@ -87,7 +87,7 @@ def add_gather(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
                                 "be a pattern; repeat the option for several files; read again when they change")
     gathering.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", action="append",
                            help="host:port or :port (all addresses); repeat the option for several addresses "
-                                "(default: :9170)")
+                                "(default: :9172)")
     gathering.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                            help="file with TLS and authentication settings, in the format of Prometheus' "
                                 "exporter-toolkit; reloaded when it changes")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from exporter import clock, exposition
 from exporter.__main__ import build_parser, check_arguments
@@ -33,11 +33,13 @@ from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
+from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.freshness import SourceState
 from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
 EXPORTER, TIERD = ("lustre", "oss01:9169"), ("tierd", "mds01:9170")
+GATHER = ("lustre-gather", "rack01:9172")
 """Scrape job and instance."""
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 Series = dict[str, list[float | None]]
@@ -101,6 +103,10 @@ class Site:
     scraped_as: int = 0
     """User id of the exporter, where the tests run as root."""
     sources: Callable[[], Sequence[SourceState]] = tuple
+    tallies: Callable[[Cluster], TallySource | None] = lambda _: None
+    """Tallies of changelog readers, for tierd."""
+    gather: Callable[[Cluster], CollectorRegistry | None] = lambda _: None
+    """Metrics of a gather."""
     edits: list[Callable[[], None]] = field(default_factory=list)
     """Changes of parameter files, repeated after the cluster has written them."""
 
@@ -123,9 +129,11 @@ class Site:
         if self.settings is not None:
             self.world = wire(self.cluster, self.settings, lambda _: None, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
-            beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config)
+            beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config,
+                                    tallies=self.tallies(self.cluster))
             self.of_tierd = tierd_registry(self.world.daemon, self.world.gate, self.world.undo, self.settings,
                                            self._source_states, beside)
+        self.of_gather = self.gather(self.cluster)
         self.begin = self.cluster.epoch
         self._away: list[tuple[Path, Path]] = []
         self.series: Series = {}
@@ -189,6 +197,9 @@ class Site:
             exposition.render(self.scraper.run(), self.of_exporter, openmetrics=False)).decode()}
         if self.world is not None:
             pages[TIERD] = lambda: generate_latest(self.of_tierd).decode()
+        of_gather = self.of_gather
+        if of_gather is not None:
+            pages[GATHER] = lambda: generate_latest(of_gather).decode()
         for (job, instance), page in pages.items():
             up = (job, instance) not in self.down and (job != "lustre" or self.cluster.exporter_reachable)
             with as_user(self.scraped_as):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.devices.hdd import HddSettings
@@ -22,8 +27,14 @@ from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
+from tierd.gather.app import GatherMetrics
+from tierd.gather.scrape import Gather
+from tierd.gather.settings import Settings as GatherSettings
 from tierd.model import Action
+from tierd.sense.changelogs.tallies import Tally
+from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
+from tierd.sense.http_client import SourceError
 
 HEALTHY_MINUTES, TROUBLE_MINUTES = 3, 4
 NOBODY = 65534
@@ -208,6 +219,88 @@ def lost_source(site: Site) -> None:
     site.sources = lambda: [age.at(site.cluster.epoch)]
 
 
+class Heartbeats:
+    """An inbox with a tally of every MDT each time, except of those that are lost."""
+
+    lost: ClassVar[set[str]] = set()
+
+    def receive(self) -> Sequence[ReceivedTally]:
+        return [ReceivedTally(Tally(mdt, 0, 0, 0, "reader1", 1, 0, False, True, 0.0, 0.0), None)
+                for mdt in ("MDT0000", "MDT0001") if mdt not in self.lost]
+
+    def confirm(self, done: Sequence[ReceivedTally]) -> None:
+        pass
+
+    def announce(self, positions: Mapping[str, Position]) -> None:
+        pass
+
+    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
+        pass
+
+    def readers(self) -> Sequence[ReaderState]:
+        return ()
+
+
+class LiveTallies(TallySource):
+    """Takes tallies whenever it is looked at."""
+
+    @property
+    def progress(self) -> Mapping[str, MdtProgress]:
+        with suppress(OSError):
+            list(self.tallies())
+        return super().progress
+
+
+class EpochClock:
+    """The time of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def now(self) -> float:
+        return self._cluster.epoch
+
+    def wait(self, seconds: float) -> bool:
+        raise NotImplementedError
+
+
+def tallies_of(cluster: Cluster) -> TallySource:
+    Heartbeats.lost = set()
+    return LiveTallies(Heartbeats(), {"MDT0000": 0, "MDT0001": 0}, EpochClock(cluster), 90.0, 1e9, 10.0, 30.0)
+
+
+def lost_reader(_: Site) -> None:
+    Heartbeats.lost = {"MDT0001"}
+
+
+LOST_NODES: set[str] = set()
+
+
+def rack_of(cluster: Cluster) -> CollectorRegistry:
+    """A gather of ten nodes, which is scraped whenever its metrics are."""
+    LOST_NODES.clear()
+
+    def fetch(url: str) -> bytes:
+        if url in LOST_NODES:
+            raise SourceError(f"{url}: no route to host")
+        return b"# TYPE lustre_healthy gauge\nlustre_healthy 1\n"
+
+    class Live(CollectorRegistry):
+        def collect(self) -> Iterator[Metric]:
+            gather.run(30.0)
+            return iter(super().collect())
+
+    gather = Gather(GatherSettings(targets=tuple(f"n{n}:9169" for n in range(10)), min_interval_seconds=0.0), fetch,
+                    EpochClock(cluster).now)
+    own = Live()
+    own.register(GatherMetrics(gather, EpochClock(cluster).now))
+    return own
+
+
+def lost_nodes(_: Site) -> None:
+    LOST_NODES.update(f"http://n{n}:9169/metrics" for n in range(2))
+
+
 def hanging_parameter(site: Site) -> None:
     """A parameter of a target whose read never ends."""
     file = site.root / "sys/fs/lustre/obdfilter/lustre-OST0003/degraded"
@@ -332,6 +425,8 @@ TROUBLES = (
     Trouble("TierdBlind", event("exporter_unreachable", seconds=36000.0), site=TIERD_SITE),
     Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
     Trouble("TierdWebConfigNotReloaded", bad_web_config, site={"settings": ACTING, "with_web_config": True}),
+    Trouble("TierdReaderMissing", lost_reader, site={"settings": ACTING, "tallies": tallies_of}),
+    Trouble("LustreGatherNodesDown", lost_nodes, site={"gather": rack_of}),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),
     Trouble("LustreExporterCollectorFailing", hanging_parameter, site={
@@ -342,6 +437,7 @@ TROUBLES = (
 )
 
 OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
+OF_GATHER = "curl -s rack01:9172/metrics | grep -E '{}'"
 OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
 BY_PROMETHEUS = "promtool query instant http://localhost:9090 '{}'"
 SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
@@ -396,6 +492,8 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdBlind": ((OF_TIERD.format("tierd_source_blind"),), ""),
     "TierdSourceStale": ((OF_TIERD.format("tierd_source_stale"),), ""),
     "TierdWebConfigNotReloaded": ((OF_TIERD.format("config_reload"),), ""),
+    "TierdReaderMissing": ((OF_TIERD.format("tierd_reader_(tally_age|problem)"),), ""),
+    "LustreGatherNodesDown": ((OF_GATHER.format("lustre_gather_nodes"),), ""),
     "LustreExporterCollectorFailing": ((OF_EXPORTER.format("target_unreadable|collector_success.* 0"),), ""),
     "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),
     "LustreExporterConfigNotReloaded": ((OF_EXPORTER.format("config_reload"),), ""),

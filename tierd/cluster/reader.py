@@ -18,10 +18,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated
-
-from annotated_types import Ge, Le
+from dataclasses import asdict, dataclass, replace
 
 from lustre.changelog.record import Record
 from tierd.clock import Clock
@@ -33,13 +30,22 @@ from tierd.cluster.connection import (
     WrongRevision,
 )
 from tierd.cluster.streams import Names
-from tierd.cluster.tallies import RENAMES, PositionMessage, RenamesMessage, encode, fid, from_json, to_json
+from tierd.cluster.tallies import (
+    RENAMES,
+    PositionMessage,
+    ReaderMessage,
+    RenamesMessage,
+    encode,
+    fid,
+    from_json,
+    to_json,
+)
 from tierd.config.readers import ReaderSettings
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import ClearChangelog, Follower, MissingRecordsError, ReadFrom
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import Tally, TallyContent
-from tierd.sense.changelogs.tally_source import Position
+from tierd.sense.changelogs.tally_source import Position, ReaderState
 
 MARGIN_SECONDS = 2.0
 """A reader trusts its lease for this much less than NATS keeps it."""
@@ -314,28 +320,6 @@ def _without_name(sentence: str, mdt: str) -> str:
     return sentence.removeprefix(f"changelog of {mdt}: ")
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderState:
-    """A reader, as it describes itself every few seconds."""
-
-    name: str
-    host: str
-    started: float
-    seen: float
-    """Epoch seconds by the reader's clock."""
-    mdts: dict[str, int]
-    """MDTs that it reads, with the index of the last record that it has read."""
-    waiting: dict[str, int] = field(default_factory=dict)
-    """Tallies that wait for the leader, by MDT."""
-    records: int = 0
-    """Records since its start."""
-    tallies: int = 0
-    rewinds: int = 0
-    problem: str = ""
-    """Why it reads nothing; "" while it works."""
-    version: Annotated[int, Ge(1), Le(1)] = 1
-
-
 class Reader:
     """A process that reads changelogs: it takes leases, and reads each MDT in a thread of its own."""
 
@@ -409,7 +393,8 @@ class Reader:
     def describe(self) -> None:
         """Publish the state of this reader, for ``tierctl readers``."""
         try:
-            self._connection.bucket(self._names.readers).put(self._name, to_json(self.state()))
+            state = ReaderMessage(**asdict(self.state()))
+            self._connection.bucket(self._names.readers).put(self._name, to_json(state))
         except BrokerError as error:
             self._note("state", str(error.strerror or error))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, cast
@@ -22,7 +23,7 @@ from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
-from tierd.sense.changelogs.tally_source import Position, ReceivedTally
+from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
 
 VERSION = 1
 MAX_BYTES = 900 * 1024
@@ -211,6 +212,13 @@ class RenamesMessage:
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderMessage(ReaderState):
+    """A reader, as it describes itself every few seconds."""
+
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
 def to_json(message: object) -> bytes:
     """A small message for a bucket."""
     return TypeAdapter(type(message)).dump_json(message)
@@ -240,6 +248,14 @@ class NatsTallyInbox:
             if len(deliveries) < MAX_FETCHED:
                 break
         return found
+
+    def readers(self) -> Sequence[ReaderState]:
+        """The readers that have described themselves lately. Raises BrokerError."""
+        found = []
+        for data in self._connection.bucket(self._names.readers).all().values():
+            with suppress(ValueError):
+                found.append(from_json(ReaderMessage, data))
+        return sorted(found, key=lambda state: state.name)
 
     def confirm(self, done: Sequence[ReceivedTally]) -> None:
         """Acknowledge tallies, which removes them from the stream."""

@@ -54,6 +54,23 @@ def contradictions(settings: Settings, values: Mapping[str, object]) -> Iterator
     yield from ages(settings, values)
     yield from addresses(settings)
     yield from acts(settings)
+    yield from readers(settings)
+
+
+def readers(settings: Settings) -> Iterator[Contradiction]:
+    """Changelog readers without a cluster, or without records to read."""
+    if not settings.reader.enabled:
+        return
+    if not settings.cluster.enabled:
+        yield Contradiction(("reader", "enabled"), "readers send their tallies through NATS: set cluster.servers",
+                            others=(("cluster", "servers"),))
+    if settings.sense.watch:
+        yield Contradiction(("sense", "watch"), "watched directories and readers exclude each other: remove one",
+                            others=(("reader", "enabled"),))
+    missing = sorted({*settings.sense.mdts} - settings.sense.readers.keys())
+    if missing:
+        yield Contradiction(("sense", "readers"), f"no user for {', '.join(missing)}: readers clear nothing there, and "
+                            "the changelog grows until Lustre drops it", fatal=False, others=(("sense", "mdts"),))
 
 
 def is_set(values: object, location: Sequence[int | str]) -> bool:

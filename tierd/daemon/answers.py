@@ -444,6 +444,49 @@ class QueueAnswer:
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MdtReaderRow:
+    """Who reads the changelog of an MDT."""
+
+    mdt: str
+    reader: str
+    """Name of the reader of the last tally; "" before the first."""
+    position: int
+    """Index of the last record that tierd has."""
+    behind_records: int | None
+    """Records that a reader has read and tierd has not; None if no reader says that it reads the MDT."""
+    age_seconds: float | None
+    """Time since the last tally; None before the first."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderRow:
+    """A changelog reader, as it described itself."""
+
+    name: str
+    host: str
+    started: float
+    mdts: tuple[str, ...]
+    records: int
+    """Records since its start."""
+    waiting: int
+    """Tallies that wait for tierd."""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadersAnswer:
+    """``tierctl readers``."""
+
+    enabled: bool
+    """Whether tierd takes changelog records from readers."""
+    mdts: tuple[MdtReaderRow, ...] = ()
+    readers: tuple[ReaderRow, ...] = ()
+    tallies: Mapping[str, int] = field(default_factory=dict)
+    """Tallies since the start by outcome."""
+
+
 @dataclass(frozen=True, slots=True)
 class FaultsAnswer:
     """The part of ``tierctl status`` that the readiness check needs."""

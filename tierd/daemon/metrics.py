@@ -30,6 +30,7 @@ from tierd.daemon.states import State
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
+from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
 
@@ -47,6 +48,35 @@ class MetricsContext:
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
     web_config: WebConfigFile | None = None
+    tallies: TallySource | None = None
+    """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+
+
+def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
+    """Changelog readers on other nodes, and what came of their tallies."""
+    yield GaugeMetricFamily("tierd_readers", "Changelog readers that have described themselves in the last 20 s.",
+                            len(tallies.readers))
+    age = GaugeMetricFamily("tierd_reader_tally_age_seconds",
+                            "Time since the last tally of the MDT that a reader sent, +Inf before the first.",
+                            labels=("mdt",))
+    problem = GaugeMetricFamily("tierd_reader_problem",
+                                "Whether the reader of the MDT cannot read its changelog, or it records nothing (1), or"
+                                " not (0).", labels=("mdt",))
+    rereads = CounterMetricFamily("tierd_reader_rereads",
+                                  "Requests to the reader of the MDT to read again from tierd's position.",
+                                  labels=("mdt",))
+    for mdt, progress in sorted(tallies.progress.items()):
+        age.add_metric((mdt,), progress.age_seconds)
+        problem.add_metric((mdt,), float(bool(progress.problem)))
+        rereads.add_metric((mdt,), tallies.rereads[mdt])
+    yield from (age, problem, rereads)
+    found = CounterMetricFamily(
+        "tierd_reader_tallies", "Tallies of changelog readers by outcome: added; duplicate and overlapping (their"
+        " records are counted already); out_of_order (an earlier one is missing, and is read again); stale (of a reader"
+        " that has lost its lease); malformed.", labels=("outcome",))
+    for outcome in TallyOutcome:
+        found.add_metric((outcome.value,), tallies.outcomes[outcome])
+    yield found
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -479,6 +509,8 @@ class DaemonCollector(Collector):
         yield from state_metrics(daemon, gate, settings)
         yield from source_metrics(daemon, self._sources())
         yield from restraint_metrics(daemon, gate, self._beside)
+        if self._beside.tallies is not None:
+            yield from reader_metrics(self._beside.tallies)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)

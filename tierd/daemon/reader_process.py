@@ -23,7 +23,7 @@ from tierd.cluster.reader import MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.daemon.mover_process import host_name
-from tierd.daemon.process import mdts_of, set_process_name
+from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.service import ClearingFilesystem
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.changelogs.follow import TimedCalls
@@ -54,12 +54,18 @@ def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[st
     return Reader(name, host, mdts, connection, names, make_reader, settings.reader, clock, clock.monotonic, say)
 
 
-def run(reader: Reader, notify: Callable[..., None], end: threading.Event) -> None:
-    """Run the reader until ``end`` is set, and report its state to systemd."""
+def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
+        beat_seconds: float = BEAT_SECONDS) -> bool:
+    """Run the reader until ``end`` is set, and report its state to systemd.
+
+    Returns False if a thread ended by a defect: the process must end too, so that another reader gets its leases.
+    """
     threads = reader.start()
     notify(READY="1", STATUS="waiting for a lease")
     last = ""
-    while not end.wait(BEAT_SECONDS):
+    sound = True
+    while sound and not end.wait(beat_seconds):
+        sound = all(thread.is_alive() for thread in threads)
         state = reader.state()
         sentence = state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
         if sentence != last:
@@ -70,6 +76,7 @@ def run(reader: Reader, notify: Callable[..., None], end: threading.Event) -> No
     reader.stop()
     for thread in threads:
         thread.join(STOP_SECONDS)
+    return sound
 
 
 def serve(settings: Settings) -> int:
@@ -92,8 +99,10 @@ def serve(settings: Settings) -> int:
     connection = Connection(settings.cluster, "reader", log.info)
     try:
         filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-        run(reader_of(settings, filesystem, mdts, connection, clock, log.info), Notifier(os.environ), end)
+        reader = reader_of(settings, filesystem, mdts, connection, clock, log.info)
+        collect_garbage_rarely()
+        sound = run(reader, Notifier(os.environ), end)
     finally:
         connection.close()
     log.info("stopped")
-    return 0
+    return 0 if sound else 1

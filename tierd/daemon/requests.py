@@ -28,11 +28,14 @@ from tierd.daemon.answers import (
     EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
+    MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
     OutcomeAnswer,
     PlanAnswer,
     PlannedAnswer,
+    ReaderRow,
+    ReadersAnswer,
     ReportAnswer,
     SubmitAnswer,
     UndoAnswer,
@@ -42,6 +45,7 @@ from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
 from tierd.refusal import of_error, sentence_of
+from tierd.sense.changelogs.tally_source import TallySource
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -328,7 +332,8 @@ class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
     def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
-                 clock: Clock) -> None:
+                 clock: Clock, tallies: TallySource | None = None) -> None:
+        """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
         self._daemon = daemon
         self._reader = reader
@@ -342,6 +347,7 @@ class ReadingRequests:
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
+            "readers": lambda _: readers_answer(tallies),
         }
 
     def _history(self, request: Request) -> HistoryAnswer:
@@ -385,6 +391,25 @@ class ReadingRequests:
                 recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
                 earlier=earlier_answer(case))
             for finding, plan, case in self._daemon.preview()), self._view.status())
+
+
+def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
+    """Changelog readers, and the position in each MDT's changelog."""
+    if tallies is None:
+        return ReadersAnswer(enabled=False)
+    read = {mdt: index for reader in tallies.readers for mdt, index in reader.mdts.items()}
+    return ReadersAnswer(
+        enabled=True,
+        mdts=tuple(MdtReaderRow(
+            mdt=mdt, reader=each.reader, position=each.position,
+            behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
+            age_seconds=None if each.age_seconds == float("inf") else each.age_seconds, problem=each.problem)
+            for mdt, each in sorted(tallies.progress.items())),
+        readers=tuple(ReaderRow(
+            name=reader.name, host=reader.host, started=reader.started, mdts=tuple(sorted(reader.mdts)),
+            records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
+            for reader in tallies.readers),
+        tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
 
 def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:

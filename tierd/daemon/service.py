@@ -217,7 +217,7 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             self._wake_acts)
@@ -233,7 +233,7 @@ class Service:
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config)
+                                    self._web_config, self._tallies)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
@@ -246,6 +246,12 @@ class Service:
             self._closing.callback(self.web.close)
             self._say(f"listening on {settings.web.address}:{self.web.port}"
                       + (" with TLS" if uses_tls(self._web_config) else ""))
+
+    @property
+    def _tallies(self) -> TallySource | None:
+        """Tallies of changelog readers; None if this process reads the changelogs itself."""
+        follower = self._sources.follower
+        return follower if isinstance(follower, TallySource) else None
 
     @property
     def history(self) -> History:
@@ -376,13 +382,12 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Store the changelog positions, and only then clear the records that were read."""
-        follower = self._sources.follower
-        self._journal.set_positions(follower.positions)
+        self._journal.set_positions(self._sources.follower.positions)
         if self._clearing is not None:
             self._clearing()
-        if isinstance(follower, TallySource):
+        if self._tallies is not None:
             with suppress(OSError):  # the next cycle does it again; receiving tallies reports the problem
-                follower.acknowledge()
+                self._tallies.acknowledge()
 
     def close(self) -> None:
         """Stop answering and close the journal, which keeps the queue.

@@ -15,7 +15,7 @@ from tierd.config.load import PLAIN, ConfigurationError, dotted, in_plain_englis
 from tierd.config.sense import ServerAccess
 from tierd.sense.discovery import url_of
 
-DEFAULT_ADDRESS = ":9170"
+DEFAULT_ADDRESS = ":9172"
 NODE_MAX_BYTES = 16 << 20
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from tests.pki import Pki
 from tests.pki import authority as authority
-from tests.tierd.cluster.broker import Broker, server_program
+from tests.tierd.cluster.broker import Broker, server_program, until
+from tests.tierd.cluster.reader_world import FileChangelog, Leader, life, reader_over
 from tierd.cluster import streams
 from tierd.cluster.connection import BrokerError, BrokerRefused, Connection
 from tierd.cluster.streams import Names
@@ -71,6 +72,7 @@ def site(authority: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     assert leader.wait_until_connected(10), leader.trouble
     streams.declare(leader, NAMES, 1)
     streams.declare_source(leader, NAMES, "scratch-OST0000", 1, 30.0)
+    streams.declare_readers(leader, NAMES, 1, 10.0)
     leader.bucket(NAMES.control).put(streams.PERMIT, b"{}")
     leader.close()
     yield made
@@ -109,6 +111,21 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert heard == [b"hint"]
 
 
+def test_tallies_take_their_way(connections: dict[str, Connection], tmp_path: Path) -> None:
+    changelog = FileChangelog(tmp_path)
+    changelog.append("MDT0000", [record for number in range(20) for record in life(number)])
+    leader = Leader(connections["leader"], NAMES, {"MDT0000": 0})
+    leader.step()
+    reader = reader_over(changelog, connections["reader"], NAMES, "r1", ["MDT0000"])
+    threads = reader.start()
+    until(lambda: leader.step() or leader.counts[0] == 20, f"the leader counts: {leader.problem} {reader.state()}")
+    until(lambda: changelog.cleared("MDT0000") == 60, "the changelog is cleared")
+    until(lambda: leader.step() or leader.source.readers, "the reader is shown")
+    reader.stop()
+    for thread in threads:
+        thread.join(10)
+
+
 @pytest.mark.parametrize("subject", [
     "move.scratch.scratch-OST0000", "journal.scratch", "$KV.CONTROL_scratch.permit", "tally.scratch.MDT0000",
     "$JS.API.STREAM.PURGE.MOVES_scratch", "$JS.API.STREAM.DELETE.MOVES_scratch", "work.scratch",
@@ -120,7 +137,9 @@ def test_a_stolen_mover_key_cannot(connections: dict[str, Connection], subject: 
 
 @pytest.mark.parametrize("subject", [
     "move.scratch.scratch-OST0000", "result.scratch.m1", "journal.scratch", "$KV.CONTROL_scratch.permit",
-    "$KV.MOVERS_scratch.m1", "$JS.API.CONSUMER.MSG.NEXT.MOVES_scratch.scratch-OST0000"])
+    "$KV.MOVERS_scratch.m1", "$JS.API.CONSUMER.MSG.NEXT.MOVES_scratch.scratch-OST0000",
+    "$KV.POSITIONS_scratch.MDT0000", "$JS.API.CONSUMER.MSG.NEXT.TALLIES_scratch.leader",
+    "$JS.API.STREAM.PURGE.TALLIES_scratch"])
 def test_a_reader_reports_tallies_only(connections: dict[str, Connection], subject: str) -> None:
     with pytest.raises(BrokerRefused, match=r"(?i)permissions"):
         connections["reader"].publish(subject, b"{}")

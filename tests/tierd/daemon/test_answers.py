@@ -21,6 +21,7 @@ from tierd.daemon.answers import (
     HistoryAnswer,
     OrderAnswer,
     PlanAnswer,
+    ReadersAnswer,
     RemediationAnswer,
     ReportAnswer,
     StatusAnswer,
@@ -34,7 +35,7 @@ from tierd.daemon.answers import (
 
 CLASSES: list[type[Answer]] = [
     StatusAnswer, TopAnswer, FindingsAnswer, HistoryAnswer, PlanAnswer, ExplainAnswer, OrderAnswer, UndoAnswer,
-    UndoFindingAnswer, ReportAnswer, ErrorAnswer]  # fmt: skip
+    UndoFindingAnswer, ReportAnswer, ReadersAnswer, ErrorAnswer]  # fmt: skip
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -62,6 +63,27 @@ class Position:
     """Start of the leader. Another leader has another table, which knows no file."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """A reader, as it describes itself every few seconds."""
+
+    name: str
+    host: str
+    started: float
+    seen: float
+    """Epoch seconds by the reader's clock."""
+    mdts: dict[str, int]
+    """MDTs that it reads, with the index of the last record that it has read."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Tallies that wait for the leader, by MDT."""
+    records: int = 0
+    """Records since its start."""
+    tallies: int = 0
+    rewinds: int = 0
+    problem: str = ""
+    """Why it reads nothing; "" while it works."""
+
+
 class TallyInbox(Protocol):
     """Where tallies arrive."""
 
@@ -73,6 +95,9 @@ class TallyInbox(Protocol):
 
     def announce(self, positions: Mapping[str, Position]) -> None:
         """Publish positions to the readers. Raises OSError."""
+
+    def readers(self) -> Sequence[ReaderState]:
+        """The readers that have described themselves lately. Raises OSError."""
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         """Publish renamed directories to the readers; None: any may have been renamed. Raises OSError."""
@@ -146,6 +171,8 @@ class TallySource:
         self._renamed: list[Fid] | None = []
         self._all_read_at: float | None = None
         self._problem = ""
+        self.readers: Sequence[ReaderState] = ()
+        """Readers that have described themselves lately, as of the last call."""
         self.outcomes: Counter[TallyOutcome] = Counter()
         self.rereads: Counter[str] = Counter()
         """How often readers were asked to read again, by MDT."""
@@ -181,6 +208,8 @@ class TallySource:
         except OSError as error:
             received = ()
             problems.append(f"tallies of readers: {error.strerror or error}")
+        with suppress(OSError):  # it is for status only
+            self.readers = self._inbox.readers()
         for each in received:
             self._sort_in(each)
         ahead = 0.0

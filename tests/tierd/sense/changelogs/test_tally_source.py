@@ -14,7 +14,7 @@ from lustre.fid import Fid
 from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.changelogs.tallies import Tally, TallyContent
-from tierd.sense.changelogs.tally_source import Position, ReceivedTally, TallyOutcome, TallySource
+from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally, TallyOutcome, TallySource
 from tierd.sense.readings import ChangelogState
 
 MDT = "MDT0000"
@@ -59,6 +59,9 @@ class Inbox:
     def announce(self, positions: Mapping[str, Position]) -> None:
         self._ask()
         self.positions.update(positions)
+
+    def readers(self) -> Sequence[ReaderState]:
+        return ()
 
     def announce_renames(self, fids: Sequence[Fid] | None) -> None:
         self._ask()

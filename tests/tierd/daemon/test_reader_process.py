@@ -1,0 +1,113 @@
+"""``tierd reader`` as a process wires it: leases of several MDTs, states, a defect, settings that do not allow it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from tests.tierd.cluster.broker import new_fsname, until
+from tests.tierd.cluster.broker import shared_broker as shared_broker
+from tests.tierd.cluster.reader_world import SETTINGS, FileChangelog, Leader, life, path_of
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.reader import Reader
+from tierd.cluster.streams import Names
+from tierd.config.cluster import ClusterSettings
+from tierd.config.settings import Settings
+from tierd.daemon import reader_process
+
+MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")
+
+
+class Filesystem(FileChangelog):
+    """As much of a file system as a reader needs."""
+
+    def __init__(self, folder, fsname) -> None:
+        super().__init__(folder)
+        self.fsname = fsname
+        self.path_of = path_of
+        self.changelog = self.read
+        self.clear_changelog = self.clear
+
+
+@pytest.fixture
+def connect(shared_broker):
+    made: list[Connection] = []
+
+    def connected() -> Connection:
+        made.append(Connection(shared_broker.settings(), "reader"))
+        assert made[-1].wait_until_connected(20.0)
+        return made[-1]
+
+    yield connected
+    for each in made:
+        each.close()
+
+
+def settings_for(name: str) -> Settings:
+    made = Settings(cluster=ClusterSettings(name=name), reader=replace(SETTINGS, max_mdts=2))
+    return replace(made, sense=replace(made.sense, readers=dict.fromkeys(MDTS, "cl1")))
+
+
+def reader(filesystem, connection, name: str) -> Reader:
+    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, SystemClock(), lambda _: None)
+
+
+def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:
+    filesystem = Filesystem(tmp_path, new_fsname())
+    leader = Leader(connect(), Names(filesystem.fsname), dict.fromkeys(MDTS, 0))
+    leader.step()
+    readers = [reader(filesystem, connect(), name) for name in ("r1", "r2")]
+    threads = [thread for each in readers for thread in each.start()]
+    for mdt in MDTS:
+        filesystem.append(mdt, [record for number in range(40) for record in life(number)])
+    until(lambda: leader.step() or leader.counts[0] == 40 * len(MDTS), "all four are read", 30.0)
+    held = [set(each.state().mdts) for each in readers]
+    assert [len(mdts) for mdts in held] == [2, 2]
+    assert held[0] | held[1] == set(MDTS)
+    until(lambda: leader.step() or {state.name for state in leader.source.readers} == {"r1", "r2"}, "both are shown")
+    until(lambda: all(filesystem.cleared(mdt) == 120 for mdt in MDTS), "all are cleared")
+    readers[0].stop()
+    for name in held[0]:
+        filesystem.append(name, life(40))
+    third = reader(filesystem, connect(), "r3")
+    threads += third.start()
+    until(lambda: leader.step() or leader.counts[0] == 40 * len(MDTS) + 2, "r3 reads them", 30.0)
+    assert set(third.state().mdts) == held[0]
+    for each in (readers[1], third):
+        each.stop()
+    for thread in threads:
+        thread.join(10)
+
+
+class Threads:
+    """A reader with one thread that ends at once, as by a defect."""
+
+    stopped = False
+
+    def start(self) -> list[threading.Thread]:
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+        return [thread]
+
+    def state(self):
+        return type("State", (), {"problem": "", "mdts": {}})
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_a_defect_of_a_thread_ends_the_process() -> None:
+    broken = Threads()
+    assert not reader_process.run(broken, lambda **_: None, threading.Event(), 0.01)  # type: ignore[arg-type]
+    assert broken.stopped
+
+
+def test_settings_that_do_not_allow_a_reader(caplog) -> None:
+    assert reader_process.serve(Settings()) == 1
+    assert "a reader needs [cluster] servers" in caplog.text
+    assert reader_process.serve(Settings(cluster=ClusterSettings(servers=("nats://127.0.0.1:1",)))) == 1
+    assert "reader.enabled = true" in caplog.text

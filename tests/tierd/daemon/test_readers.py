@@ -1,0 +1,195 @@
+"""tierd with readers of changelogs in place of the changelogs: it finds and cures as before, and waits while blind.
+
+The readers run over the simulated file system in virtual time. Their tallies go through memory, as on the wire.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from lustre.fid import Fid
+from tests.tierd.site import Clearing, Site, fetched, shown
+from tests.tierd.site import site as site
+from tierd.cluster.reader import MdtReader, Window
+from tierd.cluster.tallies import decode
+from tierd.config.load import ConfigurationError, parse
+from tierd.config.readers import ReaderSettings
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
+from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
+from tierd.simulation.world import VirtualClock
+
+MDTS = ("MDT0000", "MDT0001")
+SETTINGS = ReaderSettings(enabled=True)
+
+
+@dataclass
+class Post:
+    """Between readers and leader: an inbox, and the positions that readers see. A stand-in for NATS."""
+
+    site: Site
+    coming: deque[bytes] = field(default_factory=deque)
+    unconfirmed: dict[int, ReceivedTally] = field(default_factory=dict)
+    positions: dict[str, Position] = field(default_factory=dict)
+    readers_there: bool = True
+    down: bool = False
+
+    def receive(self) -> Sequence[ReceivedTally]:
+        if self.down:
+            raise OSError(None, "NATS: no connection")
+        found = [ReceivedTally(decode(data), object()) for data in self.coming]
+        self.coming.clear()
+        self.unconfirmed.update({id(each): each for each in found})
+        return found
+
+    def confirm(self, done: Sequence[ReceivedTally]) -> None:
+        for each in done:
+            del self.unconfirmed[id(each)]
+
+    def announce(self, positions: Mapping[str, Position]) -> None:
+        kept = self.site.service._journal.positions()
+        assert {mdt: kept.get(mdt, 0) for mdt in positions} == {mdt: each.index for mdt, each in positions.items()}
+        self.positions.update(positions)
+
+    def announce_renames(self, fids: Sequence[Fid] | None) -> None:
+        """Each reader of this test has its own directories."""
+
+    def readers(self) -> Sequence[ReaderState]:
+        return [ReaderState("r1", "host1", 1.0, 2.0, {mdt: each.index for mdt, each in self.positions.items()})]
+
+    # as tierd.daemon.service.Cluster
+
+    def attach(self, *_: object) -> None:
+        """Moves stay in this process."""
+
+    def detach(self) -> None:
+        """There is nothing to publish."""
+
+    def tally_inbox(self, _: object) -> Post:
+        return self
+
+
+class WithReaders:
+    """A site whose changelogs are read by readers, which take a step before each cycle."""
+
+    def __init__(self, site: Site) -> None:
+        site.service.close()
+        self.site = site
+        self.post = Post(site)
+        site.settings = replace(site.settings, reader=SETTINGS)
+        clock = VirtualClock(site.cluster)
+        service = type(site.service)
+
+        def start(*arguments: object, **named: object):
+            return service(*arguments, **named, cluster=self.post)
+
+        from tests.tierd import site as module  # noqa: PLC0415
+
+        kept, module.Service = module.Service, start  # type: ignore[assignment,misc]
+        try:
+            site.start()
+        finally:
+            module.Service = kept  # type: ignore[misc]
+        self.readers = {mdt: self._reader(mdt, clock) for mdt in MDTS}
+
+    def _reader(self, mdt: str, clock: VirtualClock) -> MdtReader:
+        filesystem: Clearing = self.site.filesystem
+
+        def publish(window: Window) -> None:
+            self.post.coming.append(window.data)
+
+        def make_table() -> ActivityTable:
+            return ActivityTable(filesystem.path_of, is_echo=JobsOnly(self.site.settings.own_jobs),
+                                 tallies=TallyLimits())
+
+        user = {"MDT0000": "cl1"}.get(mdt, "")
+        return MdtReader(mdt, "r1", filesystem.changelog, filesystem.clear_changelog, user, make_table, SETTINGS,
+                         clock, clock.now, publish, self.site.said.append)
+
+    def run(self, until: float, only: Sequence[str] = MDTS) -> None:
+        while self.site.cluster.now < until:
+            self.site.cluster.advance(5)
+            for mdt in only:
+                if mdt in self.post.positions:
+                    self.readers[mdt].step(1, self.post.positions[mdt])
+            self.site.service.cycle()
+
+
+@pytest.fixture
+def with_readers(site: Site) -> WithReaders:
+    return WithReaders(site)
+
+
+def test_tierd_cures_a_noisy_neighbour_by_the_tallies_of_readers(with_readers, capsys) -> None:
+    site = with_readers.site
+    with_readers.run(until=100)
+    assert [sentence for sentence in site.said if "/proj/ingest" in sentence and "default layout" in sentence]
+    index = site.service._journal.positions()["MDT0000"]
+    assert 0 < site.filesystem.cleared["MDT0000", "cl1"] <= index
+    assert "MDT0001" not in {mdt for mdt, _ in site.filesystem.cleared}
+    text = shown(capsys, "readers", site=site)
+    assert f"MDT0000  r1 {index:>28}" in text
+    assert "r1 on host1: reads MDT0000, MDT0001" in text
+    answer = json.loads(shown(capsys, "readers", "--json", site=site))
+    assert answer["tallies"]["added"] > 10
+    assert answer["tallies"].get("duplicate", 0) == 0
+    _, metrics = fetched(site, "/metrics")
+    assert 'tierd_readers{fs="lustre"} 1.0' in metrics
+    assert 'tierd_reader_tallies_total{fs="lustre",outcome="added"}' in metrics
+    assert 'tierd_reader_problem{fs="lustre",mdt="MDT0001"} 0.0' in metrics
+    assert 'tierd_source_age_seconds{fs="lustre",source="readers"}' in metrics
+
+
+def test_an_mdt_without_a_reader_makes_tierd_blind_until_one_reads_it(with_readers) -> None:
+    site = with_readers.site
+    with_readers.run(until=20)
+    with_readers.run(until=70, only=["MDT0001"])
+    assert "no reader has sent a tally" in site.service._daemon.faults["changelog"]
+    assert not [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
+    with_readers.run(until=160)
+    assert "changelog" not in site.service._daemon.faults
+    assert [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
+
+
+def test_without_nats_tierd_begins_nothing(with_readers) -> None:
+    site = with_readers.site
+    with_readers.run(until=20)
+    with_readers.post.down = True
+    with_readers.run(until=100)
+    assert "NATS: no connection" in site.service._daemon.faults["changelog"]
+    assert not [sentence for sentence in site.said if "default layout" in sentence and "/proj/ingest" in sentence]
+
+
+def test_a_restart_goes_on_at_the_position_of_the_journal(with_readers) -> None:
+    with_readers.run(until=60)
+    before = with_readers.site.service._journal.positions()
+    again = WithReaders(with_readers.site)
+    again.run(until=80)
+    after = again.site.service._journal.positions()
+    assert after["MDT0000"] > before["MDT0000"]
+    assert again.post.unconfirmed == {}
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("[reader]\nenabled = true\n", "reader.enabled: readers send their tallies through NATS: set cluster.servers"),
+    ("[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n[sense.watch]\n'/in' = 'a.*'\n",
+     "sense.watch: watched directories and readers exclude each other"),
+    ("[reader]\nlease_seconds = 1\n", "reader.lease_seconds"),
+])  # fmt: skip
+def test_contradictions(text, words) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text.encode(), "t.toml")
+    assert words in str(caught.value)
+
+
+def test_an_mdt_without_a_user_is_a_warning() -> None:
+    said: list[str] = []
+    text = (b"[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n"
+            b"[sense]\nmdts = ['MDT0000', 'MDT0001']\nreaders = {MDT0000 = 'cl1'}\n")
+    parse(text, "t.toml", warn=said.append)
+    assert "no user for MDT0001" in said[0]
