@@ -97,6 +97,10 @@ class DispatchState:
 class Dispatch(Protocol):
     """Hands moves over to movers. One thread uses it; any thread may ask for its state."""
 
+    @property
+    def remote(self) -> bool:
+        """Whether movers on other nodes work on their own, so that several outcomes may have come at a time."""
+
     def trouble(self) -> Refusal | None:
         """Why no move can be handed over now; None if moves can."""
 
@@ -130,6 +134,8 @@ class Dispatch(Protocol):
 
 class InProcessDispatch:
     """Implements :class:`Dispatch` with an engine in this process. A batch is moved while its outcomes are read."""
+
+    remote = False
 
     def __init__(self, mover: Mover) -> None:
         self._mover = mover

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.default_layouts import DefaultLayoutQueue
-from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove
+from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
 from tierd.act.guard import REQUEST, ActGuard, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
@@ -107,25 +108,34 @@ class MoveBatches:
 
     def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
         """Enter the outcomes that have come since the last call. Yields them."""
-        for numbered in self._dispatch.outcomes(wait_seconds):
-            moved = numbered.outcome
-            ended = outcome_of_move(moved)
-            if tripped := self._breaker.note(ended, moved.move.path):
-                self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
-            each = self._open.pop(numbered.act, None)
-            if each is None:  # it was given up, and a mover has ended it after all
-                self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
-                continue
-            if moved.result in _NO_BYTES_READ:
-                self._queue.give_back(each, self._clock.now())
-            if moved.result is MoveResult.DONE:
-                self._completed_acts.moved_bytes += each.action.size_bytes
-            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
-                keep([each.action], each.finding)
-            yield self._completed_acts.ended(
-                each.action, ended, moved.detail, numbered.act, each.before, each.move.fid
-            )
+        outcomes = self._dispatch.outcomes(wait_seconds)
+        if self._dispatch.remote:
+            several = list(outcomes)
+            with self._journal.transaction() if several else nullcontext():
+                entered = [self._enter(each, keep) for each in several]
+            yield from (act for act in entered if act is not None)
+        else:  # the engine moves the next file while an outcome is entered
+            yield from (act for act in (self._enter(each, keep) for each in outcomes) if act is not None)
         self._dispatch.recorded()
+
+    def _enter(self, numbered: NumberedOutcome, keep: StoreMoves) -> CompletedAct | None:
+        """Enter one outcome; None if the act had one before."""
+        moved = numbered.outcome
+        ended = outcome_of_move(moved)
+        if tripped := self._breaker.note(ended, moved.move.path):
+            self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
+        each = self._open.pop(numbered.act, None)
+        if each is None:  # it was given up, and a mover has ended it after all
+            self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
+            return None
+        if moved.result in _NO_BYTES_READ:
+            self._queue.give_back(each, self._clock.now())
+        if moved.result is MoveResult.DONE:
+            self._completed_acts.moved_bytes += each.action.size_bytes
+        if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
+            keep([each.action], each.finding)
+        return self._completed_acts.ended(
+            each.action, ended, moved.detail, numbered.act, each.before, each.move.fid)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""

@@ -146,6 +146,8 @@ class Slots:
 class NatsDispatch:
     """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
 
+    remote = True
+
     def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
                  settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
                  flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None,

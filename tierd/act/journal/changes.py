@@ -10,6 +10,7 @@ Points of curves (``samples``) are not copied: they only draw reports.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,12 +43,6 @@ class ChangedRow:
     table: str
     key: Value
     values: Mapping[str, Value] | None
-
-    @property
-    def size_bytes(self) -> int:
-        """About the size of the row in a message."""
-        values = self.values.values() if self.values is not None else ()
-        return 64 + sum(len(value) if isinstance(value, str | bytes) else 8 for value in values) * 5 // 4
 
     def to_json(self) -> Json:
         """The row for a message."""
@@ -82,7 +77,8 @@ def _from_json(value: object) -> Value:
 class Portion:
     """Changed rows, and the number of the last change among them."""
 
-    rows: tuple[ChangedRow, ...]
+    rows: tuple[str, ...]
+    """As JSON."""
     until: int
 
 
@@ -122,14 +118,14 @@ class JournalChanges:
                                        (most,)).fetchall()
             if not changes:
                 return None
-            rows: list[ChangedRow] = []
+            rows: list[str] = []
             size_bytes, until, seen = 0, 0, set[tuple[str, Value]]()
             present = self._present({(name, key) for _, name, key in changes})
             for seq, name, key in changes:
                 if (name, key) not in seen:
                     seen.add((name, key))
-                    row = ChangedRow(name, key, present.get((name, key)))
-                    size_bytes += row.size_bytes
+                    row = json.dumps(ChangedRow(name, key, present.get((name, key))).to_json(), separators=(",", ":"))
+                    size_bytes += len(row)
                     if rows and size_bytes > MAX_BYTES:
                         break
                     rows.append(row)

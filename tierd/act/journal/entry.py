@@ -41,6 +41,7 @@ def entry_of(row: Row) -> Entry:
                  None if row[11] is None else Fid.parse(row[11]))
 
 
+@lru_cache(maxsize=256)
 def to_text(layout: Layout | None) -> str | None:
     """A layout as the journal stores it."""
     return None if layout is None else to_yaml(layout)
