@@ -1,17 +1,22 @@
-"""The whole loop, on the simulated test bed, in virtual time."""
+"""The whole loop, on the simulated test bed with single requests, in virtual time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, same_shape
-from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World, world
+from simulator.cluster import Cluster
+from tests.tierd import simulated
+from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World
 from tierd.config.settings import Settings
 from tierd.model import Action
+
+world = partial(simulated.world, model=Cluster)
 
 
 def layout_of(at: World) -> Layout:
