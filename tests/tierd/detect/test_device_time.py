@@ -304,7 +304,7 @@ def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetT
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """Workloads as the seeds give them, none of them used to build this."""
     folder = tmp_path_factory.mktemp("device-time")
-    return [simulate(folder, seed) for seed in range(8100, 8108)]
+    return [simulate(folder, seed) for seed in range(8100, 8112)]
 
 
 def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run]) -> None:
