@@ -30,11 +30,12 @@ Use :meth:`lock`, :meth:`event` and :meth:`executor`, which have the same interf
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -88,8 +89,16 @@ class Activity:
         self.error: BaseException | None = None
 
 
+def one_of(processors: Collection[int]) -> int:
+    """A processor for the threads of one scheduler. Processes that were started one after the other get different ones.
+
+    The threads run in turn. On two processors each turn waits for the other one to wake, which doubles the time.
+    """
+    return sorted(processors)[os.getpid() % len(processors)]
+
+
 class VirtualScheduler:
-    """Schedules the activities over a cluster. As a context manager, it ends them on exit."""
+    """Schedules the activities over a cluster. As a context manager, it ends them on exit, and uses one processor."""
 
     def __init__(self, cluster: Cluster, timeout_seconds: float = BATON_TIMEOUT_SECONDS) -> None:
         self._cluster = cluster
@@ -103,13 +112,17 @@ class VirtualScheduler:
         self._steps_under_way = 0
         self._resting = False
         self._go_on = VirtualCondition(self, cluster)
+        self._processors: set[int] = set()
         cluster.timekeeper = self
 
     def __enter__(self) -> Self:
+        self._processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {one_of(self._processors)})  # of this thread, and of those that it starts
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+        os.sched_setaffinity(0, self._processors)
 
     # Activities
 

@@ -46,10 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("calm", deadline=None)  # how long an example takes says nothing on a busy machine
     settings.load_profile("calm")
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        on_one_processor(int(worker.removeprefix("gw")))
     if roomy(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
         os.environ.setdefault("TMPDIR", str(IN_MEMORY))  # tapes are unpacked there, and programs inherit it
         tempfile.tempdir = os.environ["TMPDIR"]
+
+
+def on_one_processor(number: int) -> None:
+    """Keep this process, and the programs that it starts, on one processor.
+
+    Threads of a simulation run in turn. On two processors each turn waits for the other one to wake, which doubles the
+    time of a simulation.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {processors[number % len(processors)]})
 
 
 def roomy(place: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
@@ -262,3 +263,15 @@ def test_an_activity_does_not_drive(scheduler: VirtualScheduler) -> None:
     scheduler.spawn("driver", lambda: scheduler.run_until(5))
     with pytest.raises(RuntimeError, match="cannot run other activities"):
         scheduler.run_until(1)
+
+
+def test_the_threads_of_a_run_share_one_processor_and_the_caller_gets_its_own_back() -> None:
+    before = os.sched_getaffinity(0)
+    cluster = Cluster(recorded_test_bed(), ())
+    seen: list[set[int]] = []
+    with VirtualScheduler(cluster) as scheduler:
+        scheduler.spawn("look", lambda: seen.append(os.sched_getaffinity(0)))
+        scheduler.run_until(1.0)
+    (during,) = seen
+    assert len(during) == 1
+    assert during <= before == os.sched_getaffinity(0)
