@@ -17,7 +17,7 @@ tools: .tools/stamp
 	@touch $@
 
 test: lint types .tools/stamp ## ruff, mypy --strict and pytest
-	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 4 --dist worksteal $(PYTEST_ARGS)
+	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 3 --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/stamp
 	.venv/bin/ruff check .

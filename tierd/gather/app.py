@@ -164,8 +164,10 @@ class App:
         up = sum(node.up for node in last.nodes.values())
         rows = [f"lustre-gather: {up} of {len(last.nodes)} nodes answer; metrics are at /metrics"]
         for url, node in sorted(last.nodes.items(), key=lambda item: (item[1].up, item[0])):
-            age = "never" if node.answered_at is None else f"{self._clock() - node.answered_at:.0f} s ago"
-            rows.append(printable(f"{'up  ' if node.up else 'DOWN'} {url} (answered {age}) {node.problem}".rstrip()))
+            age = ("never answered" if node.answered_at is None else
+                   f"answered {self._clock() - node.answered_at:.0f} s ago")
+            problem = node.problem.removeprefix(f"{url}: ")
+            rows.append(printable(f"{'up  ' if node.up else 'DOWN'} {url} ({age}) {problem}".rstrip()))
         return "\n".join([*rows, ""])
 
 
