@@ -35,7 +35,7 @@ MAY_BE_EMPTY = {
     "Firing alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
     "Failing collectors by node": "none fails",
     "Clients with broken connections": "all are FULL",
-    "Lowest read-ahead hit rates": "reading has ended by then",
+    "Lowest read-ahead hit ratios": "reading may have ended by then",
     "Refusals by reason": "no plan is refused",
     "Read-ahead events": "the simulated read-ahead never fails",
     "Highest RPC slot usage": "measured between requests",
