@@ -61,6 +61,16 @@ class SeenPanel:
         return "No data" in self.text
 
 
+SETTLED = """(() => {
+  const style = document.createElement("style");
+  style.textContent = "* {transition: none !important; animation: none !important}";
+  document.head.append(style);
+  const items = [...document.querySelectorAll(".react-grid-item")];
+  return Math.ceil(Math.max(...items.map(item => item.getBoundingClientRect().bottom))) + 20;
+})()"""
+"""Ends the motion of panels to their places. Returns the height of the dashboard."""
+
+
 def opened(browser: Browser, url: str, count: int) -> list[SeenPanel]:
     """Open a dashboard and wait until so many panels are loaded."""
     browser.errors.clear()
@@ -128,7 +138,7 @@ def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: 
     time = f"from={site.recorded.begin * 1000:.0f}&to={site.recorded.end * 1000:.0f}&kiosk"
     seen = opened(browser, f"{grafana}/d/{made['uid']}?{time}", len(titles))
     if folder := os.environ.get("GRAFANA_PICTURES", ""):
-        browser.picture(Path(folder) / f"{made['uid']}.png")
+        browser.picture(Path(folder) / f"{made['uid']}.png", int(browser.run(SETTLED)))
     assert faults(seen, titles, browser.errors) == []
     for link in one_of_each_kind(json.loads(browser.run(LINKS))):
         behind = opened(browser, link, 1)
