@@ -66,8 +66,8 @@ class Slot(NamedTuple):
 class Layout:
     """The series of an exposition in the order of its lines, and where each value goes."""
 
-    __slots__ = ("counter_slots", "families", "gauge_places", "gauges", "has_jobs", "job", "keys", "lower", "names",
-                 "plain", "start", "success", "units", "upper")
+    __slots__ = ("buckets", "counter_slots", "families", "gauge_places", "gauges", "has_jobs", "job", "keys", "lower",
+                 "names", "plain", "start", "success", "units", "upper")
 
     def __init__(self, keys: Sequence[bytes], heads: dict[str, Family], share: Callable[[Slot], Slot]) -> None:
         """Raises ValueError for series that are not valid, or that appear twice."""
@@ -140,8 +140,11 @@ class Layout:
         self.plain = tuple(position for position, _, _ in plain)
         upper: list[int] = []
         lower: list[int] = []
+        self.buckets: dict[tuple[str, bytes], tuple[tuple[float, int], ...]] = {}
+        """Upper bound and number among the counters of each bucket, by histogram."""
         for whole, rows in buckets.items():
             rows.sort(key=itemgetter(0))
+            self.buckets[whole] = tuple((bound, len(slots) + number) for number, (bound, _, _) in enumerate(rows))
             if rows[-1][0] != inf:
                 raise ValueError(f"{whole[0]}: a histogram without the bucket +Inf")
             below = len(self.keys)  # the position of a zero behind all values

@@ -172,10 +172,11 @@ class Sums:
         known = node.absent | dict(zip(before.names, node.values, strict=True))
         suspect, node.suspect = node.suspect, {}
         same = layout is before or layout.names == before.names
-        new_bounds = frozenset() if same else frozenset(layout.names[len(layout.plain):])
+        if not same:
+            _compare_histograms(known, before, layout, node.values, scrape.counters)
         new_ones_count = node.complete and not node.overflowed and node.start == scrape.start
         reset = {unit for unit, name, value in zip(layout.units, layout.names, scrape.counters, strict=True)
-                 if value < known.get(name, 0) and name not in new_bounds}
+                 if value < known.get(name, 0)}
         self.statistics.resets += len(reset)
         kept: list[Number] = []
         for place, (unit, name, value) in enumerate(zip(layout.units, layout.names, scrape.counters, strict=True)):
@@ -313,3 +314,37 @@ def _combined(rule: Rule, last: Number, value: Number) -> Number:
     if rule is Rule.SUM:
         return last + value
     return max(last, value) if rule is Rule.MAX else min(last, value)
+
+
+def _compare_histograms(known: dict[bytes, Number], before: Layout, layout: Layout, values: Sequence[Number],
+                        counters: Sequence[Number]) -> None:
+    """Make the earlier buckets of histograms comparable where a node prints other bounds than before.
+
+    Between two bounds that both scrapes have, the earlier count goes to the new buckets from the lowest: a kernel
+    prints further bounds only for larger values.
+    """
+    for whole, rows in layout.buckets.items():
+        earlier = before.buckets.get(whole)
+        if earlier is None:
+            if any(layout.names[number] in known for _, number in rows):  # it was away; nobody knows with which bounds
+                known.update((layout.names[number], counters[number]) for _, number in rows)
+        elif [bound for bound, _ in earlier] != [bound for bound, _ in rows]:
+            for _, number in earlier:
+                known.pop(before.names[number], None)
+            bounds = {bound for bound, _ in earlier}
+            left: Number = 0
+            counted = iter(earlier)
+            group: list[int] = []
+            for bound, number in rows:
+                group.append(number)
+                if bound not in bounds:
+                    continue
+                for upper, place in counted:
+                    left += values[place]
+                    if upper == bound:
+                        break
+                for each in group[:-1]:
+                    known[layout.names[each]] = min(left, counters[each])
+                    left -= known[layout.names[each]]
+                known[layout.names[group[-1]]] = left
+                left, group = 0, []
