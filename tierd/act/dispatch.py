@@ -72,7 +72,7 @@ class DispatchState:
     connected: bool
     """Whether there is a connection to NATS."""
     trouble: str
-    """Why there is none."""
+    """Why there is no connection; "" while there is one."""
     movers: tuple[RemoteMover, ...]
     under_way: Mapping[str, int]
     """Files without a result, by source target."""

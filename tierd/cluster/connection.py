@@ -385,7 +385,7 @@ class Connection:
         self.call(lambda _: self._client.subscribe(subject, cb=handle))
 
     def fetch(self, stream: str, consumer: str, wait_seconds: float = 0.0) -> Delivery | None:
-        """Take one message, waiting up to ``wait_seconds`` for it; None if there is none, or the limit is reached."""
+        """Take one message. Waits up to ``wait_seconds``. None if no message comes, or the limit is reached."""
         request: dict[str, Any] = {"batch": 1, "expires": int(max(wait_seconds, _FETCH_SECONDS) * 1e9)}
         if wait_seconds <= 0:
             request["no_wait"] = True  # the server answers at once, except where the limit is reached
@@ -425,7 +425,7 @@ class Connection:
             self.call(acknowledge)
 
     def next_message(self, stream: str, subject: str, from_sequence: int) -> Stored | None:
-        """The first message of a subject from a sequence on; None if there is none yet."""
+        """The first message of a subject from a sequence on; None if no message was published yet."""
         async def take(_: float) -> Stored | None:
             try:
                 found = await self.jetstream.get_msg(stream, seq=max(1, from_sequence), subject=subject, next=True)

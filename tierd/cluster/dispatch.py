@@ -189,7 +189,7 @@ class NatsDispatch:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def trouble(self) -> Refusal | None:
-        """See the protocol. Writes the permit of this leader if there is none yet."""
+        """See the protocol. Writes the permit of this leader unless it is written already."""
         if not self._claim.generation:
             return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
         if not self._connection.connected:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
-import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -25,17 +24,13 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.mover import Fences, Mover, PortLook
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
+from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import set_process_name
-from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+from tierd.daemon.systemd import Notifier
 
 log = logging.getLogger("tierd")
 STOP_SECONDS = 110.0
 """Time to complete the file in progress; systemd kills the process after 120 s."""
-
-
-def host_name() -> str:
-    """Name of this node, without its domain."""
-    return os.uname().nodename.partition(".")[0]
 
 
 def local_mover(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Mover:
@@ -57,16 +52,12 @@ def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: 
     """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress."""
     threads = mover.start()
     notify(READY="1", STATUS="waiting for moves")
-    last = ""
-    while not end.wait(BEAT_SECONDS):
-        state = mover.state()
-        trouble = connection.trouble
-        sentence = f"stopped: {state.stopped}" if state.stopped else trouble or "at work"
-        if sentence != last:
-            log.info("%s", sentence)
-            last = sentence
-        notify(WATCHDOG="1", STATUS=sentence)
-    notify(STOPPING="1")
+
+    def sentence() -> str:
+        stopped = mover.state().stopped
+        return f"stopped: {stopped}" if stopped else connection.trouble or "at work"
+
+    report_until(end, sentence, notify)
     mover.stop()
     for thread in threads:
         thread.join(STOP_SECONDS)
@@ -82,9 +73,7 @@ def serve(settings: Settings) -> int:
         return 1
     set_process_name("tierd", Path("/proc/self/comm"))  # its own job id is one of own_jobs, as the leader's
     faulthandler.enable()
-    end = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end.set())
+    end = end_at_signals()
     clock = SystemClock()
     connection = Connection(settings.cluster, "mover", log.info)
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
-import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from tierd.cluster.connection import Connection
 from tierd.cluster.reader import MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
-from tierd.daemon.mover_process import host_name
+from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.service import ClearingFilesystem
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
@@ -62,17 +61,12 @@ def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
     """
     threads = reader.start()
     notify(READY="1", STATUS="waiting for a lease")
-    last = ""
-    sound = True
-    while sound and not end.wait(beat_seconds):
-        sound = all(thread.is_alive() for thread in threads)
+
+    def sentence() -> str:
         state = reader.state()
-        sentence = state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
-        if sentence != last:
-            log.info("%s", sentence)
-            last = sentence
-        notify(WATCHDOG="1", STATUS=sentence)
-    notify(STOPPING="1")
+        return state.problem or f"reading {', '.join(sorted(state.mdts)) or 'nothing: others hold the leases'}"
+
+    sound = report_until(end, sentence, notify, beat_seconds, lambda: all(thread.is_alive() for thread in threads))
     reader.stop()
     for thread in threads:
         thread.join(STOP_SECONDS)
@@ -89,9 +83,7 @@ def serve(settings: Settings) -> int:
         return 1
     set_process_name("tierd", Path("/proc/self/comm"))
     faulthandler.enable()
-    end = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end.set())
+    end = end_at_signals()
     clock = SystemClock()
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())

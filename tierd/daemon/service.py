@@ -135,7 +135,7 @@ class Service:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
-        ``user_name`` returns the account name of a user id, "" if there is none. It may hang.
+        ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
         """
         self._settings = settings
         self._cluster = cluster

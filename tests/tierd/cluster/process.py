@@ -36,7 +36,7 @@ REPORT_SECONDS = 3.0
 
 @dataclass
 class Role:
-    """What a process is told."""
+    """Settings of a process, passed as JSON."""
 
     role: str
     name: str

@@ -71,7 +71,7 @@ class OnSimulator:
 
 
 class Leader:
-    """The daemon on the simulated cluster, and one mover that works when it is told to."""
+    """The daemon on the simulated cluster, and one mover that takes a step when a test asks for it."""
 
     def __init__(self, folder: Path, broker: Broker) -> None:
         self.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))

@@ -112,7 +112,7 @@ class JournalChanges:
                                  f"SELECT '{table}', {key.format('')} FROM {table}")
 
     def next(self, most: int = MAX_ROWS) -> Portion | None:
-        """The oldest changes, each row once; None if there is none."""
+        """The oldest changes, each row once; None if all changes are published."""
         with self._db.lock:
             changes = self._db.execute("SELECT seq, name, key FROM changed_rows ORDER BY seq LIMIT ?",
                                        (most,)).fetchall()
