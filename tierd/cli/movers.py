@@ -35,8 +35,8 @@ def mover_lines(answer: MoversAnswer) -> list[str]:
     lines += [_line(mover, answer.time) for mover in answer.movers]
     lines += [f"  {target}: {count_of(files, 'file')} under way" for target, files in sorted(answer.under_way.items())]
     lines.append(f"since the start: {answer.redelivered} messages delivered again, {answer.stale} moves stale, "
-                 f"{answer.expired} decided by a look; {count_of(answer.journal_lag, 'change')} of the journal not "
-                 "copied yet")
+                 f"{answer.expired} without a result in time; {count_of(answer.journal_lag, 'change')} of the "
+                 "journal not copied yet")
     return lines
 
 

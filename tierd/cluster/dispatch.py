@@ -519,7 +519,7 @@ class NatsDispatch:
                 move, MoveResult.DONE, "", "a mover reported it late; found done"), late=True))
 
     def _expire(self, now: float) -> None:
-        """Decide moves without a result at their deadline by a look at the file."""
+        """End moves without a result at their deadline, with the outcome that the file on Lustre shows."""
         for message in [each for each in self._sent.values() if now > each.deadline + GRACE_SECONDS]:
             if message.sequence:
                 with suppress(BrokerError):  # its deadline keeps movers from beginning it
