@@ -66,6 +66,20 @@ class RemoteMover:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteStandby:
+    """A standby, as it described itself last."""
+
+    name: str
+    host: str
+    behind_messages: int | None
+    """Messages of the journal that its copy lacks; None if unknown."""
+    copy_age_seconds: float | None
+    """Time since its copy was complete; None if it never was."""
+    problem: str
+    """Why it could not lead; "" if it could."""
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchState:
     """Moves on other nodes, for status and metrics."""
 
@@ -74,6 +88,7 @@ class DispatchState:
     trouble: str
     """Why there is no connection; "" while there is one."""
     movers: tuple[RemoteMover, ...]
+    standbys: tuple[RemoteStandby, ...]
     under_way: Mapping[str, int]
     """Files without a result, by source target."""
     oldest_seconds: float
