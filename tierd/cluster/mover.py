@@ -176,6 +176,7 @@ class Mover:
         self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
         self._started = clock.now()
         self._listening = False
+        self._beside: tuple[threading.Thread, ...] = ()
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
         self.under_way: Counter[str] = Counter()
@@ -186,13 +187,22 @@ class Mover:
 
     def start(self) -> list[threading.Thread]:
         """Start the threads."""
-        tasks = [self._describe_regularly, self._extend_leases,
-                 *[self._work_until_end] * self._settings.movers.at_once]
+        beside = [self._describe_regularly, self._extend_leases]
+        tasks = [*beside, *[self._work_until_end] * self._settings.movers.at_once]
         threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
                    for number, task in enumerate(tasks)]
+        self._beside = tuple(threads[:len(beside)])
         for thread in threads:
             thread.start()
         return threads
+
+    @property
+    def sound(self) -> bool:
+        """Whether the threads live that describe this mover and extend its leases. Without them it must end.
+
+        A thread that moves files and ends by a defect stops the mover instead, which everybody sees until its restart.
+        """
+        return all(thread.is_alive() for thread in self._beside)
 
     def stop(self) -> None:
         """Begin no further file. Files in progress are completed."""

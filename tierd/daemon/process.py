@@ -156,6 +156,11 @@ def local_service(
     return service
 
 
+Say = Callable[[str], None]
+MakeCandidate = Callable[[Settings, SystemClock, Say], "Candidate | None"]
+MakeService = Callable[[Settings, SystemClock, Say, WebConfigFile | None, "Candidate | None"], Service]
+
+
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
     """The writer of changelog marks in the folder of the claim."""
     def mdt_of(place: Path) -> int:
@@ -195,8 +200,12 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
     ).start()
 
 
-def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None) -> int:
-    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used."""
+def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
+          make_candidate: MakeCandidate = candidate, make_service: MakeService = local_service) -> int:
+    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
+
+    ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.
+    """
     set_process_name("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
     reload: list[bool] = []
@@ -206,7 +215,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = candidate(settings, clock, log.info)
+    node = make_candidate(settings, clock, log.info)
     if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
                                          lambda: standby_server(node, settings, clock, web_config)):
         node.close()
@@ -216,7 +225,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     try:
         with extended_start(notify, settings.filesystem.mount, log.warning):
             supervisor = Supervisor(
-                path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node), web_config)
+                path, settings, lambda chosen: make_service(chosen, clock, log.info, web_config, node), web_config)
     except BaseException:
         if node is not None:
             node.close()  # the standby need not wait for the claim to expire
