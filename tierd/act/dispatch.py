@@ -7,7 +7,7 @@ The gate enters the intents of moves in the journal, hands the moves over, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -140,6 +140,9 @@ class Dispatch(Protocol):
     def state(self) -> DispatchState | None:
         """Movers on other nodes, and what is under way there; None if moves are made in this process."""
 
+    def nids(self) -> Collection[str] | None:
+        """NIDs of the nodes of movers on other nodes; None if those of a mover are unknown."""
+
     def recorded(self) -> None:
         """All outcomes that were returned are in the journal. The dispatch may forget them."""
 
@@ -186,6 +189,10 @@ class InProcessDispatch:
     def state(self) -> DispatchState | None:
         """See the protocol."""
         return None
+
+    def nids(self) -> Collection[str] | None:
+        """See the protocol."""
+        return ()
 
     def recorded(self) -> None:
         """See the protocol."""

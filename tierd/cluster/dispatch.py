@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -63,6 +63,8 @@ GRACE_SECONDS = 5.0
 """Time beyond a deadline for clocks that differ, and for an exchange that was begun in time."""
 MOVERS_SECONDS = 2.0
 """Time between two looks at which movers there are."""
+NIDS_SECONDS = 600.0
+"""Time for which the NIDs of a mover that was lost are remembered."""
 HINT_SECONDS = 1.0
 RATE_SECONDS = 10.0
 TRIES = 2
@@ -194,6 +196,8 @@ class NatsDispatch:
         """Of the permit and the movers, for which the threads that plan and that move ask."""
         self.movers: tuple[MoverState, ...] = ()
         """Movers that described themselves lately."""
+        self._nids: dict[str, float] = {}
+        """NIDs of movers, and when they were seen last."""
         self.standbys: tuple[StandbyState, ...] = ()
         """Standbys that described themselves lately."""
         self.counts = DispatchCounts()
@@ -264,6 +268,13 @@ class NatsDispatch:
             self._journal_lag(), counts.messages, dict(counts.results), counts.redelivered, counts.stale,
             counts.expired, counts.late, counts.refused)
 
+    def nids(self) -> Collection[str] | None:
+        """See the protocol. Records of a mover that was lost may still come for ten minutes."""
+        if not all(mover.nids for mover in self.movers):
+            return None
+        since = self._clock.now() - NIDS_SECONDS
+        return [nid for nid, seen_at in tuple(self._nids.items()) if seen_at > since]
+
     @property
     def oldest_seconds(self) -> float:
         """Age of the oldest message without its last result; 0 without one."""
@@ -321,6 +332,7 @@ class NatsDispatch:
             return
         self.movers = tuple(sorted(self._descriptions(self._names.movers, MoverState), key=lambda mover: mover.name))
         self.standbys = tuple(sorted(self._descriptions(self._names.standbys, StandbyState), key=lambda by: by.name))
+        self._nids |= {nid: now for mover in self.movers for nid in mover.nids}
         self._movers_at = now
 
     def _descriptions(self, bucket: str, kind: type[T]) -> Iterator[T]:

@@ -153,6 +153,8 @@ class MoverState:
     refused: Natural = 0
     """Messages that were malformed, or not signed by the leader."""
     copied_bytes: Natural = 0
+    nids: Annotated[tuple[Text, ...], MaxLen(64)] = ()
+    """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -154,7 +154,9 @@ class Mover:
 
     def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
                  fences: Fences, settings: Settings, clock: SystemClock, log: Callable[[str], None] = lambda _: None,
-                 fault: Fault = no_fault) -> None:
+                 fault: Fault = no_fault, nids: Callable[[], Collection[str]] = tuple) -> None:
+        """``nids`` returns the NIDs of this node; none if they are unknown."""
+        self._nids = nids
         self._name = name
         self._host = host
         self._connection = connection
@@ -456,7 +458,7 @@ class Mover:
         with self._lock:
             return MoverState(self._name, self._host, self._settings.movers.engine, self._settings.movers.at_once,
                               self._started, self._clock.now(), self.stopped, dict(self.under_way), dict(self.results),
-                              self.redelivered, self.refused, self.copied_bytes)
+                              self.redelivered, self.refused, self.copied_bytes, tuple(sorted(self._nids())))
 
     def describe(self) -> None:
         """Publish the description of this mover."""

@@ -27,6 +27,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+from tierd.sense.parameters import own_nids
 
 log = logging.getLogger("tierd")
 STOP_SECONDS = 110.0
@@ -45,7 +46,7 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock, 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 PortLook(calls, filesystem), fences, settings, clock, say)
+                 PortLook(calls, filesystem), fences, settings, clock, say, nids=lambda: own_nids(tree))
 
 
 def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event,
