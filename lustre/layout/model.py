@@ -108,6 +108,14 @@ def names_osts(layout: Layout) -> bool:
     return any(component.ost_list for component in layout.components)
 
 
+def without_objects(layout: Layout) -> Layout:
+    """The layout in a form that can be requested: without objects and component flags."""
+    return replace(layout, generation=0, state="", components=tuple(
+        replace(c, objects=(), flags=tuple(f for f in c.flags if f == "extension"), component_id=0, stripe_offset=-1,
+                ost_list=())
+        for c in layout.components))
+
+
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
     """Components of each mirror in file order. An extension component is merged into the component that it extends."""
     groups: dict[int, list[Component]] = {}
@@ -208,6 +216,8 @@ def _phrase(component: Component) -> str:
         return f"foreign layout of {len(component.foreign.value)} bytes"
     where = "the MDT" if component.on_mdt else component.pool or "any OST"
     notes = [] if component.on_mdt else [_stripes(component)]
+    if component.ost_list:
+        notes.append(f"on {', '.join(f'OST{index:04x}' for index in component.ost_list)}")
     notes += [f"grows by {size_text(component.extension_size)}"] if component.extension_size else []
     notes += ["released to the archive"] if component.released else []
     return f"{_extent(component)} on {where}" + (f" ({', '.join(notes)})" if notes else "")

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Component, Layout, names_osts, same_shape
+from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
 from tierd.act.default_layouts import same_default
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -28,14 +28,6 @@ from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
-
-
-def without_objects(layout: Layout) -> Layout:
-    """The layout in a form that can be requested: without objects and component flags."""
-    return replace(layout, generation=0, state="", components=tuple(
-        replace(c, objects=(), flags=tuple(f for f in c.flags if f == "extension"), component_id=0, stripe_offset=-1,
-                ost_list=())
-        for c in layout.components))
 
 
 def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
