@@ -24,8 +24,8 @@ class Inode:
 
     __slots__ = (
         "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
-        "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
-        "writers", "xattrs",
+        "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked",
+        "write_back", "writers", "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:

@@ -186,7 +186,8 @@ class Stager:
         self._user_of = user_of
         self._queue_order = queue_order
         self._lock = RLock()
-        self._open = {staging.id: staging for staging in store.open()}
+        # plan again after a restart: a move may have been interrupted, and files in place are found as such
+        self._open = {each.id: replace(each, state=StagingState.ACCEPTED) for each in store.open()}
         self.counts: Counter[tuple[str, StagingState]] = Counter()
         """Stagings that ended since the start, by direction and state."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tierd.clock import Clock, SystemClock
+from tierd.clock import SystemClock
 from tierd.daemon.client import ControlError, ask
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.cli.client import socket_of  # noqa: PLC0415
 
     try:
-        request = json.loads(os.fsdecode(sys.stdin.buffer.read()))
+        request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         if not isinstance(request, dict) or request.get("do") not in HANDLERS:
             raise ValueError(f"a request is a JSON object whose \"do\" is one of {', '.join(HANDLERS)}")
     except ValueError as error:
@@ -90,10 +89,18 @@ def patience_of(request: Json) -> float:
     return max(0.0, float(seconds)) if isinstance(seconds, int | float) else PATIENCE_SECONDS
 
 
+class Monotonic(Protocol):
+    """A clock for deadlines."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+
+
 class Connection:
     """Asks tierd, and asks again while it restarts."""
 
-    def __init__(self, socket: Callable[[], str], clock: Clock, nap: threading.Event, patience_seconds: float) -> None:
+    def __init__(self, socket: Callable[[], str], clock: Monotonic, nap: threading.Event,
+                 patience_seconds: float) -> None:
         self._socket = socket
         self._nap = nap
         self._patience_seconds = patience_seconds
@@ -148,7 +155,17 @@ def teardown(connection: Connection, request: Json) -> str:
     return line("ok", "")
 
 
-HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {"stage": stage, "teardown": teardown}
+def state(connection: Connection, _: Json) -> str:
+    """Whether tierd accepts stagings."""
+    from tierd.daemon.answers import StagingsAnswer, from_json  # noqa: PLC0415
+
+    answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "most": 1}))
+    if answer.held:
+        return line("failed", f"tierd stages nothing now: {answer.held}")
+    return line("ok", "tierd stages files of jobs")
+
+
+HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {"stage": stage, "teardown": teardown, "state": state}
 
 
 def list_stages(chosen: argparse.Namespace) -> int:
