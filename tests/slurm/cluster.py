@@ -114,8 +114,7 @@ class Slurm:
         """What scontrol shows, by name; values may have spaces."""
         text = self.run("scontrol", "show", "job", job).stdout
         found = {}
-        for line in text.splitlines():
-            line = line.strip()
+        for line in map(str.strip, text.splitlines()):
             whole = ("AdminComment", "SystemComment", "Comment", "Reason")
             if line.split("=")[0] in whole:
                 key, _, value = line.partition("=")
