@@ -274,9 +274,9 @@ class Daemon:
         self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order."""
-        self._remediations.queue_order(kind, by, what, found)
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. Returns its number in the journal."""
+        return self._remediations.queue_order(kind, by, what, found)
 
     def undone_by(self, entry: Entry, by: str) -> None:
         """Record that an administrator undid an act."""
