@@ -670,6 +670,46 @@ class SubmitAnswer:
     waiting_orders: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingAnswer:
+    """A file or tree that a job of a scheduler wants on flash, or on the disks."""
+
+    id: int
+    job: str
+    user: str
+    direction: str
+    """``promote`` or ``demote``."""
+    path: str
+    state: str
+    """accepted, moving, ended, expired, cancelled."""
+    open: bool
+    """Whether more may happen."""
+    succeeded: bool
+    """Whether every file is where the job wants it."""
+    finding: int
+    """Number of the order in the journal; 0 before it is planned."""
+    files: int
+    size_bytes: int
+    in_place: int
+    """Files that were there already."""
+    created_at: float
+    deadline_at: float
+    outcomes: Mapping[str, int]
+    """Number of moves by outcome."""
+    left_out: Mapping[str, int]
+    """Number of files that are not moved, by reason."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagingsAnswer:
+    """Stagings of a job, or the last ones of all jobs."""
+
+    stagings: tuple[StagingAnswer, ...] = ()
+    held: str = ""
+    """Why tierd accepts no staging at present; empty if it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class UndoAnswer:
     """``tierctl undo`` of one act."""

@@ -33,6 +33,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
+from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
 ACT_SECONDS = 0.5
@@ -85,8 +86,11 @@ class Daemon:
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
+        even = settings.rebalance
+        uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
+                  if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media)
+                                  self.media, uneven)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -270,9 +274,9 @@ class Daemon:
         self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order."""
-        self._remediations.queue_order(kind, by, what, found)
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. Returns its number in the journal."""
+        return self._remediations.queue_order(kind, by, what, found)
 
     def undone_by(self, entry: Entry, by: str) -> None:
         """Record that an administrator undid an act."""
