@@ -20,6 +20,7 @@ from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
 from tierd.model import (
+    ACTIONABLE_KINDS,
     Action,
     Activities,
     Capacity,
@@ -190,7 +191,12 @@ class Engine:
             self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
-        return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
+        return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
+
+    def _acted_on(self, finding: Finding) -> Finding:
+        """The finding as one that tierd acts on, if it has a policy and ``[act] on`` names its kind."""
+        named = finding.kind in ACTIONABLE_KINDS and finding.kind in self._settings.act.on
+        return replace(finding, advice_only=False) if finding.advice_only and named else finding
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """The plan for a finding."""
