@@ -95,6 +95,8 @@ class Window:
     """Whether the window comes from Prometheus' history."""
     metadata: Mapping[str, Mapping[str, Service]] = field(default_factory=dict)
     """Service of each operation on each MDT, by full target name and operation; only in short windows."""
+    data_limits: Mapping[str, int] = field(default_factory=dict)
+    """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
 
     @property
     def seconds(self) -> float:
@@ -493,6 +495,16 @@ class MetadataSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """Facts about the file system that tierd's own mount shows."""
+
+    metadata_spaces: tuple[MetadataSpace, ...] = ()
+    """Room on all MDTs; empty if that of an MDT is unknown."""
+    overstriping: bool = False
+    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataTargets:
     """Room and load of the metadata targets. A policy considers the worst of them: a file stays on its MDT."""
 
@@ -535,7 +547,7 @@ class Capacity:
     """What earlier acts against findings of this kind won back, by the pool of their first component; "" for data on
     the MDT. The newest first."""
     overstriping: bool = False
-    """Whether the servers and this client can place several objects of a file on one target (Lustre 2.13)."""
+    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
