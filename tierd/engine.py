@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lustre.fid import Fid
 from tierd import policies
 from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
@@ -21,13 +22,16 @@ from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
 from tierd.model import (
     ACTIONABLE_KINDS,
+    EVIDENCE_BY_KIND,
     Action,
     Activities,
     Capacity,
     DirectoryActivity,
     Facts,
+    FillEvidence,
     Finding,
     NoisyNeighbourEvidence,
+    OtherEvidence,
     SlowdownEvidence,
     Window,
 )
@@ -194,12 +198,15 @@ class Engine:
         return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
     def _acted_on(self, finding: Finding) -> Finding:
-        """The finding as one that tierd acts on, if it has a policy and ``[act] on`` names its kind."""
+        """The finding as one that tierd acts on, if ``[act] on`` names its kind, and a policy knows its evidence."""
+        known = EVIDENCE_BY_KIND.get(finding.kind, OtherEvidence)
         named = finding.kind in ACTIONABLE_KINDS and finding.kind in self._settings.act.on
-        return replace(finding, advice_only=False) if finding.advice_only and named else finding
+        acted_on = finding.advice_only and named and isinstance(finding.evidence, known)
+        return replace(finding, advice_only=False) if acted_on else finding
 
-    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
-        """The plan for a finding."""
+    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
+             left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
+        """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
@@ -207,8 +214,9 @@ class Engine:
             attribution.activities_of_finding(finding, activities),
             capacity,
             self._settings,
-            self._facts.stored,
+            self._facts.resident if isinstance(finding.evidence, FillEvidence) else self._facts.stored,
             not targets_of_victims.isdisjoint(finding.targets),
+            left_alone,
         )
 
 

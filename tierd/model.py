@@ -377,6 +377,17 @@ class StripingEvidence(Evidence):
     """Time for which the stream has been active, as far as the history reaches. None for small files."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillEvidence(Evidence):
+    """Used space of one target and of the other targets of its pool: ``imbalance`` by space."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the other targets."""
+    pool_used_share: float
+    """Used share of the whole pool, which moves within it do not change."""
+
+
 EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "noisy-neighbour": NoisyNeighbourEvidence,
     "shared-bandwidth": SlowdownEvidence,
@@ -386,10 +397,11 @@ EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "small-random-io": SmallRandomIoEvidence,
     "shared-file-contention": ContentionEvidence,
     "striping": StripingEvidence,
+    "imbalance": FillEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
 ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
-                                     "small-random-io", "shared-file-contention", "striping")
+                                     "small-random-io", "shared-file-contention", "striping", "imbalance")
 """Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
 DATA_ON_MDT = "data-on-mdt"
 """Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
@@ -548,6 +560,8 @@ class Capacity:
     the MDT. The newest first."""
     overstriping: bool = False
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+    fill: Mapping[str, TargetFill] = field(default_factory=dict)
+    """Space on each OST that can be reached, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
@@ -657,6 +671,8 @@ class Facts:
     """By full target name."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
+    resident: tuple[StoredFile, ...] = ()
+    """Files on the fuller targets of unevenly filled pools, as far as scans have found them."""
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0

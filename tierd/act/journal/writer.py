@@ -53,6 +53,11 @@ class Journal:
         """Removes old records."""
         self._clock_guard = ClockGuard(self._db)
 
+    @property
+    def db(self) -> SharedConnection:
+        """The connection, for further tables of the journal."""
+        return self._db
+
     def close(self) -> None:
         """Write the log into the file and close it."""
         self._db.close()
@@ -157,6 +162,12 @@ class Journal:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
+
+    def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
+        """Whether tierd has moved a file since a time, or tried to since another."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
+                                "(ifnull(outcome, '') = 'done' AND ended_at >= ?)) LIMIT 1",
+                                (str(fid), tried_since, moved_since)).fetchone() is not None
 
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
