@@ -25,7 +25,7 @@ from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -65,7 +65,7 @@ class Daemon:
                  clock: Clock, settings: Settings, say: LogFunction, claim: FilesystemClaim | None = None,
                  clients: ClientSource | None = None, metadata_targets: int = 0, enriched: Enrich = not_enriched,
                  own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None,
+                 site_facts: Callable[[], SiteFacts] = SiteFacts,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
                  media: PoolMedia | None = None) -> None:
@@ -117,12 +117,12 @@ class Daemon:
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                  metadata_free, executor)
+                                  site_facts, executor)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.counters, executor)
+                                filesystem, clock, settings, self.counters, executor, site_facts)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 

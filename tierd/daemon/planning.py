@@ -16,8 +16,9 @@ from tierd.config.settings import Settings
 from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
+from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence
+from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence, SiteFacts
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -42,7 +43,7 @@ class Planner:
     """Makes plans. It changes nothing on the file system."""
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
-                 clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None],
+                 clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
                  executor: Executor | None = None) -> None:
         self._engine = engine
         self._filesystem = filesystem
@@ -52,7 +53,7 @@ class Planner:
         self._clock = clock
         self._settings = settings
         self._enriched = enriched
-        self._metadata_free = metadata_free
+        self._site_facts = site_facts
         self._executor = executor
 
     def for_finding(self, finding: Finding) -> Plan:
@@ -87,8 +88,11 @@ class Planner:
         refusals = tuple(why.about(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
+        site = self._site_facts()
         room = replace(space.capacity(self._filesystem, finding.directories, self._executor),
-                       metadata_free=self._metadata_free())
+                       metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
+                       won_back=self._journal.judgements.won_back_by_pool(finding.kind),
+                       overstriping=site.overstriping)
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
         plan = self._engine.plan(finding, sized, room, self._moved_lately)

@@ -51,6 +51,7 @@ from tierd.daemon.requests import (
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
+from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -135,7 +136,7 @@ class Service:
         claim: FilesystemClaim | None = None,
         clients: ClientSource | None = None,
         own_nids: Callable[[], Collection[str]] = tuple,
-        metadata_free: Callable[[], float | None] = lambda: None,
+        site_facts: Callable[[], SiteFacts] = SiteFacts,
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
@@ -167,14 +168,14 @@ class Service:
         self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, site_facts, unnamed, executor)
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               site_facts: Callable[[], SiteFacts], unnamed: Callable[[], str],
                executor: Executor | None) -> None:
         """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
         settings, clock, say = self._settings, self._clock, self._say
@@ -207,7 +208,7 @@ class Service:
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed, executor, media)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
