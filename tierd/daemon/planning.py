@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence
+from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -43,7 +43,10 @@ class Planner:
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
                  clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None],
-                 executor: Executor | None = None) -> None:
+                 executor: Executor | None = None,
+                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+        """``draining`` returns the targets that are being emptied."""
+        self._draining = draining
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -79,6 +82,9 @@ class Planner:
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
+        if isinstance(finding.evidence, FillEvidence) and (drained := self._draining()):
+            return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(drained))} is being drained: pools are "
+                                     "evened out when that has ended"),))
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
         whys = space.call_each(self._left_alone, places, self._executor)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
+from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
@@ -128,6 +129,7 @@ def local_service(
         executor,
         web_config,
         node,
+        creation=LocalObjectCreation(tree),
     )
     service.start()
     return service
