@@ -75,7 +75,7 @@ class MountedFilesystem:
                 found = os.lstat(place)
             if before.st_ino == found.st_ino:
                 return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, found.st_gid,
-                                  found.st_nlink, stat.S_ISDIR(found.st_mode))  # fmt: skip
+                                  found.st_nlink, stat.S_ISDIR(found.st_mode), found.st_mode)  # fmt: skip
         raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:

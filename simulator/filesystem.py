@@ -70,7 +70,7 @@ class SimulatedFilesystem:
             inode = self._cluster.namespace.lookup(path)
             return FileStatus(
                 inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, inode.gid,
-                2 if inode.is_directory else 1, inode.is_directory,
+                2 if inode.is_directory else 1, inode.is_directory, inode.mode,
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:

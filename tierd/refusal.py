@@ -68,6 +68,13 @@ class Reason(StrEnum):
     OUT_OF_DATE = "out-of-date"
     REMEDIATION_OVER = "remediation-over"
     POOL_CHANGED = "pool-changed"
+    # staging for a scheduler
+    NO_PERMISSION = "no-permission"
+    """The user of the job may not read or write the file."""
+    LINKED = "linked"
+    """The path goes through a symbolic link, or the file has several names."""
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
     # movers: the file or the destination, as examined just before a move
     NOT_A_FILE = "not-a-file"
     EXECUTABLE = "executable"

@@ -18,6 +18,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.act.movers.moves import PortMover
+from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
@@ -59,7 +60,8 @@ class Site:
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
                                parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
-                               user_name=lambda uid: self.accounts.get(uid, ""), creation=self.creation)
+                               user_name=lambda uid: self.accounts.get(uid, ""),
+                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"), creation=self.creation)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

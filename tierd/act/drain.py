@@ -363,7 +363,7 @@ class Drains:
         over = self._look(drain, steps, visits, until, found)
         actions = self._actions(drain, found)
         with self._lock:
-            if drain.phase is not Phase.RUNNING:
+            if not self._still_runs(drain):
                 return
             if actions:
                 drain.queued += len(actions)
@@ -374,6 +374,11 @@ class Drains:
         if actions:
             size = sum(action.size_bytes for action in actions)
             self._say(f"drain of {drain.target}: queued {count_of(len(actions), 'file')}, {bytes_text(size)}")
+
+    @staticmethod
+    def _still_runs(drain: Drain) -> bool:
+        """Whether nobody has paused or ended it meanwhile."""
+        return drain.phase is Phase.RUNNING
 
     def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float, found: list[StoredFile]) -> bool:
         """Examine entries. Returns whether the walk is over."""

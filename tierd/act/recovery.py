@@ -20,11 +20,11 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
-from tierd.act.guard import REQUEST, is_drain
+from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import SUBMISSION, Order, OrderPlan
+from tierd.act.orders import ORDER_KINDS, Order, OrderPlan
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
@@ -171,7 +171,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return why
     if is_drain(move.key):
         return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
-    by_name = move.key[0] in {REQUEST, SUBMISSION}
+    by_name = move.key[0] in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:

@@ -12,8 +12,9 @@ MODULES = {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "drain_target": ("drain-target",),
-    "movers": ("movers",), "readers": ("readers",), "report": ("report",),
-    "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"), "completion": ("completion",),
+    "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
+    "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
+    "completion": ("completion",),
 }
 """Each module and its commands, in the order of ``tierctl --help``."""
 

@@ -721,6 +721,46 @@ class SubmitAnswer:
     waiting_orders: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingAnswer:
+    """A file or tree that a job of a scheduler wants on flash, or on the disks."""
+
+    id: int
+    job: str
+    user: str
+    direction: str
+    """``promote`` or ``demote``."""
+    path: str
+    state: str
+    """accepted, moving, ended, expired, cancelled."""
+    open: bool
+    """Whether more may happen."""
+    succeeded: bool
+    """Whether every file is where the job wants it."""
+    finding: int
+    """Number of the order in the journal; 0 before it is planned."""
+    files: int
+    size_bytes: int
+    in_place: int
+    """Files that were there already."""
+    created_at: float
+    deadline_at: float
+    outcomes: Mapping[str, int]
+    """Number of moves by outcome."""
+    left_out: Mapping[str, int]
+    """Number of files that are not moved, by reason."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagingsAnswer:
+    """Stagings of a job, or the last ones of all jobs."""
+
+    stagings: tuple[StagingAnswer, ...] = ()
+    held: str = ""
+    """Why tierd accepts no staging at present; empty if it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class UndoAnswer:
     """``tierctl undo`` of one act."""
@@ -766,6 +806,41 @@ class MoverAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyRow:
+    """A standby of the leader."""
+
+    name: str
+    host: str
+    behind_messages: int | None = None
+    """Messages of the journal that its copy lacks; None if unknown."""
+    copy_age_seconds: float | None = None
+    """Time since its copy was complete; None if it never was."""
+    problem: str = ""
+    """Why it could not lead; "" if it could."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyAnswer:
+    """``tierctl status`` of a tierd that stands by."""
+
+    standing_by: bool = True
+    """True, which tells this answer from that of a leader."""
+    time: float
+    fs: str
+    name: str
+    leader: str
+    """Who leads, in words; "" if nobody does."""
+    generation: int
+    """Generation of the leader's claim; 0 without a leader."""
+    position: int
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: int | None = None
+    copy_age_seconds: float | None = None
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why it could not lead, by what fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoversAnswer:
     """``tierctl movers``."""
 
@@ -782,6 +857,7 @@ class MoversAnswer:
     stale: int = 0
     expired: int = 0
     movers: tuple[MoverAnswer, ...] = ()
+    standbys: tuple[StandbyRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
 from tierd.sense.object_scan import UnevenPools
-from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
+from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
@@ -84,7 +84,8 @@ class Daemon:
         self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
         self._journal = journal
         self._costs_stored_at = 0.0
-        echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
+        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
+                             journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
@@ -283,9 +284,9 @@ class Daemon:
         self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order."""
-        self._remediations.queue_order(kind, by, what, found)
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. Returns its number in the journal."""
+        return self._remediations.queue_order(kind, by, what, found)
 
     def undone_by(self, entry: Entry, by: str) -> None:
         """Record that an administrator undid an act."""

@@ -406,13 +406,14 @@ class Remediations:
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order. The gate carries them out."""
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
         number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
         lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
         lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
+        return number
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""

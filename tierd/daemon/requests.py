@@ -7,6 +7,7 @@ Pausing never waits: it works while a file moves. Orders become acts at the begi
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 
@@ -15,11 +16,11 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
 from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
-from tierd.act.guard import REQUEST
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.orders import ORDER_KINDS, SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, summary
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
@@ -42,6 +43,8 @@ from tierd.daemon.answers import (
     ReaderRow,
     ReadersAnswer,
     ReportAnswer,
+    StagingAnswer,
+    StagingsAnswer,
     SubmitAnswer,
     UndoAnswer,
     UndoFindingAnswer,
@@ -56,8 +59,6 @@ from tierd.text import printable, quoted
 ORDER_LOOKUP_SECONDS = 20.0
 """Limit on the time to scan a directory while the requester waits."""
 MAX_EXPLAINED_ACTS = 20
-ORDER_KINDS = frozenset({REQUEST, SUBMISSION})
-"""Kinds of journal entries that record an order and not a detected problem."""
 
 
 def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
@@ -138,8 +139,11 @@ class OrderIntake:
         return plan_order(order, self._filesystem, self._settings, now, until)
 
 
-CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "drain-target"})
+CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
+                               "stage-cancel", "drain-target"})
 """Requests that change something. They may need more rights than reading requests."""
+SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state"})
+"""Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
 Handler = Callable[[Request], Answer]
@@ -312,17 +316,20 @@ class ChangingRequests:
         return SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
-        """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
-        if not path:
-            raise ValueError("an empty path")
-        mount = self._settings.filesystem.mount.rstrip("/")
-        inner = below(mount, path)
-        if not inner.startswith("/") and inner:
-            raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
-        inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
-        if {".", ".."} & set(inner.split("/")) or "\0" in inner:
-            raise ValueError(f"{path!r}: a path without . and .. in it")
-        return "/" + "/".join(part for part in inner.split("/") if part)
+        return from_root(self._settings.filesystem.mount.rstrip("/"), path)
+
+
+def from_root(mount: str, path: str) -> str:
+    """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
+    if not path:
+        raise ValueError("an empty path")
+    inner = below(mount, path)
+    if not inner.startswith("/") and inner:
+        raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
+    inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
+    if {".", ".."} & set(inner.split("/")) or "\0" in inner:
+        raise ValueError(f"{path!r}: a path without . and .. in it")
+    return "/" + "/".join(part for part in inner.split("/") if part)
 
 
 MAX_REPORTED = 500
@@ -483,11 +490,102 @@ def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
+MAX_STAGES = 64
+"""Limit on the paths that one job may stage."""
+MAX_STAGING_SECONDS = 7 * 86400.0
+"""Limit on the deadline of a staging."""
+MAX_STAGED_FILES = 100_000
+MAX_STAGED_BYTES = 1 << 50
+_JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
+
+
+class SchedulerRequests:
+    """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
+
+    def __init__(self, stager: Stager, store: StagingStore, gate: Gate, settings: Settings, clock: Clock,
+                 wake: Callable[[], None]) -> None:
+        self._stager = stager
+        self._store = store
+        self._gate = gate
+        self._settings = settings
+        self._clock = clock
+        self._wake = wake
+        self.requests: Mapping[str, Handler] = {
+            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel}
+
+    def _stage(self, request: Request) -> StagingsAnswer:
+        """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time."""
+        job, stages = job_of(request), request.get("stages")
+        if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:
+            raise ValueError(f"stage takes a list of 1 to {MAX_STAGES} stages")
+        uid, gid = count_in(request, "uid", -1), count_in(request, "gid", -1)
+        if uid < 0 or gid < 0:
+            raise ValueError("stage takes the uid and the gid of the job's user")
+        wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
+        if held := self._held():
+            return StagingsAnswer(held=held)
+        accepted = self._stager.accept(wanted)
+        self._wake()
+        return StagingsAnswer(tuple(map(self._answer, accepted)))
+
+    def _held(self) -> str:
+        """Why nothing is staged now."""
+        state = self._gate.operating_state
+        return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
+
+    def _staging(self, job: str, uid: int, gid: int, user: str, stage: object) -> Staging:
+        if not isinstance(stage, Mapping):
+            raise ValueError("a stage is a JSON object")
+        direction = str(stage.get("direction"))
+        if direction not in {"promote", "demote"}:
+            raise ValueError(f"direction is promote or demote, not {direction!r}")
+        seconds = number_of(stage, "deadline_seconds", 3600.0)
+        if not 0 < seconds <= MAX_STAGING_SECONDS:
+            raise ValueError(f"a deadline is more than 0 and at most {MAX_STAGING_SECONDS:.0f} s")
+        path, mount = str(stage.get("path") or ""), self._settings.filesystem.mount.rstrip("/")
+        if not (path + "/").startswith(mount + "/"):
+            raise ValueError(f"{quoted(path)} is not below {mount}")
+        now = self._clock.now()
+        return Staging(
+            job, uid, gid, direction, from_root(mount, path), now + seconds,
+            min(max(1, count_in(stage, "max_files", MAX_STAGED_FILES)), MAX_STAGED_FILES),
+            min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), now, user=user)
+
+    def _state(self, request: Request) -> StagingsAnswer:
+        job = job_of(request) if request.get("job") else ""
+        if job:
+            self._stager.expire(job)
+        count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
+        return StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
+
+    def _cancel(self, request: Request) -> StagingsAnswer:
+        return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+
+    def _answer(self, staging: Staging) -> StagingAnswer:
+        outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
+        reasons = self._store.reasons(staging.finding) if staging.finding else {}
+        return StagingAnswer(
+            id=staging.id, job=staging.job, user=staging.user or str(staging.uid), direction=staging.direction,
+            path=staging.path, state=staging.state.value, open=staging.state in OPEN,
+            succeeded=succeeded(staging, reasons), finding=staging.finding, files=staging.files,
+            size_bytes=staging.size_bytes, in_place=staging.in_place, created_at=staging.created_at,
+            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**staging.left_out, **reasons},
+            sentence=printable(summary(staging, outcomes, reasons)))
+
+
+def job_of(request: Request) -> str:
+    """The job of a scheduler that a request names. Raises ValueError."""
+    job = str(request.get("job") or "")
+    if not _JOB.fullmatch(job):
+        raise ValueError(f"job is the id of a job, not {job!r:.80}")
+    return job
+
+
 class RequestHandler:
     """Answers requests about a daemon. Safe in any thread."""
 
-    def __init__(self, looking: ReadingRequests, changing: ChangingRequests) -> None:
-        self._requests = {**looking.requests, **changing.requests}
+    def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
+        self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request. Raises ValueError if it is unknown or invalid."""

@@ -28,7 +28,9 @@ from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.recovery import close_unfinished, out_of_date_refusal
+from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
+from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
@@ -40,15 +42,18 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemo
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
+    SCHEDULER_REQUESTS,
     ChangingRequests,
     DrainRequests,
     OrderIntake,
     ReadingRequests,
     RequestHandler,
+    SchedulerRequests,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
+from tierd.refusal import Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
@@ -140,12 +145,14 @@ class Service:
         cluster: Cluster | None = None,
         user_name: Callable[[int], str] = name_of,
         creation: ObjectCreation | None = None,
+        rights_of: Callable[[int, int], User | Refusal] | None = None,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
         ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
         ``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
+        ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
         """
         self._creation = creation or NoObjectCreation()
         self._settings = settings
@@ -156,6 +163,7 @@ class Service:
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
         self._users = UserNames(user_name, clock=clock)
+        self._rights_of = rights_of or Users()
         self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
@@ -212,6 +220,9 @@ class Service:
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self._stagings = StagingStore(self._journal.db)
+        self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
+                              self._daemon.queue_order)
         self.activities = self._made_activities()
         gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
@@ -233,14 +244,17 @@ class Service:
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             drains, self._wake_acts)
-        return RequestHandler(looking, changing)
+        scheduler = SchedulerRequests(self._stager, self._stagings, self._gate, settings, self._clock,
+                                      lambda: self.activities.wake("plan"))
+        return RequestHandler(looking, changing, scheduler)
 
     def _answer(self, request: Json) -> Json:
         return to_json(self._handler(request))
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError if either is in use."""
-        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS)
+        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS,
+                                staging=SCHEDULER_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
@@ -355,10 +369,12 @@ class Service:
 
     def _plan(self) -> None:
         self._intake.take_in()
+        self._stager.plan()
         self._daemon.plan()
 
     def _move(self) -> None:
         self._daemon.move(self._settings.sense.cycle_seconds / 2)
+        self._stager.follow()
 
     def _judge(self) -> None:
         self._daemon.judge()

@@ -53,6 +53,11 @@ class Journal:
         """Removes old records."""
         self._clock_guard = ClockGuard(self._db)
 
+    @property
+    def db(self) -> SharedConnection:
+        """The connection, for further tables of the journal."""
+        return self._db
+
     def close(self) -> None:
         """Write the log into the file and close it."""
         self._db.close()
