@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -44,7 +44,10 @@ class Planner:
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
                  clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
-                 executor: Executor | None = None) -> None:
+                 executor: Executor | None = None,
+                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+        """``draining`` returns the targets that are being emptied."""
+        self._draining = draining
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -80,6 +83,9 @@ class Planner:
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
+        if isinstance(finding.evidence, FillEvidence) and (drained := self._draining()):
+            return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(drained))} is being drained: pools are "
+                                     "evened out when that has ended"),))
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
         whys = space.call_each(self._left_alone, places, self._executor)
