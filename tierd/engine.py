@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lustre.fid import Fid
 from tierd import policies
 from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
@@ -25,6 +26,7 @@ from tierd.model import (
     Capacity,
     DirectoryActivity,
     Facts,
+    FillEvidence,
     Finding,
     NoisyNeighbourEvidence,
     SlowdownEvidence,
@@ -192,8 +194,9 @@ class Engine:
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
-    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
-        """The plan for a finding."""
+    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
+             left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
+        """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
@@ -201,8 +204,9 @@ class Engine:
             attribution.activities_of_finding(finding, activities),
             capacity,
             self._settings,
-            self._facts.stored,
+            self._facts.resident if isinstance(finding.evidence, FillEvidence) else self._facts.stored,
             not targets_of_victims.isdisjoint(finding.targets),
+            left_alone,
         )
 
 

@@ -312,15 +312,28 @@ class ColdOnFlashEvidence(Evidence):
     """Bytes to move until ``target_used_share`` is reached."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillEvidence(Evidence):
+    """Used space of one target and of the other targets of its pool: ``imbalance`` by space."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the other targets."""
+    pool_used_share: float
+    """Used share of the whole pool, which moves within it do not change."""
+
+
 EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "noisy-neighbour": NoisyNeighbourEvidence,
     "shared-bandwidth": SlowdownEvidence,
     "outgrown-component": OutgrownComponentEvidence,
     "hot-small-files": HotSmallFilesEvidence,
     "cold-on-flash": ColdOnFlashEvidence,
+    "imbalance": FillEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
-ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash")
+ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
+                                    "imbalance")
 """Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
 
 
@@ -427,6 +440,8 @@ class Capacity:
     """Default layout of each directory; None if the directory has no own layout; absent if it could not be read."""
     metadata_free: float | None = None
     """Free share of bytes or inodes on the fullest MDT; None if unknown."""
+    fill: Mapping[str, TargetFill] = field(default_factory=dict)
+    """Space on each OST that can be reached, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
@@ -536,6 +551,8 @@ class Facts:
     """By full target name."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
+    resident: tuple[StoredFile, ...] = ()
+    """Files on the fuller targets of unevenly filled pools, as far as scans have found them."""
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0

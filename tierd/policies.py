@@ -12,12 +12,13 @@ from dataclasses import replace
 from tierd.config.act import mode_allows
 from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, small_files_to_flash
+from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, rebalance, small_files_to_flash
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import (
     Capacity,
     ColdOnFlashEvidence,
     DirectoryActivity,
+    FillEvidence,
     Finding,
     HotSmallFilesEvidence,
     NoisyNeighbourEvidence,
@@ -57,10 +58,17 @@ def plan_in_scope(
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Settings,
-                  stored: Sequence[StoredFile] = (), victim_slowed: bool = False) -> Plan:
-    """Plan for one finding over all scopes. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
+                  stored: Sequence[StoredFile] = (), victim_slowed: bool = False,
+                  left_alone: rebalance.LeftAlone = rebalance.never_moved) -> Plan:
+    """Plan for one finding over all scopes. ``victim_slowed``: a neighbour is slowed on the finding's targets.
+
+    ``left_alone``: a file was moved, or tried, lately.
+    """
     scopes = settings.resolved_scopes
-    if isinstance(finding.evidence, ColdOnFlashEvidence):
+    if isinstance(finding.evidence, FillEvidence):
+        planned = rebalance.decide(finding, finding.evidence, stored, capacity, settings.rebalance, victim_slowed,
+                                   left_alone)
+    elif isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:
         planned = plan_in_scope(finding, (), capacity, stored, victim_slowed, scopes.whole.small_files_to_flash,

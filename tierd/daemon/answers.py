@@ -774,6 +774,41 @@ class MoverAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyRow:
+    """A standby of the leader."""
+
+    name: str
+    host: str
+    behind_messages: int | None = None
+    """Messages of the journal that its copy lacks; None if unknown."""
+    copy_age_seconds: float | None = None
+    """Time since its copy was complete; None if it never was."""
+    problem: str = ""
+    """Why it could not lead; "" if it could."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyAnswer:
+    """``tierctl status`` of a tierd that stands by."""
+
+    standing_by: bool = True
+    """True, which tells this answer from that of a leader."""
+    time: float
+    fs: str
+    name: str
+    leader: str
+    """Who leads, in words; "" if nobody does."""
+    generation: int
+    """Generation of the leader's claim; 0 without a leader."""
+    position: int
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: int | None = None
+    copy_age_seconds: float | None = None
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why it could not lead, by what fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoversAnswer:
     """``tierctl movers``."""
 
@@ -790,6 +825,7 @@ class MoversAnswer:
     stale: int = 0
     expired: int = 0
     movers: tuple[MoverAnswer, ...] = ()
+    standbys: tuple[StandbyRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
-from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
+from tierd.sense.object_scan import UnevenPools
+from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
@@ -78,14 +79,18 @@ class Daemon:
         self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
         self._journal = journal
         self._costs_stored_at = 0.0
-        echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
+        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
+                             journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
+        even = settings.rebalance
+        uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
+                  if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media)
+                                  self.media, uneven)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()

@@ -181,6 +181,9 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield position
 
 
+STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
+
+
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
     yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
@@ -190,6 +193,17 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     for word, stopped in (("working", False), ("stopped", True)):
         movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
     yield movers
+    yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 0.0)
+    yield GaugeMetricFamily("tierd_standbys", "Standbys that have described themselves in the last 20 s.",
+                            len(state.standbys))
+    copied = GaugeMetricFamily("tierd_standby_copy_age_seconds",
+                               "Time since the standby's copy of the journal was complete and it could lead, +Inf if"
+                               " it never was.",
+                               labels=("standby",))
+    for standby in state.standbys:
+        age = standby.copy_age_seconds
+        copied.add_metric((standby.name,), float("inf") if age is None else age)
+    yield copied
     under_way = GaugeMetricFamily("tierd_target_moves_under_way",
                                   "Files sent to movers without a result yet, by the target that holds them.",
                                   labels=("target",))

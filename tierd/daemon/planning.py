@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -90,8 +91,13 @@ class Planner:
                        metadata_free=self._metadata_free())
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
-        plan = self._engine.plan(finding, sized, room)
+        plan = self._engine.plan(finding, sized, room, self._moved_lately)
         return replace(plan, refusals=(*plan.refusals, *refusals))
+
+    def _moved_lately(self, fid: Fid) -> bool:
+        """Whether a file was moved in the last ``rest_days``, or tried in the last ``retry_hours``."""
+        settings, now = self._settings.rebalance, self._clock.now()
+        return self._journal.was_tried(fid, now - settings.rest_days * 86_400.0, now - settings.retry_hours * 3600.0)
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""

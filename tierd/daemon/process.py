@@ -28,6 +28,7 @@ from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
+from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
 from tierd.inotify import Watcher
@@ -77,14 +78,36 @@ def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]
                      Connection(settings.cluster, "leader", say), clock, say)
 
 
-def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float) -> bool:
-    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before."""
+def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
+             serve: Callable[[], StandbyServer | None] = lambda: None) -> bool:
+    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
+
+    ``serve`` opens the socket and the port of a standby, after the first attempt to lead has failed.
+    """
     notify(READY="1", STATUS="standing by")
-    while not node.step():
-        notify(WATCHDOG="1")
-        if clock.wait(pause_seconds):
-            return False
-    return True
+    if node.step():
+        return True
+    server = serve()
+    try:
+        while not clock.wait(pause_seconds):
+            if node.step():
+                return True
+            notify(WATCHDOG="1")
+        return False
+    finally:
+        if server is not None:
+            server.close()
+
+
+def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config: WebConfigFile | None
+                   ) -> StandbyServer | None:
+    """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
+    try:
+        return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
+                             clock.now, web_config)
+    except OSError as error:
+        log.warning("this standby has no socket and no port: %s", error)
+        return None
 
 
 def local_service(
@@ -133,6 +156,11 @@ def local_service(
     return service
 
 
+Say = Callable[[str], None]
+MakeCandidate = Callable[[Settings, SystemClock, Say], "Candidate | None"]
+MakeService = Callable[[Settings, SystemClock, Say, WebConfigFile | None, "Candidate | None"], Service]
+
+
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
     """The writer of changelog marks in the folder of the claim."""
     def mdt_of(place: Path) -> int:
@@ -172,8 +200,12 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
     ).start()
 
 
-def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None) -> int:
-    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used."""
+def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
+          make_candidate: MakeCandidate = candidate, make_service: MakeService = local_service) -> int:
+    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
+
+    ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.
+    """
     set_process_name("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
     reload: list[bool] = []
@@ -183,8 +215,9 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = candidate(settings, clock, log.info)
-    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS):
+    node = make_candidate(settings, clock, log.info)
+    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
+                                         lambda: standby_server(node, settings, clock, web_config)):
         node.close()
         return 0
     # the start looks at every open act, which may take longer than the claim lasts
@@ -192,7 +225,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     try:
         with extended_start(notify, settings.filesystem.mount, log.warning):
             supervisor = Supervisor(
-                path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node), web_config)
+                path, settings, lambda chosen: make_service(chosen, clock, log.info, web_config, node), web_config)
     except BaseException:
         if node is not None:
             node.close()  # the standby need not wait for the claim to expire

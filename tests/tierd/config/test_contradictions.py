@@ -61,6 +61,7 @@ REFUSED = [
     ('[detect.striping]\nenabled = "false"', 2, "write false without quotes (it is 'false')"),
     ("[hot_files_to_flash.data_on_mdt]\nenabled = 1", 2, "write true without quotes (it is 1)"),
     ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
+    ('[rebalance]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
 ]
 
 

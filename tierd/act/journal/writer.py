@@ -163,6 +163,12 @@ class Journal:
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
+    def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
+        """Whether tierd has moved a file since a time, or tried to since another."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
+                                "(ifnull(outcome, '') = 'done' AND ended_at >= ?)) LIMIT 1",
+                                (str(fid), tried_since, moved_since)).fetchone() is not None
+
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
         files, size_bytes = self._db.execute(

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
-from lustre.layout.model import Component, Layout, StripeObject
+from lustre.layout.model import Component, Layout, StripeObject, names_osts
 from tierd.act.movers.moves import Move
 from tierd.refusal import Reason, Refusal
 
@@ -218,7 +218,10 @@ def _wanted_layout(move: Move, facts: FileFacts) -> Refusal | None:
 
 
 def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
-    """Refuses a layout that Lustre would not place as requested, or that is too short for the file."""
+    """Refuses a layout that Lustre would not place as requested, or that is too short for the file.
+
+    A layout that names the OST of each stripe needs no pool: components without OSTs hold no data.
+    """
     end: int | None = 0
     if wanted.mirror_count > 1:
         return Refusal(Reason.WANTED_LAYOUT, "the new layout has mirrors")
@@ -228,7 +231,7 @@ def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | No
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
             return Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
-        if not component.on_mdt and not component.pool:
+        if not component.on_mdt and not component.pool and not names_osts(wanted):
             return Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
     if end is not None and size_bytes > end:
         return Refusal(Reason.WANTED_LAYOUT, f"the new layout ends at {end}, the file at {size_bytes}")

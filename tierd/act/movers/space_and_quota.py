@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lustre.filesystem import Calls, Quota, Space
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, names_osts
 from tierd.act.limits import bytes_per_component
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.moves import Move
@@ -50,6 +50,7 @@ class DestinationState:
         self._projects: dict[str, int] = {}
         self._given: dict[tuple[str, Layout], bool] = {}
         self._taken: Counter[str] = Counter()
+        self._taken_on_target: Counter[int] = Counter()
         self._quotas: dict[tuple[int, int, str], int | None] = {}
 
     @property
@@ -77,8 +78,10 @@ class DestinationState:
     def may_inherit(self, path: str, layout: Layout) -> bool:
         """Whether new files in the directory of this path may get the layout by default.
 
-        True until a new file there got another layout.
+        True until a new file there got another layout, unless the layout names OSTs.
         """
+        if names_osts(layout):
+            return False
         with self._lock:
             return self._given.get((path.rpartition("/")[0], layout), True)
 
@@ -90,8 +93,9 @@ class DestinationState:
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file of this size, of any owner, if the pools have no room."""
         with self._lock:
-            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items())
-            return next((refusal for refusal in found if refusal is not None), None)
+            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items()
+                     if pool or not names_osts(move.layout))
+            return self._no_room_on_targets(move, size_bytes) or next(filter(None, found), None)
 
     def refusal(self, move: Move, facts: FileFacts, *, take: bool = True) -> Refusal | None:
         """Refuses a file without room or quota. Otherwise reserves its room, unless ``take`` is False."""
@@ -99,13 +103,18 @@ class DestinationState:
             return self._refusal(move, facts, take)
 
     def _refusal(self, move: Move, facts: FileFacts, take: bool) -> Refusal | None:
-        wanted = bytes_per_pool(move.layout, facts.status.size_bytes)
+        size_bytes = facts.status.size_bytes
+        wanted = bytes_per_pool(move.layout, size_bytes)
+        if refused := self._no_room_on_targets(move, size_bytes):
+            return refused
         for pool, needed_bytes in wanted.items():
-            found = self._no_room(move, pool, needed_bytes) or self._over_quota(facts, pool, needed_bytes)
+            found = self._no_room(move, pool, needed_bytes) if pool or not names_osts(move.layout) else None
+            found = found or self._over_quota(facts, pool, needed_bytes)
             if found is not None:
                 return found
         if take:
             self._taken.update(wanted)
+            self._taken_on_target.update(bytes_per_ost(move.layout, size_bytes))
             self._take_quota(facts, wanted)
         return None
 
@@ -126,6 +135,24 @@ class DestinationState:
                            f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
             return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
+        return None
+
+    def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Refuses a file if an OST that its layout names is absent, unreachable, outside of the pool or too full."""
+        rooms = {int(target[-4:], 16): room for target, room in self._space.items()} if names_osts(move.layout) else {}
+        for component in move.layout.components:
+            members = {int(target[-4:], 16) for target in self._pools.get(component.pool, ())}
+            outside = [index for index in component.ost_list if component.pool and index not in members]
+            if outside:
+                return Refusal(Reason.POOL_CHANGED, f"OST{outside[0]:04x} is not in pool {component.pool!r}")
+        for index, needed_bytes in bytes_per_ost(move.layout, size_bytes).items():
+            room = rooms.get(index)
+            if room is None:
+                return Refusal(Reason.ROOM, f"the space of OST{index:04x} is unknown")
+            left = room.avail_bytes - self._taken_on_target[index] - needed_bytes
+            if left < room.size_bytes * self._destination.keep_free:
+                return Refusal(Reason.ROOM, f"OST{index:04x} has {room.avail_bytes} bytes left, and must keep "
+                               f"{percent(self._destination.keep_free)} free")
         return None
 
     def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
@@ -179,4 +206,18 @@ def bytes_per_pool(layout: Layout, size_bytes: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for component, held_bytes in bytes_per_component(layout, size_bytes):
         found[component.pool] = found.get(component.pool, 0) + held_bytes
+    return found
+
+
+def bytes_per_ost(layout: Layout, size_bytes: int) -> dict[int, int]:
+    """Bytes that the layout places on each OST that it names, for a file of this size; rounded up by stripe.
+
+    >>> from lustre.layout.model import Component
+    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
+    {4: 501, 2: 501}
+    """
+    found: dict[int, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        for index in component.ost_list:
+            found[index] = found.get(index, 0) - (-held_bytes // len(component.ost_list))
     return found
