@@ -32,6 +32,7 @@ from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
+from tierd.sense.slurm import SlurmJobs
 from tierd.verify.judgement import throughput
 
 
@@ -50,6 +51,24 @@ class MetricsContext:
     web_config: WebConfigFile | None = None
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+    slurm: SlurmJobs | None = None
+    """Jobs as Slurm describes them; None without Slurm."""
+
+
+MAX_JOB_INFOS = 200
+"""Jobs with a series that names user, account and partition."""
+
+
+def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
+    """Jobs that tierd showed last, as Slurm describes them."""
+    info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
+                                         " Slurm, for the jobs that tierd showed last.")
+    for jobid, job in sorted(slurm.last(MAX_JOB_INFOS).items()):
+        info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
+                             "partition": job.partition})
+    yield info
+    yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
+                            float(not slurm.problem))
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
@@ -525,6 +544,8 @@ class DaemonCollector(Collector):
         yield from restraint_metrics(daemon, gate, self._beside)
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
+        if self._beside.slurm is not None:
+            yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)

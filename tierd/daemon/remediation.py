@@ -31,7 +31,7 @@ from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Windo
 from tierd.policies import is_judged, is_judged_by_itself
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import bytes_text, count_of
+from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -411,8 +411,13 @@ class Remediations:
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
+        directories = tuple(a.directory for a in found.actions if a.kind == ActKind.SET_DEFAULT_LAYOUT)
+        number = self._journal.add_finding(
+            Finding(kind, self._clock.now(), by, "", (), what, Evidence(), directories=directories))
+        if directories:
+            lines = [f"{what}: queued default layouts of {', '.join(map(quoted, directories))}"]
+        else:
+            lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
         lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
