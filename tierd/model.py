@@ -465,6 +465,8 @@ class Finding:
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
+    held: bool = False
+    """Whether the newest window did not confirm it, and the windows before do. No act begins on it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
