@@ -207,6 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.mutated", description=__doc__.partition("\n")[0])
     parser.add_argument("--trees", type=int, default=200, help="number of damaged trees; default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of the damage; default: %(default)s")
+    parser.add_argument("--first", type=int, default=0, help="number of the first tree; default: %(default)s")
     chosen = parser.parse_args()
     faults = samples = 0
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder, ExitStack() as stack:
@@ -215,7 +216,7 @@ def main() -> int:
             unpack(CAPTURES / f"{name}.tar.gz", Path(folder) / name)
         shutil.copytree(Path(folder) / RECORDINGS[0], root, symlinks=True)
         exporters = [stack.enter_context(running(root, flags, hidden)) for flags in FLAGS for hidden in (False, True)]
-        for number in range(chosen.trees):
+        for number in range(chosen.first, chosen.first + chosen.trees):
             chance = random.Random(f"{chosen.seed}/{number}")
             shutil.rmtree(root)
             shutil.copytree(Path(folder) / RECORDINGS[number % len(RECORDINGS)], root, symlinks=True)
