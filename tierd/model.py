@@ -73,6 +73,19 @@ class NamespaceLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageWork:
+    """Work of the storage below a target that slows the target, and that no job causes."""
+
+    kind: str
+    """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
+    volume: str
+    pool: str
+    """The storage's pool of the volume; "" if unknown."""
+    bytes_per_second: float
+    pending_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
 
@@ -86,6 +99,8 @@ class Window:
     """Condition of unhealthy targets, whose speed means nothing: ``degraded``, ``in recovery``, ``full``."""
     learned: bool = False
     """Whether the window comes from Prometheus' history."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By target, for targets whose storage rebuilds or rebalances."""
 
     @property
     def seconds(self) -> float:

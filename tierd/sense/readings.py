@@ -24,7 +24,7 @@ from operator import itemgetter, sub
 from struct import Struct
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, StorageWork, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
 """Every packed NaN has one of these bytes. Few other numbers have one."""
@@ -228,6 +228,8 @@ class Reading:
     """By full MDT name, for MDTs whose state is known."""
     is_flash: Mapping[str, bool] = field(default_factory=dict)
     """Whether the device of a target does not rotate, by full target name, for targets whose server reports it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By full target name, for targets whose storage rebuilds or rebalances."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
@@ -288,7 +290,7 @@ def window(before: Reading, after: Reading) -> Window:
         else:
             metadata[job].append(done)
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
-    return Window(before.time, after.time, loads, namespace, conditions)
+    return Window(before.time, after.time, loads, namespace, conditions, storage_work=after.storage_work)
 
 
 def has_unknown_start(new: JobCounters, before: Reading, after: Reading) -> bool:
