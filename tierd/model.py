@@ -80,6 +80,19 @@ class Service(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class StorageWork:
+    """Work of the storage below a target that slows the target, and that no job causes."""
+
+    kind: str
+    """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
+    volume: str
+    pool: str
+    """The storage's pool of the volume; "" if unknown."""
+    bytes_per_second: float
+    pending_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
 
@@ -97,6 +110,8 @@ class Window:
     """Service of each operation on each MDT, by full target name and operation; only in short windows."""
     data_limits: Mapping[str, int] = field(default_factory=dict)
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By target, for targets whose storage rebuilds or rebalances."""
 
     @property
     def seconds(self) -> float:

@@ -19,6 +19,7 @@ from tierd.detect import (
     shared_file_contention,
     small_random_io,
     statahead,
+    storage_rebuild,
     striping,
 )
 from tierd.detect.noisy_neighbour import detection
@@ -44,4 +45,5 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     rpc_size.DETECTOR,
     metadata_storm.DETECTOR,
     striping.DETECTOR,
+    storage_rebuild.DETECTOR,
 )
