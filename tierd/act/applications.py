@@ -71,7 +71,8 @@ class ApplicationStore:
         """Default layouts of the last judged finding of an application, if they helped."""
         rows = self._db.execute(
             "SELECT actions.finding, findings.aggressor, scheduler_jobs.directory, actions.place, "
-            "actions.layout_after, judgements.verdict FROM scheduler_jobs JOIN findings ON findings.aggressor = scheduler_jobs.job "
+            "actions.layout_after, judgements.verdict FROM scheduler_jobs "
+            "JOIN findings ON findings.aggressor = scheduler_jobs.job "
             "JOIN judgements ON judgements.finding = findings.id JOIN actions ON actions.finding = findings.id "
             "WHERE scheduler_jobs.name = ? AND scheduler_jobs.user = ? AND actions.kind = ? AND NOT actions.dry_run "
             "AND actions.outcome IN ('done', 'undone') "
