@@ -168,6 +168,35 @@ class SimulatedFilesystem:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
 
 
+class SimulatedObjectCreation:
+    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all (:class:`lustre.creation.ObjectCreation`).
+
+    The model has one limit for each OST, the lowest of all MDTs.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._limits: dict[tuple[str, str], int] = {}
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """Limit of each MDT for an OST."""
+        with self._cluster.lock:
+            index = self._index(target)
+            present = self._cluster.osts[index].max_create_count
+            return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """Set the limit of one MDT for an OST."""
+        with self._cluster.lock:
+            self._limits = {**{(target, name): value for name, value in self.limits(target).items()}, **self._limits,
+                            (target, mdt): count}
+            self._cluster.osts[self._index(target)].max_create_count = min(
+                value for (of, _), value in self._limits.items() if of == target)
+
+    def _index(self, target: str) -> int:
+        return next(ost.index for ost in self._cluster.osts if ost.name == target)
+
+
 _CONTENT = "symlink"
 
 

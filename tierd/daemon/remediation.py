@@ -28,7 +28,7 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
-from tierd.policies import is_judged
+from tierd.policies import is_judged, is_judged_by_itself
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import bytes_text, count_of, quoted
@@ -73,6 +73,8 @@ class Remediation:
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
+    moved: int = 0
+    """Number of its files that were moved."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
@@ -310,8 +312,9 @@ class Remediations:
             case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
-        # there is nothing to judge after advice, after a dry run and for findings without a victim
-        if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
+        # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
+        judged = is_judged(finding) or is_judged_by_itself(finding)
+        if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
@@ -461,6 +464,7 @@ class Remediations:
         with self._lock:
             for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
                 if (case := self._store.get(key)) is not None:
+                    case.moved += sum(o.action.finding == key and o.result == Outcome.DONE for o in outcomes)
                     case.moved_at = self._clock.now()
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)

@@ -11,9 +11,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 
+from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem
+from lustre.filesystem import Filesystem, Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer
+from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
@@ -27,10 +29,13 @@ from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
     Answer,
+    DrainRow,
+    DrainsAnswer,
     EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
     JobSummaryAnswer,
+    LeftRow,
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
@@ -138,7 +143,7 @@ class OrderIntake:
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
-                               "stage-cancel", "prepare"})
+                               "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
 SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
@@ -191,7 +196,7 @@ class ChangingRequests:
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
                  made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
-                 end_case: Callable[[int, str], int],
+                 end_case: Callable[[int, str], int], drains: DrainRequests,
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
         self._gate = gate
@@ -207,7 +212,7 @@ class ChangingRequests:
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
-            "promote": self._order, "demote": self._order, "submit": self._submit,
+            "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
@@ -338,11 +343,72 @@ MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 
 
+class DrainRequests:
+    """Begins, pauses, resumes, ends and shows drains of targets."""
+
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+        self._drains = drains
+        self._gate = gate
+        self._reader = reader
+        self._filesystem = filesystem
+        self._clock = clock
+
+    def change(self, request: Request) -> DrainsAnswer:
+        """Change a drain, and return it."""
+        target = self._drains.full_name(text_of(request, "target"))
+        match text_of(request, "act", "begin"):
+            case "begin":
+                drain = self._drains.begin(target, text_of(request, "by", "tierctl"),
+                                           preview=bool(request.get("preview")))
+            case "pause":
+                drain = self._drains.pause(target)
+            case "resume":
+                drain = self._drains.resume(target)
+            case "end":
+                drain = self._drains.end(target)
+            case other:
+                raise ValueError(f"a drain can begin, pause, resume and end, not {other!r}")
+        return DrainsAnswer(self._clock.now(), self._rows([drain]))
+
+    def show(self, request: Request) -> DrainsAnswer:
+        """All drains, or that of one target."""
+        target = text_of(request, "target")
+        wanted = self._drains.full_name(target) if target else ""
+        drains = [drain for drain in self._drains.all if wanted in {"", drain.target}]
+        if wanted and not drains:
+            raise ValueError(f"there is no drain of {quoted(wanted)}")
+        return DrainsAnswer(self._clock.now(), self._rows(drains))
+
+    def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
+        space = self._filesystem.space() if drains else {}
+        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+
+    def _row(self, drain: Drain, room: Space | None) -> DrainRow:
+        used = None if room is None else room.size_bytes - room.free_bytes
+        seconds = self._clock.now() - drain.begun_at
+        freed = drain.used_bytes_at_begin - used if used is not None else 0
+        moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
+        counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
+        return DrainRow(
+            target=drain.target, by=drain.by, finding=drain.finding, phase=drain.phase, preview=drain.preview,
+            begun_at=drain.begun_at, passes=drain.passes, position=drain.after, examined=drain.examined,
+            found_files=drain.found_files, found_bytes=drain.found_bytes, arrived=drain.arrived,
+            queued_moves=self._gate.waiting_for(drain.key),
+            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"],
+            used_bytes=used, used_bytes_at_begin=drain.used_bytes_at_begin,
+            seconds_left=(used or 0) * seconds / freed if moving else None,
+            left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
+                       for each in [*drain.left.values(), *self._drains.failed(drain)]),
+            stopped_mdts=tuple(sorted(drain.limits)),
+            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
+            give_back_command=set_command(drain.target, counts), trouble=drain.trouble)
+
+
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
     def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
-                 clock: Clock, tallies: TallySource | None = None) -> None:
+                 clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
         self._daemon = daemon
@@ -357,7 +423,7 @@ class ReadingRequests:
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
-            "readers": lambda _: readers_answer(tallies),
+            "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
 
     def _history(self, request: Request) -> HistoryAnswer:

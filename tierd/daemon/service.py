@@ -12,6 +12,7 @@ from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.claim import FilesystemClaim, NoClaim
@@ -45,6 +46,7 @@ from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
     ChangingRequests,
+    DrainRequests,
     OrderIntake,
     ReadingRequests,
     RequestHandler,
@@ -54,6 +56,7 @@ from tierd.daemon.requests import (
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
+from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -140,21 +143,24 @@ class Service:
         claim: FilesystemClaim | None = None,
         clients: ClientSource | None = None,
         own_nids: Callable[[], Collection[str]] = tuple,
-        metadata_free: Callable[[], float | None] = lambda: None,
+        site_facts: Callable[[], SiteFacts] = SiteFacts,
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
         cluster: Cluster | None = None,
         user_name: Callable[[int], str] = name_of,
+        creation: ObjectCreation | None = None,
         rights_of: Callable[[int, int], User | Refusal] | None = None,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
         ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
+        ``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
         ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
         """
+        self._creation = creation or NoObjectCreation()
         self._settings = settings
         self._cluster = cluster
         self._mark = mark
@@ -174,14 +180,14 @@ class Service:
         self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, site_facts, unnamed, executor)
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               site_facts: Callable[[], SiteFacts], unnamed: Callable[[], str],
                executor: Executor | None) -> None:
         """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
         settings, clock, say = self._settings, self._clock, self._say
@@ -214,9 +220,9 @@ class Service:
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor, media)
+                              self._sources.history, unnamed, executor, media, self._creation)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
@@ -243,10 +249,11 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
-                            self._wake_acts)
+                            drains, self._wake_acts)
         preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
         scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
                                       self._clock, lambda: self.activities.wake("plan"))
@@ -411,7 +418,8 @@ class Service:
         """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
-        in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
+        in_use = {*view.numbers.values(), *(case.number for case in view.cases),
+                  *(drain.finding for drain in self._daemon.drains.all)}
         self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 

@@ -166,7 +166,8 @@ class FactsCollector:
                  metadata_targets: int = 0, clients: ClientSource | None = None,
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
-        pools; None if tierd does not move such files."""
+        pools; None if tierd does not move such files.
+        """
         self._uneven = uneven
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
