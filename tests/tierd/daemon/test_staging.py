@@ -205,7 +205,8 @@ def test_stagings_and_jobs_are_metrics(site: Site) -> None:
     assert "tierd_slurm_up{" in page
 
 
-RECORDED = b"""{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice", "account": "chem", "partition": "gpu"}]}"""
+RECORDED = b'''{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice", "account": "chem",
+ "partition": "gpu"}]}'''
 
 
 def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
