@@ -413,8 +413,9 @@ function slurm_bb_test_data_out()
 end
 
 -- After the job, and when it is cancelled: tierd drops the moves that it has not begun.
-function slurm_bb_job_teardown(job_id)
-    ask_tierd(string.format('{"do": "teardown", "job": "%d", "patience_seconds": 0}', tonumber(job_id)))
+function slurm_bb_job_teardown(job_id, _, hurry)
+    local patience = hurry == "true" and PATIENCE_SECONDS or 0  -- cancelled while it was staged in, perhaps
+    ask_tierd(string.format('{"do": "teardown", "job": "%d", "patience_seconds": %d}', tonumber(job_id), patience))
     return slurm.SUCCESS
 end
 

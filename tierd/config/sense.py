@@ -110,7 +110,7 @@ class SlurmSettings:
     ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
     refresh_seconds: Annotated[float, Ge(5)] = 60.0
     timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    max_bytes: Annotated[int, Gt(0)] = 256 << 20
+    max_bytes: Annotated[int, Gt(0)] = 64 << 20
     """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
 
 

@@ -20,6 +20,7 @@ from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
+from tierd.act.staging import OPEN, Stager, StagingState
 from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
@@ -56,10 +57,24 @@ class MetricsContext:
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
     slurm: SlurmJobs | None = None
     """Jobs as Slurm describes them; None without Slurm."""
+    stager: Stager | None = None
+    """Stagings of jobs of a scheduler."""
 
 
 MAX_JOB_INFOS = 200
 """Jobs with a series that names user, account and partition."""
+
+
+def staging_metrics(stager: Stager) -> Iterator[Metric]:
+    """Files that jobs stage."""
+    yield GaugeMetricFamily("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
+    ended = CounterMetricFamily("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash)"
+                                " and by the state in which they ended.", labels=("direction", "state"))
+    for direction in ("promote", "demote"):
+        for state in StagingState:
+            if state not in OPEN:
+                ended.add_metric((direction, state.value), stager.counts[direction, state])
+    yield ended
 
 
 def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
@@ -640,6 +655,8 @@ class DaemonCollector(Collector):
             yield from powerflex_metrics(self._beside.powerflex)
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
+        if self._beside.stager is not None:
+            yield from staging_metrics(self._beside.stager)
         if self._beside.slurm is not None:
             yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
