@@ -44,6 +44,8 @@ class FileStatus:
     gid: int
     link_count: int
     is_directory: bool = False
+    mode: int = 0
+    """Type and permission bits, as in ``st_mode``. 0, which permits nothing, where they are not known."""
 
 
 class Filesystem(Protocol):

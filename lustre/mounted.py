@@ -75,7 +75,7 @@ class MountedFilesystem:
                 found = os.lstat(place)
             if before.st_ino == found.st_ino:
                 return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, found.st_gid,
-                                  found.st_nlink, stat.S_ISDIR(found.st_mode))  # fmt: skip
+                                  found.st_nlink, stat.S_ISDIR(found.st_mode), found.st_mode)  # fmt: skip
         raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:
@@ -186,8 +186,9 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     return min(avail_bytes, (room.size_bytes or 0) * left // objects)
 
 
-_SINCE = (2, 16)
 _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
+_ARCHIVES_FOLLOW_SINCE = (2, 16)
+_OVERSTRIPING_SINCE = (2, 13)
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
@@ -198,15 +199,28 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
     all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
     """
+    return _all_run(tree, fsname, _ARCHIVES_FOLLOW_SINCE)
+
+
+def knows_overstriping(tree: Tree, fsname: str) -> bool:
+    """Whether Lustre can place several objects of a file on one target (LU-9846, 2.13).
+
+    Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
+    """
+    return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+
+
+def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
+    """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
             connection = tree.read(f"mdc/{name}/import")
             releases.append(None if connection is None else import_.parse(connection).target_version)
-    return len(releases) > 1 and all(map(_follows_swaps, releases))
+    return len(releases) > 1 and all(_number(release) >= since for release in releases)
 
 
-def _follows_swaps(release: bytes | None) -> bool:
+def _number(release: bytes | None) -> tuple[int, int]:
     found = _RELEASE.match(release or b"")
-    return found is not None and (int(found[1]), int(found[2])) >= _SINCE
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))

@@ -70,7 +70,7 @@ class SimulatedFilesystem:
             inode = self._cluster.namespace.lookup(path)
             return FileStatus(
                 inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, inode.gid,
-                2 if inode.is_directory else 1, inode.is_directory,
+                2 if inode.is_directory else 1, inode.is_directory, inode.mode,
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
@@ -166,6 +166,35 @@ class SimulatedFilesystem:
             if target.short_name == mdt:
                 return target.changelog
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
+
+
+class SimulatedObjectCreation:
+    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all (:class:`lustre.creation.ObjectCreation`).
+
+    The model has one limit for each OST, the lowest of all MDTs.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._limits: dict[tuple[str, str], int] = {}
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """Limit of each MDT for an OST."""
+        with self._cluster.lock:
+            index = self._index(target)
+            present = self._cluster.osts[index].max_create_count
+            return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """Set the limit of one MDT for an OST."""
+        with self._cluster.lock:
+            self._limits = {**{(target, name): value for name, value in self.limits(target).items()}, **self._limits,
+                            (target, mdt): count}
+            self._cluster.osts[self._index(target)].max_create_count = min(
+                value for (of, _), value in self._limits.items() if of == target)
+
+    def _index(self, target: str) -> int:
+        return next(ost.index for ost in self._cluster.osts if ost.name == target)
 
 
 _CONTENT = "symlink"

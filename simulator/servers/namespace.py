@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from stat import S_IFDIR, S_IFREG
 from zlib import crc32
 
 from lustre.fid import Fid
@@ -23,8 +24,8 @@ class Inode:
 
     __slots__ = (
         "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
-        "mdt_index", "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
-        "writers", "xattrs",
+        "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked",
+        "write_back", "writers", "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -40,6 +41,7 @@ class Inode:
         self.content = 0
         self.atime = self.mtime = now
         self.uid = self.gid = 0
+        self.mode = S_IFREG | 0o644
         self.writers = 0
         self.data_lock = -1
         """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
@@ -76,6 +78,7 @@ class Namespace:
     def __init__(self, now: float) -> None:
         self.root = Inode(ROOT_FID, 0, None, "", now)
         self.root.is_directory = True
+        self.root.mode = S_IFDIR | 0o755
         self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
         self._next_id: dict[int, int] = {}
 
@@ -91,6 +94,8 @@ class Namespace:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         inode = Inode(fid, mdt_index, parent, name, now)
         inode.is_directory = directory
+        if directory:
+            inode.mode = S_IFDIR | 0o755
         parent.children[name] = inode
         parent.mtime = now
         self._by_fid[fid] = inode

@@ -13,6 +13,7 @@ from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import MetricsPage
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.rpc_stats import RpcKeys
+from exporter.sources import joined
 from exporter.totals import stats_contributions
 from lustre.formats import compiled, rpc_stats, stats
 from lustre.formats.outline import LONGEST, Forms
@@ -75,8 +76,7 @@ def stats_agree(
     assert (start, parsed.skipped) == (parsed.start_time, 0)
     assert form.plan is plan
     assert numbers == tuple(map(int, plan.pick(columns)))
-    templates, printed = plan.templates(b'fs="a"'), plan.printing_templates(b'fs="a"')
-    assert plan.printed(printed, numbers) == plan.fill(templates, plan.pick(columns))
+    assert joined([form.row(b'fs="a"', numbers)]) == plan.fill(plan.templates(b'fs="a"'), plan.pick(columns))
     return form
 
 

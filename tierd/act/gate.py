@@ -273,6 +273,10 @@ class Gate:
         """Whether a default layout of the directory is queued or being set, for any finding."""
         return self._default_layouts.has(directory)
 
+    def has_move(self, path: str) -> bool:
+        """Whether a move of the path is queued, for any finding."""
+        return self._queue.has(path)
+
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)

@@ -14,7 +14,7 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.guard import REQUEST, ActGuard
 from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
 from tierd.act.movers.moves import Move
@@ -235,7 +235,7 @@ class MoveQueue:
         end = action.layout.components[0].extent_end
         if status.is_directory:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
-        elif end is not None and status.size_bytes > end:
+        elif end is not None and status.size_bytes > end and not names_osts(action.layout):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
         refusal = refusal or self._guard.refusal(action)

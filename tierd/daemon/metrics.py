@@ -32,6 +32,7 @@ from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
+from tierd.sense.slurm import SlurmJobs
 from tierd.verify.judgement import throughput
 
 
@@ -50,6 +51,24 @@ class MetricsContext:
     web_config: WebConfigFile | None = None
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+    slurm: SlurmJobs | None = None
+    """Jobs as Slurm describes them; None without Slurm."""
+
+
+MAX_JOB_INFOS = 200
+"""Jobs with a series that names user, account and partition."""
+
+
+def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
+    """Jobs that tierd showed last, as Slurm describes them."""
+    info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
+                                         " Slurm, for the jobs that tierd showed last.")
+    for jobid, job in sorted(slurm.last(MAX_JOB_INFOS).items()):
+        info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
+                             "partition": job.partition})
+    yield info
+    yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
+                            float(not slurm.problem))
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
@@ -162,6 +181,9 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield position
 
 
+STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
+
+
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
     yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
@@ -171,6 +193,17 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     for word, stopped in (("working", False), ("stopped", True)):
         movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
     yield movers
+    yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 0.0)
+    yield GaugeMetricFamily("tierd_standbys", "Standbys that have described themselves in the last 20 s.",
+                            len(state.standbys))
+    copied = GaugeMetricFamily("tierd_standby_copy_age_seconds",
+                               "Time since the standby's copy of the journal was complete and it could lead, +Inf if"
+                               " it never was.",
+                               labels=("standby",))
+    for standby in state.standbys:
+        age = standby.copy_age_seconds
+        copied.add_metric((standby.name,), float("inf") if age is None else age)
+    yield copied
     under_way = GaugeMetricFamily("tierd_target_moves_under_way",
                                   "Files sent to movers without a result yet, by the target that holds them.",
                                   labels=("target",))
@@ -511,6 +544,8 @@ class DaemonCollector(Collector):
         yield from restraint_metrics(daemon, gate, self._beside)
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
+        if self._beside.slurm is not None:
+            yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)

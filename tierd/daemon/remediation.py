@@ -28,10 +28,10 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
-from tierd.policies import is_judged
+from tierd.policies import is_judged, is_judged_by_itself
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import bytes_text, count_of
+from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -73,6 +73,8 @@ class Remediation:
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
+    moved: int = 0
+    """Number of its files that were moved."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
@@ -310,8 +312,9 @@ class Remediations:
             case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
-        # there is nothing to judge after advice, after a dry run and for findings without a victim
-        if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
+        # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
+        judged = is_judged(finding) or is_judged_by_itself(finding)
+        if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
@@ -406,13 +409,19 @@ class Remediations:
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order. The gate carries them out."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
+        directories = tuple(a.directory for a in found.actions if a.kind == ActKind.SET_DEFAULT_LAYOUT)
+        number = self._journal.add_finding(
+            Finding(kind, self._clock.now(), by, "", (), what, Evidence(), directories=directories))
+        if directories:
+            lines = [f"{what}: queued default layouts of {', '.join(map(quoted, directories))}"]
+        else:
+            lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
         lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
+        return number
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
@@ -455,6 +464,7 @@ class Remediations:
         with self._lock:
             for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
                 if (case := self._store.get(key)) is not None:
+                    case.moved += sum(o.action.finding == key and o.result == Outcome.DONE for o in outcomes)
                     case.moved_at = self._clock.now()
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)

@@ -17,11 +17,12 @@ from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, TargetFill
+from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, StoredFile, TargetFill
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
 from tierd.sense.media import PoolMedia
+from tierd.sense.object_scan import UnevenPools
 
 
 class FillRates:
@@ -133,6 +134,8 @@ MAX_LAYOUTS = 20
 MIN_OPENERS = 4
 WALK_ABOVE_USED = 0.6
 """Used share of a flash pool from which tierd looks for cold files there."""
+WALK_ABOVE_DIFFERENCE = 0.1
+"""Difference in used shares within a pool from which tierd looks for files on its fuller targets."""
 
 
 class ClientSource(Protocol):
@@ -161,8 +164,11 @@ class FactsCollector:
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
-                 media: PoolMedia | None = None) -> None:
-        """``media`` learns which targets are in which pool."""
+                 media: PoolMedia | None = None, uneven: UnevenPools | None = None) -> None:
+        """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
+        pools; None if tierd does not move such files.
+        """
+        self._uneven = uneven
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
@@ -191,6 +197,8 @@ class FactsCollector:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         self._walk(facts)
+        if self._uneven is not None:
+            facts = replace(facts, resident=self._resident(self._uneven, facts, now))
         return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
 
@@ -206,6 +214,21 @@ class FactsCollector:
             self._inventory.step()
         else:
             self._inventory.forget()
+
+    @staticmethod
+    def _resident(uneven: UnevenPools, facts: Facts, now: float) -> tuple[StoredFile, ...]:
+        """Files on targets that are fuller than their pool, while a pool is uneven."""
+        fuller: set[int] = set()
+        for members in facts.pools.values():
+            used = {target: facts.fill[target].used for target in members if target in facts.fill}
+            if len(used) > 1 and max(used.values()) - min(used.values()) >= WALK_ABOVE_DIFFERENCE:
+                mean = sum(used.values()) / len(used)
+                fuller |= {int(target[-4:], 16) for target, share in used.items() if share > mean}
+        if not fuller:
+            uneven.forget()
+            return ()
+        uneven.step(fuller, now)
+        return uneven.files
 
     @staticmethod
     def _used(pool: str, facts: Facts) -> float:
