@@ -51,7 +51,7 @@ class Names:
         inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
         inode.uid, inode.gid = actor.uid, actor.gid
         inode.layout = parent.layout if parent.parent is not None else None
-        inode.shards = shards
+        inode.shards = shards or servers.namespace.default_shards(parent, inode, len(servers.mdts))
         servers.mdts[index].inodes_used += 1
         client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
         client.stats.tally("mkdir", client.since(began))

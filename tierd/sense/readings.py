@@ -213,6 +213,20 @@ def number_of(user: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceCounters:
+    """Counters of the service for metadata requests (``mds.MDS.mdt``), and its threads."""
+
+    threads: float = 0.0
+    threads_max: float = 0.0
+    requests: float = 0.0
+    wait_usec: float = 0.0
+    active: float = 0.0
+    """Sum of the requests in progress, sampled at the start of each request."""
+    queued: float = 0.0
+    """Sum of the requests in the queue, sampled in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One reading of the counters of a file system."""
 
@@ -232,6 +246,8 @@ class Reading:
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs whose server reports it."""
     storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
     """By full target name, for targets whose storage rebuilds or rebalances."""
+    services: Mapping[str, ServiceCounters] = field(default_factory=dict)
+    """The service for metadata requests of each MDS, by the origin of the counters."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
