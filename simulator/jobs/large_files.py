@@ -113,6 +113,9 @@ class RandomWriter(FileJob):
     processes_count: int = 8
     read_share: float = 0.0
     """Share of calls that read; the others write."""
+    run_seconds: float = float("inf")
+    """Time after which the processes close the file. They open it again after ``pause_seconds``."""
+    pause_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before the job starts, with their sizes."""
@@ -123,9 +126,14 @@ class RandomWriter(FileJob):
         yield from (self._process(run) for _ in range(self.processes_count))
 
     def _process(self, run: Run) -> Steps[None]:
+        while run.active:
+            yield from self._one_run(run, run.now + self.run_seconds)
+            yield self.pause_seconds
+
+    def _one_run(self, run: Run, until: float) -> Steps[None]:
         names = run.client.names
         handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
-        while run.active:
+        while run.active and run.now < until:
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
                 if self.read_share and run.rng.random() < self.read_share:
@@ -152,6 +160,10 @@ class SharedFile(FileJob):
     write: bool = True
     direct: bool = False
     think_seconds: float = 0.0
+    runs: int = 1
+    """Times that the processes open the file, access their pieces and close it."""
+    pause_seconds: float = 0.0
+    """Pause between two runs."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """The shared file, with all its pieces."""
@@ -162,6 +174,13 @@ class SharedFile(FileJob):
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
+        for turn in range(self.runs):
+            if turn:
+                yield self.pause_seconds
+            if run.active:
+                yield from self._one_run(run, number)
+
+    def _one_run(self, run: Run, number: int) -> Steps[None]:
         names, data = run.client.names, run.client.data
         members = self.nodes * self.threads
         handle = yield from names.open(run.lookup(self.path), run.actor, write=self.write)

@@ -19,6 +19,7 @@ from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
 from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -58,6 +59,8 @@ class Planner:
 
     def for_finding(self, finding: Finding) -> Plan:
         """The plan for a finding as of now."""
+        if waits_for_close(finding):  # it was last seen while its files were open
+            finding = replace(finding, time=self._clock.now())
         return self._worth(finding, self.for_activities(finding, self.activities(finding)))
 
     def preview_plan(self, finding: Finding) -> Plan:

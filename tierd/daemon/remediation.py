@@ -28,7 +28,7 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
-from tierd.policies import is_judged, is_judged_by_itself
+from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import bytes_text, count_of
@@ -326,7 +326,15 @@ class Remediations:
             if is_judged(finding):
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
-            if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+            if self._gate.waiting_for(finding.key):
+                return True
+            if waits_for_close(finding):
+                now = self._clock.now()
+                if now < self._planned.get(finding.key, 0.0) + REPLAN_SECONDS:
+                    return True
+                self._planned[finding.key] = now
+                return False
+            if self._planned.get(finding.key) == finding.time:
                 return True
             self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
             return False
