@@ -200,15 +200,29 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
                                     f"takes {cost:.0f} s").about(candidate.path))
-        elif size > left:
+        elif size > left or not fits_targets(size, stripes, pool, capacity, settings):
             refusals.append(Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(max(0.0, left))} above its "
-                                    f"reserve, and the copy needs {bytes_text(size)}").about(candidate.path))
+                                    f"reserve, and the copy needs {bytes_text(size)} on {stripes.count} objects").about(
+                                        candidate.path))
         elif len(actions) < settings.max_moves and candidate.closed_at <= finding.time - SETTLE_SECONDS:
             left -= size
             layout = Layout((stripes.component(0, pool),), composite=False)
             actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {_words(stripes)}", finding.key,
                                   activity.directory, candidate.path, size, candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
+
+
+def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity, settings: Settings) -> bool:
+    """Whether as many targets as the copy uses have room for its part on each. Unknown space counts as free.
+
+    Lustre places a stripe on any target of the pool that is not full, however little room it has.
+    """
+    members = capacity.pools[pool]
+    used = min(stripes.count, len(members))
+    each = size_bytes / used
+    fill = [capacity.fill[target] for target in members if target in capacity.fill]
+    short = sum(room.avail_bytes - settings.reserve * room.size_bytes < each for room in fill)
+    return len(members) - short >= used
 
 
 SETTLE_SECONDS = 10.0

@@ -22,6 +22,7 @@ from tierd.model import (
     Finding,
     OpenFile,
     StripingEvidence,
+    TargetFill,
 )
 from tierd.refusal import Reason
 
@@ -107,6 +108,10 @@ def test_a_copy_must_pay_and_fit() -> None:
     assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})
     assert [r.reason for r in shared(file(), room=full).refusals] == [Reason.NO_ROOM]
+    nearly = {target: TargetFill(100 * GB, 10 * GB + (10 * MIB if target == HDD[3] else GB)) for target in HDD}
+    assert shared(file(), room=replace(ROOM, fill=nearly)).actions, "seven targets have room for six stripes"
+    nearly |= dict.fromkeys(HDD[3:6], nearly[HDD[3]])
+    assert [r.reason for r in shared(file(), room=replace(ROOM, fill=nearly)).refusals] == [Reason.NO_ROOM]
     gone = replace(ROOM, pools={"flash": POOLS["flash"], "hdd": ()})
     assert [r.reason for r in shared(file(), room=gone).refusals] == [Reason.NO_POOL]
 
