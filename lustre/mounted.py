@@ -228,6 +228,7 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
 _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
 _ARCHIVES_FOLLOW_SINCE = (2, 16)
 _OVERSTRIPING_SINCE = (2, 13)
+_OVERSTRIPED_MIGRATION_SINCE = (2, 17)
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
@@ -247,6 +248,12 @@ def knows_overstriping(tree: Tree, fsname: str) -> bool:
     Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
     """
     return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+
+
+def migrates_to_overstriped(tree: Tree) -> bool:
+    """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
+    ours = tree.read("version")
+    return ours is not None and _number(version.parse(ours).release) >= _OVERSTRIPED_MIGRATION_SINCE
 
 
 def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:

@@ -19,6 +19,7 @@ from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
 from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -81,6 +82,8 @@ class Planner:
         It is made in each cycle in which nothing is done about the finding. So acts that are not possible or not worth
         doing now cost no requests to the file system: neither in directories that cool down nor for too little gain.
         """
+        if waits_for_close(finding):  # it was last seen while its files were open
+            finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
         cooling = self._cooling({activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
