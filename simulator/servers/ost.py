@@ -262,6 +262,8 @@ class Ost:
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False
+        self.max_create_count = settings.precreate_ahead
+        """``osp.*.max_create_count`` on all MDTs."""
         self.health = Health()
         self.precreated = Precreated(engine, settings.precreate_seconds, settings.precreate_ahead)
         self.rotational = not isinstance(settings.device, FlashSettings)
@@ -270,6 +272,11 @@ class Ost:
         self._precreated = 0
         self._lost: list[object] = []
         self.bulk = BulkService(engine, self)
+
+    @property
+    def precreates(self) -> bool:
+        """Whether MDTs create objects here (``osp.*.max_create_count`` is not 0)."""
+        return self.max_create_count > 0
 
     @property
     def away(self) -> bool:

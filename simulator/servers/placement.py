@@ -59,6 +59,8 @@ class OstSelector:
 
     def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
         """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
+        if part.ost_list:
+            return self._named(part, room_bytes)
         name = self.pool(part.pool)
         fit = self._fit(name, room_bytes)
         if not fit:
@@ -77,6 +79,16 @@ class OstSelector:
         self._turn[name] = start + count
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
+    def _named(self, part: Component, room_bytes: int) -> list[Ost]:
+        """The OSTs that a component names. Raises OSError EINVAL for an OST outside of its pool, and ENOSPC."""
+        members = self._pools[part.pool] if part.pool else range(len(self._osts))
+        if any(index not in members for index in part.ost_list):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        chosen = [self._osts[index] for index in part.ost_list]
+        if not all(self._fits(ost, room_bytes) for ost in chosen):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return chosen
+
     def _fit(self, name: str, room_bytes: int) -> list[Ost]:
         """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
         members = self._pools[name] if name else tuple(range(len(self._osts)))
@@ -94,7 +106,7 @@ class OstSelector:
         return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
 
     def _fits(self, ost: Ost, room_bytes: int) -> bool:
-        return not ost.away and ost.store.space().avail_bytes >= room_bytes
+        return not ost.away and ost.precreates and ost.store.space().avail_bytes >= room_bytes
 
     def _uneven(self, fit: list[Ost]) -> bool:
         some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
@@ -195,7 +207,7 @@ class Placement:
         targets = self._choice.targets(part)
         pool = self._choice.pool(part.pool)
         objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
-        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool,
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
 
     def _room(self, part: Component) -> int:

@@ -120,6 +120,10 @@ class Claim:
         """Content of the claim. It contains a random number, and only root can read it."""
         return self._holder
 
+    def seen(self) -> SeenClaim:
+        """The newest claim, whoever holds it. Raises OSError."""
+        return read_claim(self._folder)
+
     def hold(self) -> Refusal | None:
         """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         with self._lock:

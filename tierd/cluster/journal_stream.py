@@ -104,6 +104,10 @@ class JournalFollower:
         """Sequence of the last message that was applied."""
         return self._copy.position or 0
 
+    def behind_messages(self) -> int:
+        """Messages of the stream that the copy lacks. Raises BrokerError."""
+        return max(0, self._connection.stream_state(self._names.journal).last_sequence - self.position)
+
     def must_publish_all(self) -> bool:
         """Whether the stream is empty, or was lost, so that this journal is the best copy there is.
 

@@ -153,6 +153,32 @@ class MoverState:
     refused: Natural = 0
     """Messages that were malformed, or not signed by the leader."""
     copied_bytes: Natural = 0
+    nids: Annotated[tuple[Text, ...], MaxLen(64)] = ()
+    """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyState:
+    """A standby, as it describes itself every few seconds, and as ``tierctl status`` shows it."""
+
+    name: Text
+    host: Text
+    started: float
+    seen: float
+    """Epoch seconds by the standby's clock."""
+    leader: Text = ""
+    """Who holds the claim on Lustre, in words; "" if nobody does, or it cannot be read."""
+    generation: Natural = 0
+    """Generation of the leader's claim; 0 without a leader."""
+    position: Natural = 0
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: Natural | None = None
+    """Messages that the copy lacks; None if unknown."""
+    copy_age_seconds: float | None = None
+    """Time since the copy was complete; None if it never was since the start."""
+    problem: Text = ""
+    """Why it could not lead; "" if it could."""
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 

@@ -89,6 +89,47 @@ class RobinhoodSettings:
 
 
 @dataclass(frozen=True)
+class SlurmSettings:
+    """Where names, users, accounts and partitions of jobs come from. Without it, tierd shows job ids only."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    source: Literal["", "squeue", "sacct", "slurmrestd"] = ""
+    """``squeue`` and ``sacct`` run the program of this node with ``--json`` (Slurm 21.08 and newer; ``sacct`` needs
+    slurmdbd). ``slurmrestd`` requests ``url``. Empty: Slurm is not used."""
+    url: str = ""
+    """``https://slurm01:6820/slurm/v0.0.41/jobs``, with the version of an API that this slurmrestd has."""
+    user: str = ""
+    """User of the token."""
+    token_file: str = ""
+    """File with a JSON web token (``scontrol token``). It is read for every request."""
+    ca_file: str = ""
+    """CA certificates (PEM) for the server's certificate; empty: the system's certificates."""
+    job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
+    """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
+    ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
+    refresh_seconds: Annotated[float, Ge(5)] = 60.0
+    timeout_seconds: Annotated[float, Gt(0)] = 20.0
+    max_bytes: Annotated[int, Gt(0)] = 64 << 20
+    """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
+
+
+def slurm_settings(settings: SlurmSettings) -> SlurmSettings:
+    """The settings. Raises ValueError for an invalid URL or expression."""
+    if settings.source == "slurmrestd" and not asks_http(settings.url):
+        raise ValueError("url: give the whole address: https://slurm01:6820/slurm/v0.0.41/jobs")
+    if settings.url and settings.source != "slurmrestd":
+        raise ValueError('url: it is used with source = "slurmrestd" only')
+    try:
+        groups = re.compile(settings.job_id).groups
+    except re.error as error:
+        raise ValueError(f"job_id: {error}") from None
+    if groups < 1:
+        raise ValueError(r"job_id: put the number of the job into a group: .+\.(\d+)")
+    return settings
+
+
+@dataclass(frozen=True)
 class PowerFlexSettings:
     """The gateway of a PowerFlex (VxFlex OS) system below the OSTs."""
 
@@ -198,6 +239,7 @@ def reader_name(name: str) -> str:
 
 Url = Annotated[str, AfterValidator(exporter_url)]
 Prometheus = Annotated[PrometheusSettings, AfterValidator(prometheus_url)]
+Slurm = Annotated[SlurmSettings, AfterValidator(slurm_settings)]
 PowerFlex = Annotated[PowerFlexSettings, AfterValidator(powerflex)]
 MdtName = Annotated[str, AfterValidator(mdt_name)]
 
@@ -226,6 +268,7 @@ class SenseSettings:
     """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
     and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
     robinhood: RobinhoodSettings = field(default_factory=RobinhoodSettings)
+    slurm: Slurm = field(default_factory=SlurmSettings)
     powerflex: PowerFlex = field(default_factory=PowerFlexSettings)
     access_logs: str = ""
     """OST access logs of this node: ``/dev/lustre-access-log/*``. Empty: not read."""

@@ -20,6 +20,7 @@ from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
+from tierd.act.staging import OPEN, Stager, StagingState
 from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
@@ -33,6 +34,7 @@ from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
 from tierd.sense.powerflex import ErrorKind, Instance, PowerFlex, StoragePool, Volume
+from tierd.sense.slurm import SlurmJobs
 from tierd.verify.judgement import throughput
 
 
@@ -53,6 +55,38 @@ class MetricsContext:
     """The gateway of the storage below the OSTs; None without one."""
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+    slurm: SlurmJobs | None = None
+    """Jobs as Slurm describes them; None without Slurm."""
+    stager: Stager | None = None
+    """Stagings of jobs of a scheduler."""
+
+
+MAX_JOB_INFOS = 200
+"""Jobs with a series that names user, account and partition."""
+
+
+def staging_metrics(stager: Stager) -> Iterator[Metric]:
+    """Files that jobs stage."""
+    yield GaugeMetricFamily("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
+    ended = CounterMetricFamily("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash)"
+                                " and by the state in which they ended.", labels=("direction", "state"))
+    for direction in ("promote", "demote"):
+        for state in StagingState:
+            if state not in OPEN:
+                ended.add_metric((direction, state.value), stager.counts[direction, state])
+    yield ended
+
+
+def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
+    """Jobs that tierd showed last, as Slurm describes them."""
+    info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
+                                         " Slurm, for the jobs that tierd showed last.")
+    for jobid, job in sorted(slurm.last(MAX_JOB_INFOS).items()):
+        info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
+                             "partition": job.partition})
+    yield info
+    yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
+                            float(not slurm.problem))
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
@@ -165,6 +199,9 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield position
 
 
+STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
+
+
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
     yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
@@ -174,6 +211,17 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     for word, stopped in (("working", False), ("stopped", True)):
         movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
     yield movers
+    yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 0.0)
+    yield GaugeMetricFamily("tierd_standbys", "Standbys that have described themselves in the last 20 s.",
+                            len(state.standbys))
+    copied = GaugeMetricFamily("tierd_standby_copy_age_seconds",
+                               "Time since the standby's copy of the journal was complete and it could lead, +Inf if"
+                               " it never was.",
+                               labels=("standby",))
+    for standby in state.standbys:
+        age = standby.copy_age_seconds
+        copied.add_metric((standby.name,), float("inf") if age is None else age)
+    yield copied
     under_way = GaugeMetricFamily("tierd_target_moves_under_way",
                                   "Files sent to movers without a result yet, by the target that holds them.",
                                   labels=("target",))
@@ -607,6 +655,10 @@ class DaemonCollector(Collector):
             yield from powerflex_metrics(self._beside.powerflex)
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
+        if self._beside.stager is not None:
+            yield from staging_metrics(self._beside.stager)
+        if self._beside.slurm is not None:
+            yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)

@@ -73,8 +73,19 @@ def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
     return sound
 
 
-def serve(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit status."""
+def local_reader(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Reader:
+    """The reader for the mounted file system of the settings. Raises OSError if a part is missing."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
+    return reader_of(settings, engines.mounted_filesystem(mount, tree, settings.movers), mdts, connection, clock, say)
+
+
+MakeReader = Callable[[Settings, Connection, SystemClock, Callable[[str], None]], Reader]
+
+
+def serve(settings: Settings, make: MakeReader = local_reader) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the reader, for tests and demonstrations."""
     if not settings.cluster.enabled:
         log.error("a reader needs [cluster] servers: the addresses of NATS")
         return 1
@@ -85,13 +96,9 @@ def serve(settings: Settings) -> int:
     faulthandler.enable()
     end = end_at_signals()
     clock = SystemClock()
-    tree = Tree(Roots.of("/proc", "/sys"))
-    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
     connection = Connection(settings.cluster, "reader", log.info)
     try:
-        filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-        reader = reader_of(settings, filesystem, mdts, connection, clock, log.info)
+        reader = make(settings, connection, clock, log.info)
         collect_garbage_rarely()
         sound = run(reader, Notifier(os.environ), end)
     finally:

@@ -154,9 +154,12 @@ class HttpClient:
         self._timeout_seconds = timeout_seconds
         self._environment = os.environ if environment is None else environment
 
-    def get(self, url: str, kinds: Sequence[str], accept: str) -> Response:
-        """The response to a GET, of one of these content types. Raises SourceError within about the timeout."""
-        return self._ask("GET", url, None, kinds, {"Accept": accept})
+    def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None) -> Response:
+        """The response to a GET, of one of these content types. Raises SourceError within about the timeout.
+
+        ``more`` has further headers.
+        """
+        return self._ask("GET", url, None, kinds, {"Accept": accept, **(more or {})})
 
     def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
         """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""
