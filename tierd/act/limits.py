@@ -20,7 +20,7 @@ from tierd.text import rate_text
 
 @dataclass(frozen=True, slots=True)
 class MoveCost:
-    """The cost of moving one file. Data on an MDT costs nothing: no mover writes there."""
+    """The cost of moving one file. Data on an MDT counts for the limit of all moves only."""
 
     size_bytes: int
     pools: Mapping[str, int] = field(default_factory=dict)
