@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from lustre.fid import Fid
 from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
+from tierd.cluster.messages import verified
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
@@ -284,7 +285,9 @@ def from_json(kind: type[Any], data: bytes) -> Any:
 class NatsTallyInbox:
     """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
 
-    def __init__(self, connection: Connection, names: Names, era: int = 0) -> None:
+    def __init__(self, connection: Connection, names: Names, secret: str, era: int = 0) -> None:
+        """``secret`` is the key that signs tallies."""
+        self._secret = secret
         self._connection = connection
         self._names = names
         self._era = era
@@ -296,7 +299,7 @@ class NatsTallyInbox:
         found: list[ReceivedTally] = []
         while len(found) < MAX_IN_A_CYCLE:
             deliveries = self._connection.fetch_all(self._names.tallies, streams.TALLY_CONSUMER, MAX_FETCHED)
-            found += [ReceivedTally(_decoded(each.data), each) for each in deliveries]
+            found += [ReceivedTally(_decoded(each.data, self._secret), each) for each in deliveries]
             if len(deliveries) < MAX_FETCHED:
                 break
         return found
@@ -330,9 +333,9 @@ class NatsTallyInbox:
         self._renames, self._last_renames = count, last[-MAX_RENAMES:]
 
 
-def _decoded(data: bytes) -> Tally | None:
+def _decoded(data: bytes, secret: str) -> Tally | None:
     try:
-        return decode(data)
+        return decode(verified(data, secret))
     except ValueError:
         return None
 
