@@ -125,6 +125,23 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     assert [entry["place"] for entry in history] == ["/proj/b"]  # type: ignore[index,attr-defined]
 
 
+def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.1))
+    site.service.close()
+    site.start()
+    files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
+    stage(site, "/proj/d")
+    stage(site, "/proj/d", direction="demote", job="18")
+    for second in (20, 40):
+        site.run(until=second)
+        assert state(site)[0].open
+    site.run(until=85)
+    (gone,) = state(site)
+    assert gone.state == "cancelled"
+    assert gone.left_out["cancelled"] > 30
+    assert not site.service._stager._asked_at
+
+
 def test_a_restart_goes_on(site: Site) -> None:
     files(site, *(f"/proj/d/{number}" for number in range(5)))
     stage(site, "/proj/d")
