@@ -16,8 +16,8 @@ tools: .tools/stamp
 	@sh scripts/tools.sh .tools
 	@touch $@
 
-test: lint types .tools/stamp ## ruff, mypy --strict and pytest
-	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 3 --dist worksteal $(PYTEST_ARGS)
+test: .venv/stamp .tools/stamp ## ruff, mypy --strict and pytest
+	@PATH="$(CURDIR)/.tools/bin:$$PATH" sh scripts/test.sh $(PYTEST_ARGS)
 
 lint: .venv/stamp
 	.venv/bin/ruff check .

@@ -17,7 +17,9 @@ from tierd.decide import (
     data_on_mdt,
     hot_files_to_flash,
     larger_component,
+    random_io_to_flash,
     rebalance,
+    restripe,
     small_files_to_flash,
 )
 from tierd.decide.plans import FlashSettings, Plan
@@ -49,6 +51,11 @@ def is_judged_by_itself(finding: Finding) -> bool:
                       (HotSmallFilesEvidence, SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
 
 
+def waits_for_close(finding: Finding) -> bool:
+    """Whether the files of the finding are open while it begins, so that it is planned again until they are closed."""
+    return isinstance(finding.evidence, (SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
 def is_measured_in_operations(finding: Finding) -> bool:
     """Whether the rate of the job is that of its metadata operations: data on the MDT shows in no object target."""
     return isinstance(finding.evidence, HotSmallFilesEvidence) or (
@@ -78,6 +85,13 @@ def plan_in_scope(
                                              settings.hot_files_to_flash, victim_slowed, rules)
         case ColdOnFlashEvidence() as evidence:
             return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
+        case SmallRandomIoEvidence() as evidence:
+            return random_io_to_flash.decide(finding, evidence, activities, capacity, pools,
+                                             settings.random_io_to_flash)
+        case ContentionEvidence() as evidence:
+            return restripe.decide_shared(finding, evidence, activities, capacity, pools, settings.restripe)
+        case StripingEvidence() as evidence:
+            return restripe.decide_striping(finding, evidence, activities, capacity, pools, settings.restripe)
     return Plan((), ())
 
 

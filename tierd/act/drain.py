@@ -411,7 +411,7 @@ class Drains:
             return []
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
                 for target, room in self._filesystem.space().items()}
-        closed = {ost_index(each.target) for each in self.all if each.target in self.targets} | {ost_index(drain.target)}
+        closed = {ost_index(target) for target in self.targets | {drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []

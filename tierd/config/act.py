@@ -203,7 +203,7 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
     same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
 

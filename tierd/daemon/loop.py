@@ -35,6 +35,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
+from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
@@ -91,11 +92,12 @@ class Daemon:
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
+        metadata = MetadataMeter()
         even = settings.rebalance
         uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
                   if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven)
+                                  self.media, uneven, metadata)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -116,6 +118,7 @@ class Daemon:
             settings.sense.cycle_seconds,
             unnamed,
             self.media,
+            metadata,
         )
         learn = HistoryLoader(history, self._engine, self._log, clock)
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)

@@ -270,7 +270,7 @@ class Service:
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config, self._tallies, self._slurm,
+                                    self._web_config, self._sources.powerflex, self._tallies, self._slurm,
                                     self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()

@@ -118,8 +118,12 @@ class LfsMover:
     files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
-                 lfs: str = "lfs", clock: Clock | None = None) -> None:
-        """``place`` converts a path of the file system to a path of this node."""
+                 lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True) -> None:
+        """``place`` converts a path of the file system to a path of this node.
+
+        ``overstripes`` returns whether this release of ``lfs`` migrates files to overstriped layouts.
+        """
+        self._overstripes = overstripes
         self._calls = calls
         self._destination = destination
         self._place = place
@@ -170,6 +174,9 @@ class LfsMover:
             setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
+            if any(component.overstriped for component in move.layout.components) and not self._overstripes():
+                return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
+                               "one target (LU-18824). The engine `lease` moves such files")
             return self._project(move, facts, batch)
 
         found = inspection.facts_before(self._calls, move, batch, also)
