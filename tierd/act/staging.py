@@ -284,7 +284,8 @@ class Stager:
         """Stage-ins that nobody waits for. A stage-out goes on: its job has ended anyway."""
         with self._lock:
             since = self._clock.now() - ABANDONED_SECONDS
-            return [each for each in stagings if each.direction == "promote" and self._asked_at.get(each.job, 0.0) < since]
+            return [each for each in stagings
+                    if each.direction == "promote" and self._asked_at.get(each.job, 0.0) < since]
 
     def cancel(self, job: str) -> list[Staging]:
         """Drop what a job's stagings have not begun. Returns the stagings that were open."""
