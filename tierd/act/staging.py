@@ -37,6 +37,8 @@ a cancelled job, so that the one that cancels the staging may not come to it."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20
+NOT_BEGUN, NOT_WANTED = "not begun when the deadline passed", "cancelled"
+"""Reasons of moves that were planned and dropped. Other files that are left out were never planned."""
 
 
 class StagingState(StrEnum):
@@ -309,7 +311,7 @@ class Stager:
             current = self._open.get(staging.id)
             if current is None:
                 return
-            reason = ("not begun when the deadline passed" if state == StagingState.EXPIRED else "cancelled")
+            reason = NOT_BEGUN if state == StagingState.EXPIRED else NOT_WANTED
             if current.finding and (dropped := len(self._gate.drop(current.key))):
                 current = replace(current, left_out={**current.left_out, reason: dropped})
             self._end(current, state)
@@ -340,15 +342,18 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     >>> done = Staging("17", 1, 1, "promote", "/a", 9.0, 1, 1, 0.0, state=StagingState.ENDED, files=3, in_place=1)
     >>> summary(done, {"done": 2, "refused": 1}, {"opted out": 1})
     'staged in 3 of 4 files (0 B) of /a; 1 not: opted out'
-    >>> summary(replace(done, state=StagingState.EXPIRED, left_out={"not begun": 2}), {"done": 1}, {})
-    'staged in 2 of 4 files (0 B) of /a before the deadline; 2 not: not begun'
+    >>> late = replace(done, state=StagingState.EXPIRED, left_out={NOT_BEGUN: 2, "another user's": 1})
+    >>> summary(late, {"done": 1}, {})
+    "staged in 2 of 5 files (0 B) of /a before the deadline; 2 not: not begun when the deadline passed; \
+1 not: another user's"
     """
     done = staging.in_place + outcomes.get("done", 0) + outcomes.get("already", 0)
     would = outcomes.get("dry-run", 0)
     missing = {**staging.left_out}
     for reason, count in reasons.items():
         missing[reason] = missing.get(reason, 0) + count
-    all_files = max(staging.files + staging.in_place, done + would)
+    unplanned = sum(count for reason, count in staging.left_out.items() if reason not in {NOT_BEGUN, NOT_WANTED})
+    all_files = max(staging.files + staging.in_place + unplanned, done + would)
     verb = ("would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
     size = bytes_text(staging.size_bytes)
     words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
