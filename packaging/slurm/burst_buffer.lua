@@ -112,7 +112,7 @@ local function check_deadline(text)
     local number, unit = text:match("^(%d+)([smh]?)$")
     local seconds = number and tonumber(number) * UNITS[unit]
     if not seconds or seconds < 1 or seconds > MAX_SECONDS then
-        return nil, "deadline is a time up to " .. MAX_SECONDS / 3600 .. "h: 90s, 10m, 2h"
+        return nil, string.format("deadline is a time up to %.0fh: 90s, 10m, 2h", MAX_SECONDS / 3600)
     end
     return seconds
 end
@@ -330,7 +330,7 @@ local function stage(job_id, uid, gid, stages)
             each.what == "stage_in" and "promote" or "demote", json_string(each.path), each.deadline, limits)
     end
     local well, sentence = ask_tierd(string.format(
-        '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %d, "stages": [%s]}',
+        '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %.0f, "stages": [%s]}',
         tonumber(job_id), uid, gid, json_string(user or ""), patience, table.concat(parts, ", ")))
     slurm.log_info("tierd: JobId=%s: %s", tostring(job_id), sentence)
     comment(job_id, record, sentence)
