@@ -634,6 +634,23 @@ class TargetFill:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskWrites:
+    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
+    ``io_latency_stats``.
+    """
+
+    time: float
+    """Time of the second reading; epoch seconds."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Disk I/Os, by inclusive upper bound of their bytes."""
+    msec: Mapping[int, float] = field(default_factory=dict)
+    """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
+    usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
+    2.17; empty before."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file found by a scan: its pools and its last use."""
 
@@ -682,6 +699,8 @@ class Facts:
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
+    """By full target name, the last readings of its disk I/O, oldest first."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

@@ -113,6 +113,7 @@ class RandomWriter(FileJob):
     processes_count: int = 8
     read_share: float = 0.0
     """Share of calls that read; the others write."""
+    think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before the job starts, with their sizes."""
@@ -126,6 +127,8 @@ class RandomWriter(FileJob):
         names = run.client.names
         handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
         while run.active:
+            if self.think_seconds:
+                yield run.think(self.think_seconds)
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
                 if self.read_share and run.rng.random() < self.read_share:

@@ -6,6 +6,7 @@ Detectors of slowdowns run in every cycle. The other detectors run each time a w
 from __future__ import annotations
 
 from tierd.detect import (
+    block_accelerator,
     cold_on_flash,
     flash_pressure,
     hot_small_files,
@@ -44,4 +45,5 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     rpc_size.DETECTOR,
     metadata_storm.DETECTOR,
     striping.DETECTOR,
+    block_accelerator.DETECTOR,
 )

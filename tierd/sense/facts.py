@@ -17,7 +17,7 @@ from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, StoredFile, TargetFill
+from tierd.model import ClientLoad, DirectoryActivity, DiskWrites, Facts, SharedFile, StoredFile, TargetFill
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
@@ -159,16 +159,29 @@ class NoClients:
         return ()
 
 
+class DiskSource(Protocol):
+    """Reads disk I/O of object targets."""
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Error of each node whose last reading failed."""
+
+    def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
+        """The last readings of each target, by full name."""
+
+
 class FactsCollector:
     """Collects all facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
-                 media: PoolMedia | None = None, uneven: UnevenPools | None = None) -> None:
+                 media: PoolMedia | None = None, uneven: UnevenPools | None = None,
+                 disks: DiskSource | None = None) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
         pools; None if tierd does not move such files.
         """
         self._uneven = uneven
+        self._disks = disks
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
@@ -196,6 +209,10 @@ class FactsCollector:
             if self._clients.faults:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
+        if self._disks is not None:
+            facts = replace(facts, disk_writes=self._disks())
+            if self._disks.faults:
+                self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
