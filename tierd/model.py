@@ -616,6 +616,8 @@ class ClientLoad:
     statahead_max: float = 0.0
     """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
+    statahead_batch: float | None = None
+    """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -701,6 +703,8 @@ class Facts:
     """Files with the most opens first."""
     disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
     """By full target name, the last readings of its disk I/O, oldest first."""
+    max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

@@ -1,4 +1,6 @@
-"""Disk I/O of object targets by size and by duration: from this node's files, and from the exporters of servers.
+"""Object targets: disk I/O by size and by duration, and the largest RPC that they accept.
+
+Sources are the files of this node and the exporters of servers.
 
 Counters of a target are compared over some minutes: with ``brw_stats``, sizes and durations are two tables, and only
 the changes of the mix of sizes connect them. ``io_latency_stats`` (2.17) has durations by size.
@@ -10,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from lustre.formats import brw_stats, io_latency_stats
+from lustre.formats import brw_stats, df, io_latency_stats
 from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
@@ -29,6 +31,8 @@ class DiskCounters:
     sizes: dict[int, float] = field(default_factory=dict)
     msec: dict[int, float] = field(default_factory=dict)
     usec_by_size: dict[int, dict[int, float]] = field(default_factory=dict)
+    max_rpc_bytes: int = 0
+    """``brw_size``; 0 if unknown."""
 
 
 ReadDisks = Callable[[], Mapping[str, DiskCounters]]
@@ -47,6 +51,7 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
             tables = brw_stats.parse(data)
             counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
                 written(tables.named(b"disk I/O size")), written(tables.named(b"I/O time (1/1000s)")))
+            counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
                 if table.direction == b"write":
                     counters.usec_by_size[table.size_bytes] = {
@@ -63,8 +68,9 @@ def written(table: Histogram | None) -> dict[int, float]:
 
 
 _SIZES, _SECONDS = "lustre_osd_io_size_bytes_bucket", "lustre_osd_io_seconds_bucket"
+_MAX_RPC = "lustre_ost_max_rpc_bytes"
 _LATENCY = "lustre_osd_io_latency_seconds_bucket"
-_BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY))
+_BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC))
 
 
 def fetch_disks(url: str, client: HttpClient) -> dict[str, DiskCounters]:
@@ -75,11 +81,14 @@ def fetch_disks(url: str, client: HttpClient) -> dict[str, DiskCounters]:
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
     buckets: defaultdict[tuple[str, str, int], dict[float, float]] = defaultdict(dict)
+    largest: dict[str, int] = {}
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             labels = {**labels_of(head), **labels_of(tail)}
             target = labels.get("target", "")
-            if labels.get("direction") == "write" and target.startswith("OST") and "fs" in labels:
+            if name == _MAX_RPC and "fs" in labels:
+                largest[f"{labels['fs']}-{target}"] = int(value)
+            elif labels.get("direction") == "write" and target.startswith("OST") and "fs" in labels:
                 size = int(labels.get("size", "0"))
                 buckets[f"{labels['fs']}-{target}", name, size][float(labels.get("le", "inf"))] = value
     except ValueError as error:
@@ -93,6 +102,8 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             counters.msec = single(cumulative, 1e3)
         else:
             counters.usec_by_size[size] = single(cumulative, 1e6)
+    for target, size in largest.items():
+        found.setdefault(target, DiskCounters()).max_rpc_bytes = size
     return found
 
 
@@ -131,6 +142,8 @@ class DiskPoller:
         self._clock = clock
         self._nodes_per_call = nodes_per_call
         self._writes: dict[str, tuple[DiskWrites, ...]] = {}
+        self.max_rpc_bytes: dict[str, int] = {}
+        """The largest RPC that each target accepts, as far as known."""
         self.faults: dict[str, str] = {}
         """Error of each node whose last reading failed."""
 
@@ -149,6 +162,7 @@ class DiskPoller:
             node.before = {}
             return
         self.faults.pop(node.name, None)
+        self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in found.items() if each.max_rpc_bytes})
         for target, after in found.items():
             before = node.before.get(target)
             writes = None if before is None else difference(before, after, self._clock.now())

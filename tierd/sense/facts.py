@@ -166,6 +166,10 @@ class DiskSource(Protocol):
     def faults(self) -> Mapping[str, str]:
         """Error of each node whose last reading failed."""
 
+    @property
+    def max_rpc_bytes(self) -> Mapping[str, int]:
+        """The largest RPC that each target accepts, as far as known."""
+
     def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
         """The last readings of each target, by full name."""
 
@@ -210,7 +214,7 @@ class FactsCollector:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         if self._disks is not None:
-            facts = replace(facts, disk_writes=self._disks())
+            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes)
             if self._disks.faults:
                 self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)

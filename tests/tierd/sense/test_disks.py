@@ -23,6 +23,7 @@ lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="409
 lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.001"} 4
 lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.002"} 6
 lustre_osd_io_latency_seconds_bucket{fs="l",target="OST0001",direction="write",size="4096",le="0.000512"} 3
+lustre_ost_max_rpc_bytes{fs="l",target="OST0001"} 16777216
 lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="4096"} 3
 """
 
@@ -30,7 +31,7 @@ lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="40
 def test_an_exposition_gives_the_writes_of_object_targets() -> None:
     (target, counters), = parse_disks(EXPOSITION, URL).items()
     assert target == "l-OST0001"
-    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}})
+    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}}, 16 << 20)
 
 
 def test_an_impossible_bound_is_an_error() -> None:
@@ -43,6 +44,7 @@ def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
     found = read_disks(Tree(Roots.of(root / "proc", root / "sys")))
     assert found
     assert all("-OST" in target for target in found)
+    assert {counters.max_rpc_bytes for counters in found.values()} == {4 << 20}
     assert any(counters.sizes and counters.msec for counters in found.values())
 
 
