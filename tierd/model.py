@@ -168,6 +168,8 @@ class DirectoryActivity:
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
     """Time of the newest record; epoch seconds."""
+    write_opens: int = 0
+    """Opens of existing files for writing. 0 if the changelog has no open modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from tierd.detect import (
     hot_small_files,
     imbalance,
     metadata_storm,
+    opened_for_writing,
     outgrown_component,
     read_ahead,
     rpc_size,
@@ -46,4 +47,5 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     metadata_storm.DETECTOR,
     striping.DETECTOR,
     block_accelerator.DETECTOR,
+    opened_for_writing.DETECTOR,
 )

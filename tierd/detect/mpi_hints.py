@@ -1,9 +1,9 @@
 """Hints for MPI-IO and HDF5 by the I/O pattern of a job, as the striping guides advise (NOTUR).
 
 ROMIO, the MPI-IO of MPICH, Intel MPI and (as one of two) Open MPI, reads hints from the file that ``ROMIO_HINTS``
-names, or from the ``MPI_Info`` object of the open call. Collective buffering lets a few processes collect the records of all
-and write whole stripes. Data sieving reads what lies between records before it writes: on a shared file it takes locks
-of other processes.
+names, or from the ``MPI_Info`` object of the open call. Collective buffering lets a few processes collect the records
+of all and write whole stripes. Data sieving reads what lies between records before it writes: on a shared file it
+takes locks of other processes.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ class FillRates:
 
 
 Key = tuple[str, str]
-Counts = tuple[int, int, int, int, int]
-"""Creates, opens, closes, unlinks, outgrown."""
-WIDTH = 5
+Counts = tuple[int, int, int, int, int, int]
+"""Creates, opens, closes, unlinks, outgrown, opens for writing."""
+WIDTH = 6
 MIN_PLACES = 1000
 """Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
@@ -78,9 +78,9 @@ class RecentDirectories:
         for activity in activities:
             done = _difference(self._counts(before, activity), _counts(activity))
             if any(done):
-                creates, opens, closes, unlinks, outgrown = done
+                creates, opens, closes, unlinks, outgrown, write_opens = done
                 found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
-                                               outgrown))
+                                               outgrown, write_opens=write_opens))
         return tuple(found), now - begun
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
@@ -119,7 +119,8 @@ def _at(snapshot: array[int], place: int) -> array[int]:
 
 
 def _counts(activity: DirectoryActivity) -> Counts:
-    return activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown
+    return (activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown,
+            activity.write_opens)
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
