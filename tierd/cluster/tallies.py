@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, TypeVar, cast
 
@@ -97,6 +97,8 @@ class WireTally:
     closes: Natural
     renamed: Annotated[list[FidText], MaxLen(MAX_ROWS)] | None
     waiting: Natural
+    write_opens: Column[Natural] = field(default_factory=list)
+    """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
 
 
 @lru_cache(maxsize=1)
@@ -147,6 +149,8 @@ def _encoded(tally: Tally) -> bytes:
             "directories": rows, "files": columns, "removed": digits(content.removed), "moves": moves,
             "closes": content.closes, "waiting": content.waiting,
             "renamed": None if content.renamed is None else [fid.hex() for fid in content.renamed]}
+    if any(row.write_opens for row in content.directories):
+        body["write_opens"] = [row.write_opens for row in content.directories]
     return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
 
 
@@ -210,9 +214,13 @@ def _tally(wire: WireTally) -> Tally:
     for row in wire.directories:
         if row[8] and max(row[8]) >= count:
             raise ValueError("a file that the tally does not have")
+    if len(wire.write_opens) not in {0, len(wire.directories)}:
+        raise ValueError("not as many opens for writing as directories")
+    write_opens = wire.write_opens or [0] * len(wire.directories)
     directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
-                                       tuple(files))
-                        for job, at, creates, opens, closes, unlinks, outgrown, last, files in wire.directories)
+                                       tuple(files), writes)
+                        for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes
+                        in zip(wire.directories, write_opens, strict=True))
     moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
                   for at, job, time, number, uid, nid in wire.moves)
     renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))
