@@ -12,7 +12,14 @@ from dataclasses import replace
 from tierd.config.act import mode_allows
 from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, rebalance, small_files_to_flash
+from tierd.decide import (
+    cold_to_disk,
+    directory_striping,
+    hot_files_to_flash,
+    larger_component,
+    rebalance,
+    small_files_to_flash,
+)
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import (
     Capacity,
@@ -21,6 +28,7 @@ from tierd.model import (
     FillEvidence,
     Finding,
     HotSmallFilesEvidence,
+    MetadataStormEvidence,
     NoisyNeighbourEvidence,
     OutgrownComponentEvidence,
     StoredFile,
@@ -68,6 +76,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], cap
     if isinstance(finding.evidence, FillEvidence):
         planned = rebalance.decide(finding, finding.evidence, stored, capacity, settings.rebalance, victim_slowed,
                                    left_alone)
+    elif isinstance(finding.evidence, MetadataStormEvidence):
+        planned = directory_striping.decide(finding, finding.evidence, capacity, settings.directory_striping)
     elif isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:

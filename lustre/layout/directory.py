@@ -186,6 +186,13 @@ def default_of_yaml(text: str) -> DefaultStriping:
         raise ValueError(f"default directory striping: {error.args[0]} is missing") from None
 
 
+def default_to_yaml(default: DefaultStriping) -> str:
+    """Format a default striping as ``lfs getdirstripe -D -y`` prints it, without its pool."""
+    return (f"lmv_stripe_count:  {default.stripe_count}\nlmv_stripe_offset: {default.mdt_index}\n"
+            f"lmv_hash_type:     {default.hash_type}\nlmv_max_inherit:   {default.max_inherit}\n"
+            f"lmv_max_inherit_rr: {default.max_inherit_rr}\n")
+
+
 def _lines_of(text: str) -> tuple[dict[str, int], str, list[int], list[Fid]]:
     numbers: dict[str, int] = {}
     hashed, indices, fids = "none", list[int](), list[Fid]()

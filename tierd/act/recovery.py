@@ -46,6 +46,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
+        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
+            return _striping_found(entry, filesystem)
         present = filesystem.layout(entry.place)
         fid = filesystem.status(entry.place).fid
     except FileNotFoundError:
@@ -66,6 +68,19 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if changed:
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
     return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
+
+
+def _striping_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+    """The outcome of an act about a default striping, from the directory. Raises OSError."""
+    if entry.fid is not None and filesystem.status(entry.place).fid != entry.fid:
+        return Outcome.GONE, "tierd ended during the act, and another directory has this name now"
+    present = filesystem.default_striping(entry.place)
+    if entry.outcome == Outcome.UNDOING:
+        return ((Outcome.UNDONE, "found undone") if present != entry.striping_after
+                else (Outcome.DONE, "tierd ended before the act was undone"))
+    if present == entry.striping_after:
+        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    return Outcome.INTERRUPTED, "tierd ended before the act was done; the default striping is unchanged"
 
 
 REQUEUED_PER_CYCLE = 500

@@ -10,7 +10,7 @@ from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.undo import Undo, UndoResult
-from tierd.acts import Outcome, Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
@@ -129,6 +129,8 @@ class Judge:
                     self._standing = [other for other in self._standing if other.id != entry.id]
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
+                if outcome.action.striping is not None:
+                    continue  # it puts nothing on flash
                 if why := self._short(outcome.action.directory, room):
                     with self._lock:
                         if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
@@ -155,7 +157,7 @@ class Judge:
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == Outcome.DONE:
+                if entry is not None and entry.outcome == Outcome.DONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
                     with self._lock:
                         self._standing.append(entry)
 

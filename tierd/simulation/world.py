@@ -14,7 +14,7 @@ from pathlib import Path
 from lustre.parameters import Roots, Tree
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
+from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -125,8 +125,9 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
-                    executor=executor, media=media)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim,
+                    metadata_targets=len(cluster.mdts), history=history, executor=executor, media=media,
+                    creation=SimulatedObjectCreation(cluster))
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 
