@@ -84,6 +84,24 @@ class DefaultStriping:
     pool: str = ""
 
 
+def same_default(one: DefaultStriping | None, other: DefaultStriping | None) -> bool:
+    """Whether two defaults give new subdirectories the same striping. Flags of the hash, which Lustre sets, may differ.
+
+    >>> same_default(DefaultStriping(2, hash_type="crush"), DefaultStriping(2, hash_type="crush,fixed"))
+    True
+    >>> same_default(DefaultStriping(2), None), same_default(None, None)
+    (False, True)
+    """
+    if one is None or other is None:
+        return one is other
+    return _essence(one) == _essence(other)
+
+
+def _essence(default: DefaultStriping) -> tuple[object, ...]:
+    return (default.stripe_count, default.mdt_index, default.hash_type.partition(",")[0], default.max_inherit,
+            default.max_inherit_rr)
+
+
 def stripes_of_xattr(data: bytes) -> DirectoryStripes:
     """Decode ``trusted.lmv``. Raises ValueError that names the problem."""
     magic = _magic(data)

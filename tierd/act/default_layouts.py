@@ -15,6 +15,7 @@ from threading import RLock
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain, same_shape
 from tierd.act.guard import ActGuard
@@ -79,14 +80,14 @@ def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, befor
     return f"the directory has another default now, which tierd leaves in place: {now}"
 
 
-def set_and_verify_striping(filesystem: Filesystem, directory: str, wanted: DefaultStriping | None) -> str:
+def set_and_verify_striping(filesystem: Filesystem, place: str, wanted: DefaultStriping | None) -> str:
     """Set a default striping and read it back. Returns "", or what the directory has instead.
 
     Raises OSError, and ValueError for a striping that cannot be a default.
     """
-    filesystem.set_default_striping(directory, wanted)
-    found = filesystem.default_striping(directory)
-    if found == wanted:
+    filesystem.set_default_striping(place, wanted)
+    found = filesystem.default_striping(place)
+    if directory.same_default(found, wanted):
         return ""
     now = "none" if found is None else " ".join(setdirstripe_arguments(found))
     return f"the directory has another default striping now, which tierd leaves in place: {now}"

@@ -17,6 +17,7 @@ from itertools import islice
 from threading import RLock
 
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
@@ -74,11 +75,11 @@ def _striping_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]
     """The outcome of an act about a default striping, from the directory. Raises OSError."""
     if entry.fid is not None and filesystem.status(entry.place).fid != entry.fid:
         return Outcome.GONE, "tierd ended during the act, and another directory has this name now"
-    present = filesystem.default_striping(entry.place)
+    changed = directory.same_default(filesystem.default_striping(entry.place), entry.striping_after)
     if entry.outcome == Outcome.UNDOING:
-        return ((Outcome.UNDONE, "found undone") if present != entry.striping_after
-                else (Outcome.DONE, "tierd ended before the act was undone"))
-    if present == entry.striping_after:
+        return ((Outcome.DONE, "tierd ended before the act was undone") if changed
+                else (Outcome.UNDONE, "found undone"))
+    if changed:
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
     return Outcome.INTERRUPTED, "tierd ended before the act was done; the default striping is unchanged"
 

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
 from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
 from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
@@ -252,9 +253,9 @@ class Undo:
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return UndoResult(Outcome.REFUSED, "another directory has this name now")
         present = self._filesystem.default_striping(entry.place)
-        if present == entry.striping_before:
+        if directory.same_default(present, entry.striping_before):
             return UndoResult(Outcome.UNDONE, "the directory already has its earlier default striping")
-        if present != entry.striping_after:
+        if not directory.same_default(present, entry.striping_after):
             return UndoResult(Outcome.REFUSED, "somebody changed the default striping since")
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
