@@ -225,8 +225,10 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     return min(avail_bytes, (room.size_bytes or 0) * left // objects)
 
 
-_SINCE = (2, 16)
 _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
+_ARCHIVES_FOLLOW_SINCE = (2, 16)
+_OVERSTRIPING_SINCE = (2, 13)
+_OVERSTRIPED_MIGRATION_SINCE = (2, 17)
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
@@ -237,15 +239,34 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
     all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
     """
+    return _all_run(tree, fsname, _ARCHIVES_FOLLOW_SINCE)
+
+
+def knows_overstriping(tree: Tree, fsname: str) -> bool:
+    """Whether Lustre can place several objects of a file on one target (LU-9846, 2.13).
+
+    Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
+    """
+    return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+
+
+def migrates_to_overstriped(tree: Tree) -> bool:
+    """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
+    ours = tree.read("version")
+    return ours is not None and _number(version.parse(ours).release) >= _OVERSTRIPED_MIGRATION_SINCE
+
+
+def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
+    """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
             connection = tree.read(f"mdc/{name}/import")
             releases.append(None if connection is None else import_.parse(connection).target_version)
-    return len(releases) > 1 and all(map(_follows_swaps, releases))
+    return len(releases) > 1 and all(_number(release) >= since for release in releases)
 
 
-def _follows_swaps(release: bytes | None) -> bool:
+def _number(release: bytes | None) -> tuple[int, int]:
     found = _RELEASE.match(release or b"")
-    return found is not None and (int(found[1]), int(found[2])) >= _SINCE
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))

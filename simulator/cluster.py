@@ -160,6 +160,19 @@ class Cluster:
     def about_to_change(self) -> None:
         """Called before the cluster changes from outside. The flow model settles its flows here."""
 
+    def data_on_mdts(self) -> list[int]:
+        """Bytes of files that are stored on each MDT."""
+        stored = [0] * len(self.mdts)
+        with self.lock:
+            waiting = [self.namespace.root]
+            while waiting:
+                inode = waiting.pop()
+                waiting += inode.children.values()
+                first = inode.layout.components[0] if inode.layout is not None and not inode.is_directory else None
+                if first is not None and first.on_mdt:
+                    stored[inode.mdt_index] += min(inode.size_bytes, first.extent_end or inode.size_bytes)
+        return stored
+
     # Files and jobs
 
     def add(self, job: Job) -> None:

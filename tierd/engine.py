@@ -16,11 +16,13 @@ from tierd.detect.builtin import SLOWDOWNS
 from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
-from tierd.detect.noisy_neighbour.detection import continued_finding
+from tierd.detect.noisy_neighbour.detection import continued_finding, held_finding
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
 from tierd.model import (
+    ACTIONABLE_KINDS,
+    EVIDENCE_BY_KIND,
     Action,
     Activities,
     Capacity,
@@ -29,6 +31,7 @@ from tierd.model import (
     FillEvidence,
     Finding,
     NoisyNeighbourEvidence,
+    OtherEvidence,
     SlowdownEvidence,
     Window,
 )
@@ -181,7 +184,8 @@ class Engine:
                     yield finding
         for key, finding in self._active.items():
             if finding.kind in SLOWDOWN_KINDS and key not in seen:
-                held = continued_finding(finding, view, self._settings.noisy_neighbour)
+                held = (continued_finding(finding, view, self._settings.noisy_neighbour)
+                        or held_finding(finding, view, self._settings.noisy_neighbour))
                 if held:
                     yield held
 
@@ -192,14 +196,21 @@ class Engine:
             self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
-        return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
+        return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
+
+    def _acted_on(self, finding: Finding) -> Finding:
+        """The finding as one that tierd acts on, if ``[act] on`` names its kind, and a policy knows its evidence."""
+        known = EVIDENCE_BY_KIND.get(finding.kind, OtherEvidence)
+        named = finding.kind in ACTIONABLE_KINDS and finding.kind in self._settings.act.on
+        acted_on = finding.advice_only and named and isinstance(finding.evidence, known)
+        return replace(finding, advice_only=False) if acted_on else finding
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
              left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
         """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
-        capacity = replace(capacity, placements=self._facts.placements, metadata=self._facts.metadata)
+        capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         return policies.plan_by_scope(
             finding,
             attribution.activities_of_finding(finding, activities),

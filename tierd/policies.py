@@ -14,16 +14,21 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide import (
     cold_to_disk,
+    data_on_mdt,
     directory_striping,
     hot_files_to_flash,
     larger_component,
+    random_io_to_flash,
     rebalance,
+    restripe,
     small_files_to_flash,
 )
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import (
+    DATA_ON_MDT,
     Capacity,
     ColdOnFlashEvidence,
+    ContentionEvidence,
     DirectoryActivity,
     FillEvidence,
     Finding,
@@ -31,13 +36,32 @@ from tierd.model import (
     MetadataStormEvidence,
     NoisyNeighbourEvidence,
     OutgrownComponentEvidence,
+    SmallRandomIoEvidence,
     StoredFile,
+    StripingEvidence,
 )
 
 
 def is_judged(finding: Finding) -> bool:
     """Whether the throughput of a victim shows if an act helped. Other findings close when their cause has ended."""
     return isinstance(finding.evidence, NoisyNeighbourEvidence)
+
+
+def is_judged_by_itself(finding: Finding) -> bool:
+    """Whether the job whose files are moved shows by its own rate if an act helped: there is no victim."""
+    return isinstance(finding.evidence,
+                      (HotSmallFilesEvidence, SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
+def waits_for_close(finding: Finding) -> bool:
+    """Whether the files of the finding are open while it begins, so that it is planned again until they are closed."""
+    return isinstance(finding.evidence, (SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
+def is_measured_in_operations(finding: Finding) -> bool:
+    """Whether the rate of the job is that of its metadata operations: data on the MDT shows in no object target."""
+    return isinstance(finding.evidence, HotSmallFilesEvidence) or (
+        isinstance(finding.evidence, StripingEvidence) and finding.evidence.files_created is not None)
 
 
 def plan_in_scope(
@@ -52,16 +76,24 @@ def plan_in_scope(
     """Plan for one finding in one scope. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
     if finding.advice_only:
         return Plan((), ())
+    rules = data_on_mdt.Rules(DATA_ON_MDT in settings.act.on, settings.data_on_mdt, settings.benefit)
     match finding.evidence:
         case NoisyNeighbourEvidence() as evidence:
-            return small_files_to_flash.decide(finding, evidence, activities, capacity, pools)
+            return small_files_to_flash.decide(finding, evidence, activities, capacity, pools, rules)
         case OutgrownComponentEvidence() as evidence:
             return larger_component.decide(finding, evidence, activities, capacity, pools)
         case HotSmallFilesEvidence() as evidence:
             return hot_files_to_flash.decide(finding, evidence, activities, capacity, pools,
-                                             settings.hot_files_to_flash, victim_slowed)
+                                             settings.hot_files_to_flash, victim_slowed, rules)
         case ColdOnFlashEvidence() as evidence:
             return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
+        case SmallRandomIoEvidence() as evidence:
+            return random_io_to_flash.decide(finding, evidence, activities, capacity, pools,
+                                             settings.random_io_to_flash)
+        case ContentionEvidence() as evidence:
+            return restripe.decide_shared(finding, evidence, activities, capacity, pools, settings.restripe)
+        case StripingEvidence() as evidence:
+            return restripe.decide_striping(finding, evidence, activities, capacity, pools, settings.restripe)
     return Plan((), ())
 
 

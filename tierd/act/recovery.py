@@ -25,6 +25,7 @@ from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
+from tierd.act.movers.checks import mirror_left
 from tierd.act.orders import ORDER_KINDS, Order, OrderPlan
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
@@ -68,6 +69,9 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
     if changed:
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    if mirror := mirror_left(entry.layout_before, present):
+        return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
+                                     f"second: lfs mirror split -d --mirror-id {mirror} FILE")
     return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
 
 
@@ -194,6 +198,8 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
                        "a finding that still holds again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
+    if not move.pool:
+        return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT are planned again if their finding still holds")
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
     if not room.pools.get(move.pool):

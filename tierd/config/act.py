@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
-from tierd.model import ACTIONABLE_KINDS
+from tierd.model import ACTIONABLE_KINDS, DATA_ON_MDT
 from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -131,13 +131,14 @@ def socket_path(path: str) -> str:
 
 
 def actionable_kind(kind: str) -> str:
-    """A kind of finding that tierd can act on. Raises ValueError that names these kinds.
+    """A kind of finding that tierd can act on, or ``data-on-mdt``. Raises ValueError that names these words.
 
     >>> actionable_kind("cold-on-flash")
     'cold-on-flash'
     """
-    if kind not in ACTIONABLE_KINDS:
-        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only")
+    if kind not in (*ACTIONABLE_KINDS, DATA_ON_MDT):
+        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only, and with "
+                         f"{DATA_ON_MDT!r} places small files on the MDT")
     return kind
 
 
@@ -202,7 +203,7 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
     same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
 
@@ -283,7 +284,8 @@ class ActSettings:
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[Annotated[str, AfterValidator(actionable_kind)], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
-    """Kinds of findings that are acted on; the others are only reported."""
+    """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
+    files on the MDT instead of flash, where that is better."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8

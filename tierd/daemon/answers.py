@@ -762,6 +762,25 @@ class StagingsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class PrepareAnswer:
+    """What is prepared for a job that is about to start."""
+
+    ready: tuple[str, ...]
+    """Directories that have the layout which helped before."""
+    waiting: tuple[str, ...]
+    """Directories that are about to get it."""
+    why_not: tuple[str, ...]
+    """Why other directories do not, or why nothing is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummaryAnswer:
+    """What tierd did for a job, in words; empty if it did nothing."""
+
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UndoAnswer:
     """``tierctl undo`` of one act."""
 

@@ -29,7 +29,7 @@ from tierd.detect import metadata_storm
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -78,7 +78,7 @@ class Daemon:
                  clock: Clock, settings: Settings, say: LogFunction, claim: FilesystemClaim | None = None,
                  clients: ClientSource | None = None, metadata_targets: int = 0, enriched: Enrich = not_enriched,
                  own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None,
+                 site_facts: Callable[[], SiteFacts] = SiteFacts,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
                  media: PoolMedia | None = None, creation: ObjectCreation | None = None) -> None:
@@ -137,12 +137,12 @@ class Daemon:
         self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say,
                              creation or NoObjectCreation(), metadata_targets)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                  metadata_free, executor, lambda: self.drains.targets)
+                                 site_facts, executor, lambda: self.drains.targets)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.counters, executor)
+                                filesystem, clock, settings, self.counters, executor, site_facts)
         self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
         self._seen: Observation | None = None
         self._seen_at = 0.0

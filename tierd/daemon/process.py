@@ -20,6 +20,7 @@ from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
+from lustre.mounted import knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
@@ -33,10 +34,11 @@ from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
 from tierd.inotify import Watcher
+from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
 from tierd.sense.http_client import HttpClient
-from tierd.sense.parameters import mdt_free_share, own_nids, why_jobs_are_unnamed
+from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -146,7 +148,7 @@ def local_service(
         claim,
         clients,
         lambda: own_nids(tree),
-        lambda: mdt_free_share(tree, mount.fsname),
+        lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
         lambda: why_jobs_are_unnamed(tree),
         mounted_marks(Library.load(settings.movers.library), folder.path),
         executor,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
+from tierd.act.applications import ApplicationStore, NextRun, Preparer
 from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
@@ -33,6 +34,7 @@ from tierd.daemon.answers import (
     EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
+    JobSummaryAnswer,
     LeftRow,
     MdtReaderRow,
     OperatingStateAnswer,
@@ -40,6 +42,7 @@ from tierd.daemon.answers import (
     OutcomeAnswer,
     PlanAnswer,
     PlannedAnswer,
+    PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
     ReportAnswer,
@@ -140,9 +143,9 @@ class OrderIntake:
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
-                               "stage-cancel", "drain-target"})
+                               "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
-SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state"})
+SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
@@ -502,8 +505,10 @@ _JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
 class SchedulerRequests:
     """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
 
-    def __init__(self, stager: Stager, store: StagingStore, gate: Gate, settings: Settings, clock: Clock,
-                 wake: Callable[[], None]) -> None:
+    def __init__(self, stager: Stager, store: StagingStore, preparer: Preparer, applications: ApplicationStore,
+                 gate: Gate, settings: Settings, clock: Clock, wake: Callable[[], None]) -> None:
+        self._preparer = preparer
+        self._applications = applications
         self._stager = stager
         self._store = store
         self._gate = gate
@@ -511,7 +516,8 @@ class SchedulerRequests:
         self._clock = clock
         self._wake = wake
         self.requests: Mapping[str, Handler] = {
-            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel}
+            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
+            "prepare": self._prepare, "job-summary": self._summary}
 
     def _stage(self, request: Request) -> StagingsAnswer:
         """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time."""
@@ -560,6 +566,29 @@ class SchedulerRequests:
 
     def _cancel(self, request: Request) -> StagingsAnswer:
         return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+
+    def _prepare(self, request: Request) -> PrepareAnswer:
+        """Have the layout that helped an application before set for its next run."""
+        if held := self._held():
+            return PrepareAnswer((), (), (held,))
+        if self._settings.act.dry_run:
+            return PrepareAnswer((), (), ("tierd is in a dry run",))
+        mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
+        if not (path + "/").startswith(mount + "/"):
+            return PrepareAnswer((), (), (f"the job does not start on {mount}",))
+        run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
+                      from_root(mount, path))
+        ready, waiting, why_not = self._preparer.prepare(run)
+        return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
+
+    def _summary(self, request: Request) -> JobSummaryAnswer:
+        """What tierd did for a job."""
+        job, user = job_of(request), text_of(request, "user")
+        last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
+        sentences = [self._answer(each).sentence for each in last.values()]
+        if prepared := self._applications.prepared(f"{user} (job {job}, prolog)"):
+            sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
+        return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
     def _answer(self, staging: Staging) -> StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}

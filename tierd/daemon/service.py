@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
+from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -49,10 +51,12 @@ from tierd.daemon.requests import (
     ReadingRequests,
     RequestHandler,
     SchedulerRequests,
+    below,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
+from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -62,6 +66,8 @@ from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.facts import ClientSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
+from tierd.sense.slurm import SlurmJobs
+from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
 from tierd.text import printable, quoted
 
@@ -137,7 +143,7 @@ class Service:
         claim: FilesystemClaim | None = None,
         clients: ClientSource | None = None,
         own_nids: Callable[[], Collection[str]] = tuple,
-        metadata_free: Callable[[], float | None] = lambda: None,
+        site_facts: Callable[[], SiteFacts] = SiteFacts,
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
@@ -162,7 +168,9 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
-        self._users = UserNames(user_name, clock=clock)
+        self._slurm = (SlurmJobs(settings.sense.slurm, slurm_reader(settings.sense.slurm, os.environ), clock)
+                       if settings.sense.slurm.source else None)
+        self._users = UserNames(user_name, clock=clock, scheduler=self._slurm.words if self._slurm else lambda _: {})
         self._rights_of = rights_of or Users()
         self._publisher = StatusPublisher()
         self._open = True
@@ -172,14 +180,14 @@ class Service:
         self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, site_facts, unnamed, executor)
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               site_facts: Callable[[], SiteFacts], unnamed: Callable[[], str],
                executor: Executor | None) -> None:
         """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
         settings, clock, say = self._settings, self._clock, self._say
@@ -212,7 +220,7 @@ class Service:
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed, executor, media, self._creation)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
@@ -221,6 +229,8 @@ class Service:
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self._stagings = StagingStore(self._journal.db)
+        self._applications = ApplicationStore(self._journal.db)
+        self._slurm_problem = ""
         self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
                               self._daemon.queue_order)
         self.activities = self._made_activities()
@@ -244,8 +254,9 @@ class Service:
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             drains, self._wake_acts)
-        scheduler = SchedulerRequests(self._stager, self._stagings, self._gate, settings, self._clock,
-                                      lambda: self.activities.wake("plan"))
+        preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
+        scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
+                                      self._clock, lambda: self.activities.wake("plan"))
         return RequestHandler(looking, changing, scheduler)
 
     def _answer(self, request: Json) -> Json:
@@ -259,7 +270,8 @@ class Service:
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config, self._tallies)
+                                    self._web_config, self._sources.powerflex, self._tallies, self._slurm,
+                                    self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
@@ -337,7 +349,18 @@ class Service:
 
     def _publish(self) -> None:
         self._publisher.publish(self._daemon, self._gate)
-        self._users.names(status.jobs_of(self._publisher.view.findings))  # so that the first answer has them
+        jobs = status.jobs_of(self._publisher.view.findings)
+        self._users.names(jobs)  # so that the first answer has them
+        if self._slurm is not None:
+            self._remember_jobs(self._slurm, jobs)
+
+    def _remember_jobs(self, slurm: SlurmJobs, jobs: Sequence[str]) -> None:
+        """Store what Slurm says about jobs of findings, for their next runs. Log a problem of Slurm once."""
+        mount = self._settings.filesystem.mount.rstrip("/")
+        self._applications.remember(slurm.jobs(jobs), partial(below, mount), self._clock.now())
+        if slurm.problem != self._slurm_problem:
+            self._slurm_problem = slurm.problem
+            self._say(f"names of jobs cannot be read: {slurm.problem}" if slurm.problem else "Slurm answers again")
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.

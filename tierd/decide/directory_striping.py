@@ -81,9 +81,9 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
         return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
     if evidence.creates_per_second < CREATE_SHARE * evidence.operations_per_second:
         return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
-    if len(capacity.metadata) < evidence.metadata_targets:
+    if len(capacity.metadata_fill) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
-    fullest = max(capacity.metadata.values(), key=lambda fill: fill.used_share)
+    fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used_share)
     if fullest.used_share > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used_share)} full")
     return None

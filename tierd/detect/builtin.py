@@ -21,6 +21,7 @@ from tierd.detect import (
     shared_file_contention,
     small_random_io,
     statahead,
+    storage_rebuild,
     striping,
 )
 from tierd.detect.noisy_neighbour import detection
@@ -48,4 +49,5 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     metadata_imbalance.DETECTOR,
     metadata_bound.DETECTOR,
     striping.DETECTOR,
+    storage_rebuild.DETECTOR,
 )

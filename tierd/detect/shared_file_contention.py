@@ -15,8 +15,8 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Layout
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Profile
-from tierd.model import Advice, Evidence, Finding, SharedFile
+from tierd.detect.profile import Profile, seconds_active
+from tierd.model import Advice, ContentionEvidence, Finding, SharedFile
 from tierd.text import quoted
 
 UNKNOWN_STRIPES = 1 << 30
@@ -40,20 +40,6 @@ class Settings(Common):
     """Maximum number of objects per target. More objects cost more locks than they save."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentionEvidence(Evidence):
-    """A file that many processes have open."""
-
-    openers: int
-    objects: int
-    """Number of objects of the file."""
-    targets_available: int
-    """Number of targets in the pool."""
-    wanted_objects: int
-    bytes_per_second: float
-    """Throughput of the job."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -101,7 +87,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
-                           bytes_per_second=job.moved_bytes / job.seconds),
+                           bytes_per_second=job.moved_bytes / job.seconds,
+                           record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),

@@ -16,8 +16,8 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile
-from tierd.model import Advice, Evidence, Finding
+from tierd.detect.profile import Classes, Profile, seconds_active
+from tierd.model import Advice, Finding, SmallRandomIoEvidence
 from tierd.text import binary_text, count_of, percent, quoted
 
 MIB = 1 << 20
@@ -39,20 +39,6 @@ class Settings(Common):
     """Minimum share of the job in the bulk RPCs on that target."""
     rpcs_per_file: Annotated[float, Gt(0)] = 8.0
     """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallRandomIoEvidence(Evidence):
-    """Small I/O of a job on disk targets."""
-
-    rpcs_per_second: float
-    """Bulk RPCs on all disk targets."""
-    busiest_target_rpcs_per_second: float
-    """Small RPCs on the busiest target."""
-    small_rpc_share: float
-    mean_rpc_bytes: float
-    operations_per_mib: float
-    read_share: float
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -93,7 +79,8 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
         "an efficient job needs about 1",
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
-            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations),
+            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
+            seconds=seconds_active(job.job, view.windows)),
         places, advice_only=True,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",

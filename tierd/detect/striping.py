@@ -17,8 +17,8 @@ from annotated_types import Ge, Gt, Lt
 from lustre.layout.model import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
-from tierd.model import Advice, Evidence, Finding, Window
+from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
+from tierd.model import Advice, Finding, StripingEvidence, Window
 from tierd.text import first_names, percent, quoted, rate_text
 
 
@@ -38,26 +38,6 @@ class Settings(Common):
     """Minimum throughput of the stream on that target. Slower streams would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised stripe count for few large files. The guide recommends 2 to 8."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StripedSmallFilesEvidence(Evidence):
-    """Small files created with several stripes."""
-
-    stripe_count: int
-    """-1 for all targets."""
-    files_created: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SingleTargetEvidence(Evidence):
-    """A stream that uses one target of a pool."""
-
-    target_share: float
-    """Share of the stream's bytes on that target."""
-    bytes_per_second: float
-    targets_available: int
-    """Number of targets in the pool."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -88,7 +68,7 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
-        StripedSmallFilesEvidence(stripe_count=count, files_created=creates),
+        StripingEvidence(stripe_count=count, files_created=creates),
         (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
                        "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
@@ -117,7 +97,8 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
         (target,),
         f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
         f"{len(members)} targets",
-        SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
+        StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
+                         record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
         places,
         advice_only=True,
         subject=subject,

@@ -115,6 +115,8 @@ CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_ch
 CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 NONROTATIONAL = "lustre_osd_nonrotational"
+DATA_LIMITS = ("lustre_lod_dom_stripe_size_bytes", "lustre_lod_dom_stripe_size_current_bytes")
+"""Families with the limit of data on an MDT. The later one is the limit at present, where the release reports it."""
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
 """Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
@@ -202,6 +204,8 @@ class ExporterView:
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self.is_flash: dict[str, bool] = {}
         """Whether the device of a target is flash, by full target name."""
+        self.data_limits: dict[str, int] = {}
+        """Maximum bytes of a component with data on an MDT, by full target name."""
         self.service: ServiceCounters | None = None
         """The service for metadata requests of the node."""
         self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
@@ -333,6 +337,7 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             collected.add(name, head, tail, value)
         collected.is_flash = flash_devices(body)
+        collected.data_limits = data_limits(body)
         collected.service = metadata_service(body)
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
@@ -347,15 +352,26 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
 
 def flash_devices(body: bytes) -> dict[str, bool]:
     """Whether the device of a target is flash, by full target name. Raises ValueError for an invalid line."""
-    line = NONROTATIONAL.encode() + b"{"
+    return {target: value == 1 for target, value in _of_family(body, NONROTATIONAL) if value in {0, 1}}
+
+
+def data_limits(body: bytes) -> dict[str, int]:
+    """Maximum bytes of a new component with data on each MDT. Raises ValueError for an invalid line."""
+    return {target: int(value) for family in DATA_LIMITS for target, value in _of_family(body, family)
+            if 0 <= value < float("inf")}
+
+
+def _of_family(body: bytes, family: str) -> Iterator[tuple[str, float]]:
+    """Target and value of the samples of one family with few lines.
+
+    A search for them is faster than a look at each line of a large exposition.
+    """
+    line = family.encode() + b"{"
     begin, last = body.find(line), body.rfind(line)
-    found: dict[str, bool] = {}
-    if begin >= 0:  # a search for its few lines is faster than a look at each line of a large exposition
+    if begin >= 0:
         for _, head, _, value in samples(body[begin : body.find(b"\n", last) + 1], (line,)):
             labels = labels_of(head)
-            if value in {0, 1}:
-                found[f"{labels.get('fs', '')}-{labels.get('target', '')}"] = value == 1
-    return found
+            yield f"{labels.get('fs', '')}-{labels.get('target', '')}", value
 
 
 _SERVICE_FIELDS = {
@@ -395,11 +411,13 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
     conditions: dict[str, str] = {}
     changelogs: dict[str, ChangelogState] = {}
     is_flash: dict[str, bool] = {}
+    limits: dict[str, int] = {}
     for one in views:
         is_flash |= one.is_flash
+        limits |= one.data_limits
         jobs.update(one.counters())
         conditions.update(one.conditions())
         changelogs.update(one.changelogs())
     services = {one.origin: one.service for one in views if one.service is not None}
     return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs,
-                   is_flash=is_flash, services=services)
+                   is_flash=is_flash, data_limits=limits, services=services)

@@ -12,7 +12,7 @@ from sys import intern
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
-from tierd.model import Capacity
+from tierd.model import Capacity, MetadataSpace
 from tierd.sense.readings import (
     FULL_FRACTION,
     UNKNOWN_RECOVERY,
@@ -40,7 +40,7 @@ def reading(tree: Tree, time: float) -> Reading:
                 conditions[target] = condition
     return Reading(
         time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree),
-        services=metadata_services(tree)
+        data_limits=data_limits(tree), services=metadata_services(tree),
     )
 
 
@@ -72,6 +72,23 @@ def flash_devices(tree: Tree) -> dict[str, bool]:
             value = df.integer(tree.read(f"{kind}/{target}/nonrotational") or b"")
             if value in {0, 1}:
                 found[target] = value == 1
+    return found
+
+
+def data_limits(tree: Tree) -> dict[str, int]:
+    """Maximum bytes of a new component with data on each MDT of this node (``lod_dom_stripesize_recalc``).
+
+    Lustre lowers the limit while an MDT has little free space. Releases before 2.13 report only the limit as set.
+    """
+    found: dict[str, int] = {}
+    for name in tree.devices("lod"):
+        device = parse_device(name)
+        now_kib = df.integer(tree.read(f"lod/{name}/dom_stripesize_cur_kb") or b"")
+        limit = df.integer(tree.read(f"lod/{name}/dom_stripesize") or b"")
+        if now_kib is not None:
+            limit = now_kib << 10
+        if limit is not None and device.kind == "mdtlov":
+            found[f"{device.fsname}-{device.target}"] = limit
     return found
 
 
@@ -149,16 +166,16 @@ def why_jobs_are_unnamed(tree: Tree) -> str:
             "lctl set_param -P jobid_var=procname_uid, or the variable of the batch system (SLURM_JOB_ID)")
 
 
-def mdt_free_share(tree: Tree, fsname: str) -> float | None:
-    """Lowest free share of bytes or inodes over all MDTs; None if that of an MDT is unknown."""
-    shares = []
+def metadata_spaces(tree: Tree, fsname: str) -> tuple[MetadataSpace, ...]:
+    """Room on all MDTs, as this client sees it; empty if that of an MDT is unknown, or if there is no MDT."""
+    found: list[MetadataSpace] = []
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
             room = df.parse(**{part: tree.read(f"mdc/{name}/{part}") for part in df.FILES})
             if not room.size_bytes or not room.files or room.avail_bytes is None or room.files_free is None:
-                return None
-            shares += [room.avail_bytes / room.size_bytes, room.files_free / room.files]
-    return min(shares, default=None)
+                return ()
+            found.append(MetadataSpace(room.size_bytes, room.avail_bytes, room.files, room.files_free))
+    return tuple(found)
 
 
 def own_nids(tree: Tree) -> frozenset[str]:

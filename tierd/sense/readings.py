@@ -24,7 +24,7 @@ from operator import itemgetter, sub
 from struct import Struct
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Service, StorageWork, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
 """Every packed NaN has one of these bytes. Few other numbers have one."""
@@ -242,6 +242,10 @@ class Reading:
     """By full MDT name, for MDTs whose state is known."""
     is_flash: Mapping[str, bool] = field(default_factory=dict)
     """Whether the device of a target does not rotate, by full target name, for targets whose server reports it."""
+    data_limits: Mapping[str, int] = field(default_factory=dict)
+    """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs whose server reports it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By full target name, for targets whose storage rebuilds or rebalances."""
     services: Mapping[str, ServiceCounters] = field(default_factory=dict)
     """The service for metadata requests of each MDS, by the origin of the counters."""
 
@@ -279,6 +283,7 @@ def window(before: Reading, after: Reading) -> Window:
     seconds = after.time - before.time
     loads: dict[tuple[str, str], JobLoad] = {}
     metadata: defaultdict[str, list[JobCounters]] = defaultdict(list)
+    services: defaultdict[str, list[JobCounters]] = defaultdict(list)
     conditions = dict(after.conditions)
     for key, counters in after.jobs.items():
         target, job = key
@@ -303,8 +308,27 @@ def window(before: Reading, after: Reading) -> Window:
             loads[key] = job_load(target, job, done)
         else:
             metadata[job].append(done)
+            services[target].append(done)
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
-    return Window(before.time, after.time, loads, namespace, conditions)
+    return Window(before.time, after.time, loads, namespace, conditions,
+                  metadata={target: service_of(parts) for target, parts in services.items()},
+                  data_limits=after.data_limits, storage_work=after.storage_work)
+
+
+def service_of(parts: Iterable[JobCounters]) -> dict[str, Service]:
+    """Operations on one MDT and their service time. Releases before 2.14 report no times, and give nothing.
+
+    >>> service_of([JobCounters({"open": 2.0, "read_bytes": 1.0}, {"open": 900.0, "read_bytes": 4096.0})])
+    {'open': Service(operations=2.0, usec=900.0)}
+    """
+    found: dict[str, Service] = {}
+    for done in parts:
+        samples = done.samples
+        for name, usec in done.sums.items():
+            if name not in DATA_OPERATIONS and samples.get(name):
+                known = found.get(name, Service(0.0, 0.0))
+                found[name] = Service(known.operations + samples[name], known.usec + usec)
+    return found
 
 
 def has_unknown_start(new: JobCounters, before: Reading, after: Reading) -> bool:

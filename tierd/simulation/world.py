@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lustre.parameters import Roots, Tree
+from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
@@ -26,6 +28,7 @@ from tierd.daemon.log import LogFunction
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.observe import AskHistory, Source
 from tierd.daemon.service import build_gate
+from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
@@ -127,8 +130,16 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     source = hook(near, clock) if hook else near
     daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim,
                     metadata_targets=len(cluster.mdts), history=history, executor=executor, media=media,
-                    creation=SimulatedObjectCreation(cluster))
+                    site_facts=partial(site_facts, cluster), creation=SimulatedObjectCreation(cluster))
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
+
+
+def site_facts(cluster: Cluster) -> SiteFacts:
+    """What a mount shows: the room on the MDTs. Files of no bytes fill only inodes."""
+    spaces = [MetadataSpace(mdt.settings.capacity.size_bytes, mdt.settings.capacity.size_bytes - stored,
+                            mdt.settings.capacity.inodes, mdt.inodes_free)
+              for mdt, stored in zip(cluster.mdts, cluster.data_on_mdts(), strict=True)]
+    return SiteFacts(tuple(spaces), releases.release_of(cluster.settings.version).number >= (2, 13))
 
 
 def simulated(settings: Settings, dry_run: bool) -> Settings:

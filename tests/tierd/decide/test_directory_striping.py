@@ -35,7 +35,7 @@ def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = P
             storm: DirectoryPlacement = PLAIN,
             metadata: dict[str, MetadataFill] | None = None, **evidence: float) -> Plan:
     where = Capacity({}, {}, {}, placements={"/out/s2": storm, "/out": placement} if placement else {},
-                     metadata=ROOMY if metadata is None else metadata)
+                     metadata_fill=ROOMY if metadata is None else metadata)
     numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
     return directory_striping.decide(finding, numbers, where, directory_striping.Settings())
 
@@ -77,7 +77,7 @@ def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
 def test_modes(mode: str, done: int) -> None:
     settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
     plan = policies.plan_by_scope(FINDING, (), Capacity(
-        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata=ROOMY), settings)
+        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata_fill=ROOMY), settings)
     assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
 
 

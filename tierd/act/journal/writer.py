@@ -285,6 +285,19 @@ class Judgements:
                                 (kind, pool, size_bytes, last))
         return [row[0] for row in rows]
 
+    def won_back_by_pool(self, kind: str, last: int = 20) -> dict[str, list[float]]:
+        """What the last acts against a kind of finding won back, by pool, of any component size, the newest first.
+
+        The pool "" is data on the MDT.
+        """
+        rows = self._db.execute("SELECT pool, won_back FROM judgements WHERE kind = ? AND "
+                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,)).fetchall()
+        found: dict[str, list[float]] = {}
+        for pool, won_back in rows:
+            if len(known := found.setdefault(pool, [])) < last:
+                known.append(won_back)
+        return found
+
     def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         """Findings without a verdict whose default layouts were set since then and are in force, with these acts."""
         return self._acted_on("NOT EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id)", since)

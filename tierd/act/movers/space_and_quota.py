@@ -8,15 +8,16 @@ from __future__ import annotations
 import errno
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from lustre.filesystem import Calls, Quota, Space
 from lustre.layout.model import Layout, names_osts
 from tierd.act.limits import bytes_per_component
-from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.checks import FileFacts, enters_mdt
 from tierd.act.movers.moves import Move
+from tierd.model import MetadataSpace
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
 
@@ -35,6 +36,12 @@ class Destination:
     """Quota by kind of owner (user, group, project), id, and pool ("" for the file system)."""
     keep_free: float = 0.05
     """Share of a pool that moves leave free."""
+    metadata: Callable[[], Sequence[MetadataSpace]] = tuple
+    """Room on all MDTs; empty if that of an MDT is unknown."""
+
+
+METADATA_KEEP_FREE = 0.2
+"""Share of every MDT that moves leave free: a full MDT stops all users."""
 
 
 class DestinationState:
@@ -50,6 +57,8 @@ class DestinationState:
         self._projects: dict[str, int] = {}
         self._given: dict[tuple[str, Layout], bool] = {}
         self._taken: Counter[str] = Counter()
+        self._taken_of_mdts = 0
+        """Bytes of files that go to an MDT, as if all went to the same one."""
         self._taken_on_target: Counter[int] = Counter()
         self._quotas: dict[tuple[int, int, str], int | None] = {}
 
@@ -62,6 +71,10 @@ class DestinationState:
     @cached_property
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         return self._destination.pools()
+
+    @cached_property
+    def _metadata(self) -> Sequence[MetadataSpace]:
+        return self._destination.metadata()
 
     @cached_property
     def _space(self) -> Mapping[str, Space]:
@@ -107,6 +120,8 @@ class DestinationState:
         wanted = bytes_per_pool(move.layout, size_bytes)
         if refused := self._no_room_on_targets(move, size_bytes):
             return refused
+        if enters_mdt(move.layout, facts.layout) and (full := self._no_metadata_room(move, size_bytes)):
+            return full
         for pool, needed_bytes in wanted.items():
             found = self._no_room(move, pool, needed_bytes) if pool or not names_osts(move.layout) else None
             found = found or self._over_quota(facts, pool, needed_bytes)
@@ -114,6 +129,7 @@ class DestinationState:
                 return found
         if take:
             self._taken.update(wanted)
+            self._taken_of_mdts += bytes_on_mdt(move.layout, size_bytes)
             self._taken_on_target.update(bytes_per_ost(move.layout, size_bytes))
             self._take_quota(facts, wanted)
         return None
@@ -135,6 +151,19 @@ class DestinationState:
                            f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
             return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
+        return None
+
+    def _no_metadata_room(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Refuses a file for which an MDT has no room. The copy and the file itself are there at the same time."""
+        needed_bytes = bytes_on_mdt(move.layout, size_bytes)
+        if not needed_bytes:
+            return None
+        if not self._metadata:
+            return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
+        left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata)
+        if left < self._taken_of_mdts + 2 * needed_bytes:
+            return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {needed_bytes} bytes of the file, and "
+                           f"must keep {percent(METADATA_KEEP_FREE)} free")
         return None
 
     def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
@@ -191,6 +220,12 @@ class DestinationState:
                 left = self._quotas.get((kind, owner, place))
                 if left is not None:
                     self._quotas[kind, owner, place] = left - taken_bytes
+
+
+def bytes_on_mdt(layout: Layout, size_bytes: int) -> int:
+    """Bytes of a file of this size that the layout places on the MDT."""
+    first = layout.components[0]
+    return min(size_bytes, size_bytes if first.extent_end is None else first.extent_end) if first.on_mdt else 0
 
 
 def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
