@@ -186,7 +186,7 @@ class Journal:
         """Default stripings in force without a verdict, set since a time, with the numbers of their finding."""
         rows = self._db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
                                 "outcome = 'done' AND NOT dry_run AND ifnull(detail, '') NOT LIKE 'kept: %' AND "
-                                "intended_at >= ? ORDER BY id", (since,)).fetchall()
+                                "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
         found = []
         for act, finding in rows:
             (numbers,) = self._db.execute("SELECT evidence FROM findings WHERE id = ?", (finding,)).only()
