@@ -222,6 +222,7 @@ class Engine:
         """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
+        capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         return policies.plan_by_scope(
             finding,
             attribution.activities_of_finding(finding, activities),

@@ -195,11 +195,14 @@ class FactsCollector:
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None,
-                 metadata: MetadataMeter | None = None, disks: DiskSource | None = None) -> None:
+                 metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
+                 busy_per_second: float = BUSY_PER_SECOND) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
-        pools; None if tierd does not move such files.
+        pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
+        which its stripes over MDTs are read.
         """
         self._uneven = uneven
+        self._busy_per_second = busy_per_second
         self._metadata = metadata or MetadataMeter()
         self._disks = disks
         self._media = media or PoolMedia(())
@@ -285,14 +288,18 @@ class FactsCollector:
         return space.default_layouts(self._filesystem, places)
 
     def _placements(self, directories: Sequence[DirectoryActivity], seconds: float) -> dict[str, DirectoryPlacement]:
-        """MDTs of the directories in which very many operations happen. Each takes some requests to an MDT."""
+        """MDTs of the directories in which very many operations happen, and of their parents.
+
+        Each takes some requests to an MDT.
+        """
         done: Counter[str] = Counter()
         for each in directories:
             done[each.directory] += each.creates + each.opens + each.unlinks
+        busy = [place for place, count in done.most_common(MAX_PLACEMENTS)
+                if place.startswith("/") and seconds > 0 and count / seconds >= self._busy_per_second]
+        parents = [parent for place in busy if (parent := place.rpartition("/")[0])]
         found = {}
-        for place, count in done.most_common(MAX_PLACEMENTS):
-            if not place.startswith("/") or seconds <= 0 or count / seconds < BUSY_PER_SECOND:
-                continue
+        for place in dict.fromkeys([*busy, *parents]):
             try:
                 found[place] = DirectoryPlacement(self._filesystem.directory_stripes(place),
                                                   self._filesystem.default_striping(place))

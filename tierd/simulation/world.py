@@ -16,7 +16,7 @@ from lustre.parameters import Roots, Tree
 from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
+from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -132,8 +132,9 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     source = hook(near, clock) if hook else near
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
     disks = DiskPoller({THIS_NODE: disks_of_node(tree)}, clock)
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
-                    executor=executor, media=media, site_facts=partial(site_facts, cluster), disks=disks)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim,
+                    metadata_targets=len(cluster.mdts), history=history, executor=executor, media=media,
+                    site_facts=partial(site_facts, cluster), creation=SimulatedObjectCreation(cluster), disks=disks)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 
