@@ -22,7 +22,7 @@ from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
-from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, SECONDS, random_scenario
+from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, random_scenario
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -51,6 +51,14 @@ class Verdict:
     """Largest loss of a job with tierd against the run without it; negative when all gain."""
     recovery: float | None
     """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
+    served: bool = False
+    """Whether tierd placed a job's own files for the sake of that job (:data:`OWN_KINDS`)."""
+    gain: float | None = None
+    """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
+
+
+OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance"})
+"""Kinds of findings that blame nobody. Acts because of them do not count as acts against an innocent job."""
 
 
 COLD_SECONDS = 5.0
@@ -67,7 +75,7 @@ def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collect
     starts = case.noise_starts + COLD_SECONDS if cold else 0.0
 
     def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
-        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy,
+        return run(Cluster(recorded_test_bed(seed), jobs), jobs, case.seconds, case.changes, with_policy,
                    tierd_starts=starts)
 
     with_tierd = run_with(case.jobs, policy)
@@ -75,21 +83,25 @@ def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collect
     alone = run_with([job for job in case.jobs if job.job_id not in case.suspects]) if case.suspects else without
     flows = [(job.job_id,) for job in streams(case.jobs)]
     loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
-    truth = "slight"
+    truth = "served" if case.served else "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
         truth = "aggressor"
-    elif not case.suspects or loss < INNOCENT_LOSS:
+    elif not case.served and (not case.suspects or loss < INNOCENT_LOSS):
         truth = "innocent"
     names = case.names
     times = [time for time, finding in with_tierd.findings
              if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in names]
-    harm = max(1 - ratio(with_tierd, without, job, 0, SECONDS) for job in one_by_one(case.jobs))
+    harm = max(1 - ratio(with_tierd, without, job, 0, case.seconds) for job in one_by_one(case.jobs))
+    done = [kind for entry, kind in zip(with_tierd.entries, with_tierd.kinds, strict=True)
+            if entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE}]
+    gain = max((ratio(with_tierd, without, (job,), case.seconds / 2, case.seconds) - 1 for job in case.served),
+               default=None)
     recovery = None
     if truth == "aggressor":
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
-                   any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
-                   harm, recovery)
+                   any(kind not in OWN_KINDS for kind in done), harm, recovery,
+                   any(kind in OWN_KINDS for kind in done), gain)
 
 
 def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: float) -> float:
@@ -132,6 +144,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     innocent = [v for v in verdicts if v.truth == "innocent"]
     times = [v.found_after for v in guilty if v.found_after is not None]
     recoveries = [v.recovery for v in guilty if v.recovery is not None and v.acted]
+    gains = [v.gain for v in verdicts if v.gain is not None and v.served]
     return {
         "scenarios": len(verdicts),
         "with_aggressor": len(guilty),
@@ -144,6 +157,8 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),
         "worst_harm": round(max((v.harm for v in verdicts), default=0.0), 4),
         "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
+        "served": sum(v.served for v in verdicts),
+        "median_gain": round(median(gains), 4) if gains else 0.0,
     }
 
 
