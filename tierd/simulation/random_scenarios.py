@@ -236,7 +236,7 @@ def small_files_that_are_hot(rng: Random) -> list[Job]:
 def random_io_in_runs(rng: Random) -> list[Job]:
     """Small random I/O in one file, which the job closes and opens again."""
     return [RandomWriter(job_id="db.1801", path="/proj/db/table.dat", file_bytes=rng.choice((64, 128, 256)) * MIB,
-                         processes_count=rng.choice((4, 8, 16)), call_bytes=rng.choice((4 * KIB, 16 * KIB)),
+                         processes_count=rng.choice((2, 4)), call_bytes=rng.choice((4 * KIB, 16 * KIB)),
                          read_share=rng.choice((0.0, 0.5, 0.9)), run_seconds=rng.uniform(60, 120),
                          pause_seconds=rng.uniform(20, 60), layout=HDD)]
 
