@@ -75,8 +75,8 @@ NEIGHBOURS = 32
 def joined(neighbours: Iterable[Lines]) -> Chunks:
     """Return the lines of some devices by family. Families without lines are left out."""
     present = [lines for lines in neighbours if lines]
-    rows = [lines for lines in present if isinstance(lines, Row) and lines.families == present[0].families]
-    if present and len(rows) == len(present):
+    rows = [lines for lines in present if isinstance(lines, Row)]
+    if rows and len(rows) == len(present) and all(row.families == rows[0].families for row in rows):
         return tuple(zip(rows[0].families, fill_rows(rows), strict=True))
     found: dict[Family, list[bytes]] = {}
     for lines in present:

@@ -18,11 +18,12 @@ from lustre.attributes import attribute, attribute_names
 from lustre.changelog import device
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Quota, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
 from lustre.formats import df, import_, version
 from lustre.formats import pools as pool_text
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from lustre.llapi import layouts
+from lustre.llapi import directories, layouts
 from lustre.llapi.calls import Library
 from lustre.mounted_calls import whole
 from lustre.mounts import Mount
@@ -56,6 +57,10 @@ class MountedFilesystem:
     def space(self) -> Mapping[str, Space]:
         """Return the space on each OST, by full target name."""
         return read_space(self._tree, self.fsname)
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT that can be reached, by full target name."""
+        return read_metadata_space(self._tree, self.fsname)
 
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
@@ -120,6 +125,26 @@ class MountedFilesystem:
         """
         layouts.set_default(self._library, self._whole(directory), layout)
 
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs (``trusted.lmv``, which only root may read)."""
+        place = self._whole(directory)
+        value = attribute(place, directories.STRIPES)
+        with directories.opened(place) as descriptor:
+            index = self._library.mdt_index(descriptor)
+        return DirectoryStripes(0, index) if value is None else directories.understood_stripes(value)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
+        value = attribute(self._whole(directory), directories.DEFAULT)
+        return None if value is None else directories.understood_default(value)
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it.
+
+        Raises ValueError for a striping that Lustre does not accept.
+        """
+        directories.set_default(self._whole(directory), striping)
+
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it."""
         self._move(path, layout)
@@ -170,6 +195,20 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
         if room.size_bytes > 0:  # an OST that cannot be reached reports 0 for everything
             avail_bytes = _avail_bytes(room, room.avail_bytes)
             found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, avail_bytes)
+    return found
+
+
+def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
+    """Read the space on each MDT that this client can reach, by full target name."""
+    found: dict[str, MetadataSpace] = {}
+    for name in tree.devices("mdc"):
+        device = parse_device(name)
+        if device.fsname != fsname:
+            continue
+        room = df.parse(**{file: tree.read(f"mdc/{name}/{file}") for file in df.FILES})
+        if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
+            found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
+                                                               room.files_free)
     return found
 
 

@@ -51,7 +51,9 @@ def fill(cluster: Cluster, target: str, free_percent: float) -> None:
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
 
-def lay_down_files(cluster: Cluster, directory: str, target: str, files: int, size_bytes: int, idle_days: float) -> None:
+def lay_down_files(
+    cluster: Cluster, directory: str, target: str, files: int, size_bytes: int, idle_days: float
+) -> None:
     """Make files with one stripe on a target, in its smallest pool, that were last used some days ago."""
     index = _ost(cluster, target).index
     pools = sorted((len(members), pool) for pool, members in cluster.settings.pools.items() if index in members)

@@ -16,7 +16,7 @@ from tierd.detect.builtin import SLOWDOWNS
 from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
-from tierd.detect.noisy_neighbour.detection import continued_finding
+from tierd.detect.noisy_neighbour.detection import continued_finding, held_finding
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
@@ -184,7 +184,8 @@ class Engine:
                     yield finding
         for key, finding in self._active.items():
             if finding.kind in SLOWDOWN_KINDS and key not in seen:
-                held = continued_finding(finding, view, self._settings.noisy_neighbour)
+                held = (continued_finding(finding, view, self._settings.noisy_neighbour)
+                        or held_finding(finding, view, self._settings.noisy_neighbour))
                 if held:
                     yield held
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
 
@@ -80,6 +81,19 @@ class Service(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class StorageWork:
+    """Work of the storage below a target that slows the target, and that no job causes."""
+
+    kind: str
+    """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
+    volume: str
+    pool: str
+    """The storage's pool of the volume; "" if unknown."""
+    bytes_per_second: float
+    pending_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
 
@@ -97,6 +111,8 @@ class Window:
     """Service of each operation on each MDT, by full target name and operation; only in short windows."""
     data_limits: Mapping[str, int] = field(default_factory=dict)
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By target, for targets whose storage rebuilds or rebalances."""
 
     @property
     def seconds(self) -> float:
@@ -465,6 +481,8 @@ class Finding:
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
+    held: bool = False
+    """Whether the newest window did not confirm it, and the windows before do. No act begins on it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
@@ -661,6 +679,64 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoryPlacement:
+    """The MDTs of a directory, and the default of its new subdirectories."""
+
+    stripes: DirectoryStripes
+    default: DefaultStriping | None
+    """None if the directory has no default of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFill:
+    """Space on one MDT."""
+
+    used_share: float
+    """Used share of the scarcer of bytes and inodes."""
+    inodes_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLoad:
+    """Operations of one MDT per second, by job statistics."""
+
+    mdt: str
+    """Full target name."""
+    creates: float = 0.0
+    unlinks: float = 0.0
+    stats: float = 0.0
+    """``getattr``, ``getxattr``, ``statfs``."""
+    opens: float = 0.0
+    others: float = 0.0
+    jobs: tuple[tuple[str, float], ...] = ()
+    """The jobs with most operations, and their operations per second."""
+    usec_per_operation: float = 0.0
+    """Mean time of an operation on the server; 0 if the release prints no times."""
+
+    @property
+    def operations(self) -> float:
+        """All operations."""
+        return self.creates + self.unlinks + self.stats + self.opens + self.others
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataService:
+    """The service for metadata requests (``mds.MDS.mdt``) of one MDS."""
+
+    node: str
+    """Origin of the counters: the exporter, or ``this node``."""
+    threads: float
+    threads_max: float
+    requests_per_second: float
+    wait_usec: float
+    """Mean time that a request waited for a thread."""
+    active: float
+    """Mean number of requests in progress at the start of a request."""
+    queued: float
+    """Mean number of requests in the queue at the start of a request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All facts as of one cycle. Unknown facts are empty."""
 
@@ -678,6 +754,14 @@ class Facts:
     directory_seconds: float = 0.0
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
+    metadata: Mapping[str, MetadataFill] = field(default_factory=dict)
+    """Space on MDTs, by full target name."""
+    metadata_loads: tuple[MetadataLoad, ...] = ()
+    """Recent operations of each MDT."""
+    metadata_services: tuple[MetadataService, ...] = ()
+    """Recent load of the service for metadata requests of each MDS."""
+    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
+    """MDTs of the directories with the most operations, as far as read."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()

@@ -7,7 +7,7 @@ pool. It skips the namespaces of servers for other servers, except those between
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
@@ -89,19 +89,20 @@ class Group(NamedTuple):
 def start(_: Context) -> Collect:
     """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
-    seen: tuple[Sequence[NamedDevice], Mounts, _Members, _Members] = (), {}, _members({}), _members({})
+    seen: tuple[Sequence[NamedDevice], Mounts] = (), {}
+    servers, clients, order = _members({}), _members({}), tuple[Group, ...]()
 
     def collect(node: Node, page: MetricsPage) -> None:
-        nonlocal seen
+        nonlocal seen, servers, clients, order
         devices, mounts = node.devices(KIND), node.snapshot.mounts(node)
         if seen[0] is not devices or seen[1] is not mounts:
             groups = dict(_groups(devices, mounts))
             of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
             of_clients = {name: group for name, group in groups.items() if name not in of_servers}
-            seen = devices, mounts, _members(of_servers), _members(of_clients)
-        _, _, servers, clients = seen
+            seen, order = (devices, mounts), tuple(dict.fromkeys(groups.values()))
+            servers, clients = _members(of_servers), _members(of_clients)
         ledger.begin(servers.groups)
-        _gauges(node, page, servers, clients)
+        _gauges(node, page, servers, clients, order)
         for name in servers.groups:
             counted = dict(_counters(node, name))
             ledger.credit(name, b"", tuple(counted), tuple(counted.values()))
@@ -141,7 +142,9 @@ def _members(groups: dict[str, Group]) -> _Members:
     return _Members(groups, places)
 
 
-def _gauges(node: Node, page: MetricsPage, servers: _Members, clients: _Members) -> None:
+def _gauges(
+    node: Node, page: MetricsPage, servers: _Members, clients: _Members, order: Iterable[Group]
+) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
     for families, members in ((ON_SERVERS, servers), (ON_CLIENTS, clients)):
         numbers = node.numbers_of(KIND, tuple(families), members.groups)
@@ -150,7 +153,7 @@ def _gauges(node: Node, page: MetricsPage, servers: _Members, clients: _Members)
                 known = [value for place in places if (value := values[place]) is not None]
                 if known:
                     sums[family, group] = sum(known)
-    for group in {**servers.places, **clients.places}:
+    for group in order:
         for family in (*ON_SERVERS.values(), *ON_CLIENTS.values()):
             if (value := sums.pop((family, group), None)) is not None:
                 page.sample(family, group.labels(), value)

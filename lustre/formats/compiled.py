@@ -90,10 +90,11 @@ grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_gro
 bits, adds nothing and returns False."""
 try:
     from lustre.formats import _texts
-except ImportError:
+
+    pack_each, fill_columns, fill_numbers = _texts.pack_each, _texts.fill_columns, _texts.fill_numbers
+except (ImportError, AttributeError):  # not built, or built from an earlier source
     AVAILABLE = False
 else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
     following, numbers, grow = _texts.following, _texts.numbers, _texts.grow
-    pack_each, fill_columns, fill_numbers = _texts.pack_each, _texts.fill_columns, _texts.fill_numbers

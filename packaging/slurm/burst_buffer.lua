@@ -8,17 +8,40 @@ Slurm loads this file from the folder of slurm.conf. Written for Slurm 22.05 to 
 Slurm passes no uid to most functions; slurm_bb_test_data_in and slurm_bb_test_data_out exist since 24.05.
 docs/slurm.md describes the directives, the installation, and what happens while tierd is down.
 
-Settings come from the environment of slurmctld (/etc/default/slurmctld, /etc/sysconfig/slurmctld):
-    TIERD_TIERCTL            command of tierctl, with options; also through ssh: "ssh tierd01 tierctl"
+Settings are lines NAME=VALUE of the file tierd.environment in the same folder, or variables of slurmctld's environment:
+    TIERD_TIERCTL            command of tierctl, with options; also through ssh: ssh tierd01 tierctl
     TIERD_SCONTROL           command of scontrol
     TIERD_SACCTMGR           command of sacctmgr, for comments of jobs that have ended (with slurmdbd)
     TIERD_PATIENCE_SECONDS   time for which tierd may give no answer
 ]]
 
-local TIERCTL = os.getenv("TIERD_TIERCTL") or "/usr/bin/tierctl"
-local SCONTROL = os.getenv("TIERD_SCONTROL") or "scontrol"
-local SACCTMGR = os.getenv("TIERD_SACCTMGR") or "sacctmgr"
-local PATIENCE_SECONDS = tonumber(os.getenv("TIERD_PATIENCE_SECONDS") or "") or 30
+-- The lines of tierd.environment beside this file.
+local function settings_file()
+    local found = {}
+    local folder = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$")
+    local file = folder and io.open(folder .. "/tierd.environment")
+    for line in file and file:lines() or function() end do
+        local name, value = line:match("^([A-Z_]+)=(.*)$")
+        if name then
+            found[name] = value
+        end
+    end
+    if file then
+        file:close()
+    end
+    return found
+end
+
+local SETTINGS = settings_file()
+
+local function setting(name, default)
+    return SETTINGS[name] or os.getenv(name) or default
+end
+
+local TIERCTL = setting("TIERD_TIERCTL", "/usr/bin/tierctl")
+local SCONTROL = setting("TIERD_SCONTROL", "scontrol")
+local SACCTMGR = setting("TIERD_SACCTMGR", "sacctmgr")
+local PATIENCE_SECONDS = tonumber(setting("TIERD_PATIENCE_SECONDS", "")) or 30
 local DIRECTIVE = "BB_LUA"      -- Directive= of burst_buffer.conf
 local STAGE_IN_SECONDS = 1800   -- deadlines of directives without one
 local STAGE_OUT_SECONDS = 7200
@@ -390,8 +413,9 @@ function slurm_bb_test_data_out()
 end
 
 -- After the job, and when it is cancelled: tierd drops the moves that it has not begun.
-function slurm_bb_job_teardown(job_id)
-    ask_tierd(string.format('{"do": "teardown", "job": "%d", "patience_seconds": 0}', tonumber(job_id)))
+function slurm_bb_job_teardown(job_id, _, hurry)
+    local patience = hurry == "true" and PATIENCE_SECONDS or 0  -- cancelled while it was staged in, perhaps
+    ask_tierd(string.format('{"do": "teardown", "job": "%d", "patience_seconds": %d}', tonumber(job_id), patience))
     return slurm.SUCCESS
 end
 

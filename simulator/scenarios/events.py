@@ -4,7 +4,8 @@ Kinds, with their keys besides ``at``: ``slow`` (target, factor), ``degraded`` (
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
 ``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),
-``files`` (directory, target, files, size_bytes, idle_days), ``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``resync`` (path),
+``files`` (directory, target, files, size_bytes, idle_days),
+``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``resync`` (path),
 ``job`` (job, and ``set``: fields with new values), ``stop`` (job).
 """
 

@@ -232,6 +232,12 @@ def test_the_story_comes_first(uid: str) -> None:
     assert at["Cases"]["y"] == at["Busiest jobs: throughput"]["y"] + at["Busiest jobs: throughput"]["h"]
 
 
+@pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
+def test_slowed_streams_are_those_of_now(uid: str) -> None:
+    """Over a time range, the last value before the cure would stay: a query of the present has no series then."""
+    assert all(target["instant"] and not target["range"] for target in by_title(uid, "Slowed streams")["targets"])
+
+
 @pytest.mark.parametrize(("flags", "word"), [
     ({}, "acts"), ({"tierd_dry_run"}, "dry run"), ({"tierd_dry_run", "tierd_learning"}, "learning"),
     ({"tierd_observes_only", "tierd_dry_run"}, "observes only"), ({"tierd_held"}, "outside its window"),

@@ -55,8 +55,8 @@ ReturnToService=2
 KillWait=2
 MinJobAge=600
 BurstBufferType=burst_buffer/lua
-PrologSlurmctld={scripts}/prolog-slurmctld
-EpilogSlurmctld={scripts}/epilog-slurmctld
+PrologSlurmctld={folder}/prolog-slurmctld
+EpilogSlurmctld={folder}/epilog-slurmctld
 PrologEpilogTimeout=60
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={d} CPUs=16 RealMemory=1000 State=UNKNOWN
 PartitionName=batch Nodes=n1 Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
@@ -88,9 +88,15 @@ class Slurm:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        tierctl = f"{sys.executable} -m tierd.cli.tierctl --socket {self.socket}"
-        return {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.folder / "slurm.conf"), "LANG": "C.UTF-8",
-                "PYTHONPATH": str(ROOT), "TIERD_TIERCTL": tierctl, "TIERD_PATIENCE_SECONDS": "20"}
+        return {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.folder / "slurm.conf"), "LANG": "C.UTF-8"}
+
+    @property
+    def settings(self) -> str:
+        """The file tierd.environment."""
+        return "\n".join((
+            f"TIERD_TIERCTL=env PYTHONPATH={ROOT} {sys.executable} -m tierd.cli.tierctl --socket {self.socket}",
+            f"TIERD_SCONTROL=env SLURM_CONF={self.folder}/slurm.conf {shutil.which('scontrol')}",
+            f"TIERD_SACCTMGR={self.folder}/sacctmgr", "TIERD_PATIENCE_SECONDS=20", ""))
 
     def run(self, *words: str, text: str = "", as_user: bool = False) -> subprocess.CompletedProcess[str]:
         root = os.getuid() == 0 and as_user
@@ -154,11 +160,15 @@ def running_slurm() -> Iterator[Slurm]:
     slurm = Slurm(folder)
     ports = free_ports(2)
     me = pwd.getpwuid(os.getuid()).pw_name
-    (folder / "slurm.conf").write_text(CONFIGURATION.format(ctld=ports[0], d=ports[1], user=me, folder=folder,
-                                                            scripts=SCRIPTS))
+    (folder / "slurm.conf").write_text(CONFIGURATION.format(ctld=ports[0], d=ports[1], user=me, folder=folder))
     (folder / "burst_buffer.conf").write_text("Directive=BB_LUA\nStageInTimeout=43500\nStageOutTimeout=43500\n")
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-    shutil.copy(SCRIPTS / "burst_buffer.lua", folder)
+    for name in ("burst_buffer.lua", "prolog-slurmctld", "epilog-slurmctld"):
+        shutil.copy(SCRIPTS / name, folder)
+    (folder / "tierd.environment").write_text(slurm.settings)
+    (folder / "sacctmgr").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{folder}/sacctmgr.new\n'
+                                     f"mv {folder}/sacctmgr.new {folder}/sacctmgr.said\n")
+    (folder / "sacctmgr").chmod(0o755)  # stands in for slurmdbd, which needs a MariaDB
     for name in ("state", "spool"):
         (folder / name).mkdir()
     daemons = []

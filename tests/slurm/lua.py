@@ -37,8 +37,9 @@ class Lua:
         self._run(SLURM.encode() + SOURCE.read_bytes())
 
     def _run(self, text: bytes) -> None:
-        failed = (self._lua.luaL_loadbuffer(self._state, text, ctypes.c_size_t(len(text)), b"plugin") if self._first else
-                  self._lua.luaL_loadbufferx(self._state, text, ctypes.c_size_t(len(text)), b"plugin", None))
+        loading = self._state, text, ctypes.c_size_t(len(text)), b"plugin"
+        failed = (self._lua.luaL_loadbuffer(*loading) if self._first else
+                  self._lua.luaL_loadbufferx(*loading, None))
         failed = failed or (
             self._lua.lua_pcall(self._state, 0, _MULTIPLE, 0) if self._first else
             self._lua.lua_pcallk(self._state, 0, _MULTIPLE, 0, ctypes.c_ssize_t(0), None))

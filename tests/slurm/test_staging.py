@@ -14,6 +14,7 @@ import pytest
 from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
 from tierd.config.act import Limits
+from tierd.config.sense import SlurmSettings
 from tierd.daemon.answers import StagingsAnswer, from_json
 from tierd.daemon.client import ask
 
@@ -159,3 +160,16 @@ def started(wanted: dict[str, object]) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+def test_names_of_jobs_are_shown_beside_their_ids(slurm: Slurm, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CONF", slurm.environment["SLURM_CONF"])  # as in the environment of tierd
+    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    job = slurm.job(command="sleep 60", options=["--account=chem"])
+    wanted = f"{slurm.user}: train, account chem, partition batch"
+    with site.running() as service:
+        until = slurm.clock.now() + WAIT_SECONDS
+        while service._users.names([job]) != {job: wanted}:
+            assert slurm.clock.now() < until
+            slurm.clock.wait(0.1)
+    slurm.run("scancel", job)

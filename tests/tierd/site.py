@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from httpserver.config import WebConfigFile
+from lustre.creation import ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
@@ -50,6 +51,8 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
+    creation: ObjectCreation | None = None
+    """The limits of new objects, on a node that serves MDTs."""
     service: Service = field(init=False)
 
     def start(self) -> None:
@@ -58,7 +61,8 @@ class Site:
                                parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
                                user_name=lambda uid: self.accounts.get(uid, ""),
-                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"))
+                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
+                               creation=self.creation)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

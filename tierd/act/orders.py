@@ -34,8 +34,9 @@ SUBMISSION = "submission"
 """Kind of an order by a program. Modes apply to it, as to findings."""
 STAGING = "staging"
 """Kind of an order by a job of a scheduler (:mod:`tierd.act.staging`). Modes apply to it."""
-ORDER_KINDS = frozenset({REQUEST, SUBMISSION, STAGING})
-"""Kinds of journal entries that record an order and not a detected problem."""
+ORDER_KINDS = frozenset({REQUEST, SUBMISSION, STAGING, "preparation"})
+"""Kinds of journal entries that record an order and not a detected problem; the last one is of
+:mod:`tierd.act.applications`."""
 Allowed = Callable[[str, FileStatus], Refusal | None]
 """Refuses a file, or a directory with all files below it."""
 _MAX_STRIPE_COUNT = 4

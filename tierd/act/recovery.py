@@ -20,6 +20,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
+from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
@@ -172,6 +173,8 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
+    if is_drain(move.key):
+        return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
     by_name = move.key[0] in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(move.key, directory)

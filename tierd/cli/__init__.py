@@ -11,7 +11,8 @@ from types import ModuleType
 MODULES = {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
-    "submit": ("submit",), "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
+    "submit": ("submit",), "drain_target": ("drain-target",),
+    "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
 }

@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -146,7 +147,43 @@ def stage(connection: Connection, request: Json) -> str:
     missing = wanted_ids - {each.id for each in answer.stagings}
     well = not missing and all(each.succeeded for each in answer.stagings)
     sentences = [each.sentence for each in answer.stagings]
+    with suppress(ControlError):  # an earlier stage, and what else was done for the job
+        sentences = [*summary_of(connection, request)] or sentences
     return line("ok" if well else "failed", "; ".join(sentences) or "tierd no longer knows the staging")
+
+
+def summary_of(connection: Connection, request: Json) -> tuple[str, ...]:
+    """What tierd did for a job, in words. Raises ControlError."""
+    from tierd.daemon.answers import JobSummaryAnswer, from_json  # noqa: PLC0415
+
+    asked = {"request": "job-summary", "job": str(request.get("job")), "user": request.get("user")}
+    return from_json(JobSummaryAnswer, connection.ask(asked)).sentences
+
+
+def epilog(connection: Connection, request: Json) -> str:
+    """One line about what tierd did for a job that has ended; nothing after ``ok`` if it did nothing."""
+    return line("ok", "; ".join(summary_of(connection, request)))
+
+
+PREPARE_SECONDS = 5.0
+"""Time for which a job waits for its directories to get their default layouts."""
+
+
+def prolog(connection: Connection, request: Json) -> str:
+    """Have tierd prepare the directories of a job that is about to start. Returns the line for Slurm."""
+    from tierd.daemon.answers import PrepareAnswer, from_json  # noqa: PLC0415
+
+    asked = {"request": "prepare",
+             **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
+    until = connection.clock.monotonic() + PREPARE_SECONDS
+    while True:
+        answer = from_json(PrepareAnswer, connection.ask(asked))
+        if not answer.waiting or connection.clock.monotonic() >= until:
+            break
+        connection.wait(FIRST_POLL_SECONDS)
+    words = [*(f"{place} has the layout that helped before" for place in answer.ready),
+             *(f"{place} gets the layout that helped before" for place in answer.waiting), *answer.why_not]
+    return line("ok", "; ".join(words))
 
 
 def teardown(connection: Connection, request: Json) -> str:
@@ -165,7 +202,8 @@ def state(connection: Connection, _: Json) -> str:
     return line("ok", "tierd stages files of jobs")
 
 
-HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {"stage": stage, "teardown": teardown, "state": state}
+HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {
+    "stage": stage, "teardown": teardown, "state": state, "prolog": prolog, "epilog": epilog}
 
 
 def list_stages(chosen: argparse.Namespace) -> int:

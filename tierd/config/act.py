@@ -203,8 +203,28 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
     same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
+
+
+@dataclass(frozen=True)
+class DrainSettings:
+    """How ``tierctl drain-target`` finds and moves files."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    scan_files_per_second: Annotated[float, Gt(0)] = 500.0
+    """Maximum number of directory entries examined per second. Each takes about one request to an MDT."""
+    queue_files: Annotated[int, Ge(1), Le(10_000)] = 500
+    """Moves queued before the walk waits for them."""
+    reserve: Annotated[float, Ge(0), Lt(1)] = 0.05
+    """Share of each other target that stays free."""
+    max_passes: Annotated[int, Ge(1)] = 3
+    """Walks over the file system in search of files that could not be moved before."""
+    retry_seconds: Annotated[float, Ge(0)] = 60.0
+    """Time between two walks, for files that are in use."""
+    stop_new_objects: bool = False
+    """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 
 
 DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"

@@ -21,6 +21,7 @@ from tierd.config.act import (
     ActSettings,
     BreakerSettings,
     ClaimSettings,
+    DrainSettings,
     Limits,
     MoverSettings,
     WholePath,
@@ -202,6 +203,7 @@ class Settings:
     """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
+    drain: DrainSettings = field(default_factory=DrainSettings)
     limits: Limits = field(default_factory=Limits)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")

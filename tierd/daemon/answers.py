@@ -662,6 +662,57 @@ class OrderAnswer:
     actions: tuple[ActionAnswer, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftRow:
+    """Files that stay on a drained target for one reason."""
+
+    sentence: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRow:
+    """A drain of one OST."""
+
+    target: str
+    by: str
+    finding: int
+    phase: str
+    preview: bool
+    begun_at: float
+    passes: int
+    position: str
+    """Last directory whose files are all dealt with in this pass."""
+    examined: int
+    found_files: int
+    found_bytes: int
+    arrived: int
+    """Files of this pass that no earlier pass has found."""
+    queued_moves: int
+    files_moved: int
+    used_bytes: int | None
+    """None if the target cannot be reached."""
+    used_bytes_at_begin: int
+    seconds_left: float | None
+    """At the rate since the beginning; None if there is none."""
+    left: tuple[LeftRow, ...]
+    stopped_mdts: tuple[str, ...]
+    """MDTs for which tierd stopped new objects."""
+    stop_command: str
+    """The command that stops new objects, where tierd cannot; "" if they are stopped."""
+    give_back_command: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainsAnswer:
+    """``tierctl drain-target``."""
+
+    time: float
+    drains: tuple[DrainRow, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SubmitAnswer:
     """``tierctl submit``."""
@@ -708,6 +759,25 @@ class StagingsAnswer:
     stagings: tuple[StagingAnswer, ...] = ()
     held: str = ""
     """Why tierd accepts no staging at present; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareAnswer:
+    """What is prepared for a job that is about to start."""
+
+    ready: tuple[str, ...]
+    """Directories that have the layout which helped before."""
+    waiting: tuple[str, ...]
+    """Directories that are about to get it."""
+    why_not: tuple[str, ...]
+    """Why other directories do not, or why nothing is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummaryAnswer:
+    """What tierd did for a job, in words; empty if it did nothing."""
+
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

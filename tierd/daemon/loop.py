@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
+from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.drain import Drains
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.entry import Entry
@@ -33,6 +35,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
+from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
@@ -68,8 +71,11 @@ class Daemon:
                  site_facts: Callable[[], SiteFacts] = SiteFacts,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
-                 media: PoolMedia | None = None) -> None:
-        """``executor`` runs several file system requests at the same time. Without one they run in turn."""
+                 media: PoolMedia | None = None, creation: ObjectCreation | None = None) -> None:
+        """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
+
+        ``executor`` runs several file system requests at the same time. Without one they run in turn.
+        """
         self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
         self._gate = gate
         self._clock = clock
@@ -86,11 +92,12 @@ class Daemon:
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
+        metadata = MetadataMeter()
         even = settings.rebalance
         uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
                   if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven)
+                                  self.media, uneven, metadata)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -111,13 +118,16 @@ class Daemon:
             settings.sense.cycle_seconds,
             unnamed,
             self.media,
+            metadata,
         )
         learn = HistoryLoader(history, self._engine, self._log, clock)
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
+        self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say,
+                             creation or NoObjectCreation(), metadata_targets)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                  site_facts, executor)
+                                 site_facts, executor, lambda: self.drains.targets)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
@@ -184,6 +194,8 @@ class Daemon:
                     self._remediations.act(self._detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self._remediations.requeue()
+                if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
+                    self.drains.step()
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
@@ -266,7 +278,8 @@ class Daemon:
     def _take_claim(self) -> bool:
         """Take the claim if it is needed. Returns whether tierd may change anything."""
         self._log.held(sentence_of(self._gate.operating_state.held))
-        wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
+        wanted = (self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
+                  or self.drains.running)
         acting = wanted and not self._settings.act.dry_run
         self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
         trouble = self._gate.dispatch.trouble() if acting else None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
+from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
 from lustre.mounted import knows_overstriping
 from lustre.mounts import Mount
@@ -153,6 +154,7 @@ def local_service(
         executor,
         web_config,
         node,
+        creation=LocalObjectCreation(tree),
     )
     service.start()
     return service

@@ -27,11 +27,12 @@ from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
+from tierd.decide.plans import Plan
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
 from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import bytes_text, count_of
+from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -206,7 +207,9 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
 
 
 REPLAN_SECONDS = 10.0
-"""Shortest time between two plans for a job that begins to work in other directories."""
+"""Shortest time between two plans for a job that works in other directories, or for which there was nothing to do."""
+BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE})
+"""Reasons of refusals that need no file system."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
@@ -250,6 +253,8 @@ class Remediations:
         self._taken_up: Counter[int] = Counter()
         """Requeued moves by the number of their finding, until all moves from before the restart are checked."""
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
+        self._fruitless: dict[FindingKey, tuple[float, tuple[str, ...]]] = {}
+        """Time and directories of the last plan of a finding, if it had nothing to do."""
         gate.on_begin = echo.moved
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
@@ -261,10 +266,12 @@ class Remediations:
         """Plan and queue acts for new findings, then acts that have become possible in older remediations."""
         with self._lock:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
+            self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
         for finding in findings:
-            if finding.advice_only or self._refused_by_settings(finding) or self._in_hand(finding):
+            if finding.advice_only or finding.held or self._refused_by_settings(finding) or self._in_hand(finding):
                 continue
             plan = self._planning.for_finding(finding)
+            self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
                 self._log.refusals(finding, plan.refusals)
@@ -279,6 +286,15 @@ class Remediations:
             followed = [case for case in self._store if self._followed_up(case)]
         for case in followed:
             self._follow_up(case)
+
+    def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
+        """Remember a plan without acts, which costs requests to the file system, so that it is not made in each cycle.
+
+        Plans that are refused for the evidence cost none.
+        """
+        self._fruitless.pop(finding.key, None)
+        if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
+            self._fruitless[finding.key] = self._clock.now(), finding.directories
 
     def _refused_by_settings(self, finding: Finding) -> bool:
         """Whether settings allow only a report of this finding. The reason is then stored as its refusal."""
@@ -328,6 +344,9 @@ class Remediations:
         """
         with self._lock:
             if is_judged(finding):
+                planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
+                if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
+                    return True
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._gate.waiting_for(finding.key):
@@ -425,8 +444,13 @@ class Remediations:
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
+        directories = tuple(a.directory for a in found.actions if a.kind == ActKind.SET_DEFAULT_LAYOUT)
+        number = self._journal.add_finding(
+            Finding(kind, self._clock.now(), by, "", (), what, Evidence(), directories=directories))
+        if directories:
+            lines = [f"{what}: queued default layouts of {', '.join(map(quoted, directories))}"]
+        else:
+            lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
         lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)

@@ -11,8 +11,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 
+from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem
+from lustre.filesystem import Filesystem, Space
+from tierd.act.applications import ApplicationStore, NextRun, Preparer
+from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
@@ -26,15 +29,20 @@ from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
     Answer,
+    DrainRow,
+    DrainsAnswer,
     EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
+    JobSummaryAnswer,
+    LeftRow,
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
     OutcomeAnswer,
     PlanAnswer,
     PlannedAnswer,
+    PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
     ReportAnswer,
@@ -135,9 +143,9 @@ class OrderIntake:
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
-                               "stage-cancel"})
+                               "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
-SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state"})
+SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
@@ -188,7 +196,7 @@ class ChangingRequests:
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
                  made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
-                 end_case: Callable[[int, str], int],
+                 end_case: Callable[[int, str], int], drains: DrainRequests,
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
         self._gate = gate
@@ -204,7 +212,7 @@ class ChangingRequests:
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
-            "promote": self._order, "demote": self._order, "submit": self._submit,
+            "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
@@ -335,11 +343,72 @@ MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 
 
+class DrainRequests:
+    """Begins, pauses, resumes, ends and shows drains of targets."""
+
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+        self._drains = drains
+        self._gate = gate
+        self._reader = reader
+        self._filesystem = filesystem
+        self._clock = clock
+
+    def change(self, request: Request) -> DrainsAnswer:
+        """Change a drain, and return it."""
+        target = self._drains.full_name(text_of(request, "target"))
+        match text_of(request, "act", "begin"):
+            case "begin":
+                drain = self._drains.begin(target, text_of(request, "by", "tierctl"),
+                                           preview=bool(request.get("preview")))
+            case "pause":
+                drain = self._drains.pause(target)
+            case "resume":
+                drain = self._drains.resume(target)
+            case "end":
+                drain = self._drains.end(target)
+            case other:
+                raise ValueError(f"a drain can begin, pause, resume and end, not {other!r}")
+        return DrainsAnswer(self._clock.now(), self._rows([drain]))
+
+    def show(self, request: Request) -> DrainsAnswer:
+        """All drains, or that of one target."""
+        target = text_of(request, "target")
+        wanted = self._drains.full_name(target) if target else ""
+        drains = [drain for drain in self._drains.all if wanted in {"", drain.target}]
+        if wanted and not drains:
+            raise ValueError(f"there is no drain of {quoted(wanted)}")
+        return DrainsAnswer(self._clock.now(), self._rows(drains))
+
+    def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
+        space = self._filesystem.space() if drains else {}
+        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+
+    def _row(self, drain: Drain, room: Space | None) -> DrainRow:
+        used = None if room is None else room.size_bytes - room.free_bytes
+        seconds = self._clock.now() - drain.begun_at
+        freed = drain.used_bytes_at_begin - used if used is not None else 0
+        moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
+        counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
+        return DrainRow(
+            target=drain.target, by=drain.by, finding=drain.finding, phase=drain.phase, preview=drain.preview,
+            begun_at=drain.begun_at, passes=drain.passes, position=drain.after, examined=drain.examined,
+            found_files=drain.found_files, found_bytes=drain.found_bytes, arrived=drain.arrived,
+            queued_moves=self._gate.waiting_for(drain.key),
+            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"],
+            used_bytes=used, used_bytes_at_begin=drain.used_bytes_at_begin,
+            seconds_left=(used or 0) * seconds / freed if moving else None,
+            left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
+                       for each in [*drain.left.values(), *self._drains.failed(drain)]),
+            stopped_mdts=tuple(sorted(drain.limits)),
+            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
+            give_back_command=set_command(drain.target, counts), trouble=drain.trouble)
+
+
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
     def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
-                 clock: Clock, tallies: TallySource | None = None) -> None:
+                 clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
         self._daemon = daemon
@@ -354,7 +423,7 @@ class ReadingRequests:
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
-            "readers": lambda _: readers_answer(tallies),
+            "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
 
     def _history(self, request: Request) -> HistoryAnswer:
@@ -436,8 +505,10 @@ _JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
 class SchedulerRequests:
     """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
 
-    def __init__(self, stager: Stager, store: StagingStore, gate: Gate, settings: Settings, clock: Clock,
-                 wake: Callable[[], None]) -> None:
+    def __init__(self, stager: Stager, store: StagingStore, preparer: Preparer, applications: ApplicationStore,
+                 gate: Gate, settings: Settings, clock: Clock, wake: Callable[[], None]) -> None:
+        self._preparer = preparer
+        self._applications = applications
         self._stager = stager
         self._store = store
         self._gate = gate
@@ -445,7 +516,8 @@ class SchedulerRequests:
         self._clock = clock
         self._wake = wake
         self.requests: Mapping[str, Handler] = {
-            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel}
+            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
+            "prepare": self._prepare, "job-summary": self._summary}
 
     def _stage(self, request: Request) -> StagingsAnswer:
         """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time."""
@@ -494,6 +566,29 @@ class SchedulerRequests:
 
     def _cancel(self, request: Request) -> StagingsAnswer:
         return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+
+    def _prepare(self, request: Request) -> PrepareAnswer:
+        """Have the layout that helped an application before set for its next run."""
+        if held := self._held():
+            return PrepareAnswer((), (), (held,))
+        if self._settings.act.dry_run:
+            return PrepareAnswer((), (), ("tierd is in a dry run",))
+        mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
+        if not (path + "/").startswith(mount + "/"):
+            return PrepareAnswer((), (), (f"the job does not start on {mount}",))
+        run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
+                      from_root(mount, path))
+        ready, waiting, why_not = self._preparer.prepare(run)
+        return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
+
+    def _summary(self, request: Request) -> JobSummaryAnswer:
+        """What tierd did for a job."""
+        job, user = job_of(request), text_of(request, "user")
+        last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
+        sentences = [self._answer(each).sentence for each in last.values()]
+        if prepared := self._applications.prepared(f"{user} (job {job}, prolog)"):
+            sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
+        return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
     def _answer(self, staging: Staging) -> StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}

@@ -6,12 +6,15 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
+from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -43,10 +46,12 @@ from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
     ChangingRequests,
+    DrainRequests,
     OrderIntake,
     ReadingRequests,
     RequestHandler,
     SchedulerRequests,
+    below,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
@@ -61,6 +66,8 @@ from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
 from tierd.sense.facts import ClientSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
+from tierd.sense.slurm import SlurmJobs
+from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
 from tierd.text import printable, quoted
 
@@ -143,14 +150,17 @@ class Service:
         web_config: WebConfigFile | None = None,
         cluster: Cluster | None = None,
         user_name: Callable[[int], str] = name_of,
+        creation: ObjectCreation | None = None,
         rights_of: Callable[[int, int], User | Refusal] | None = None,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
         ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
+        ``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
         ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
         """
+        self._creation = creation or NoObjectCreation()
         self._settings = settings
         self._cluster = cluster
         self._mark = mark
@@ -158,7 +168,9 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
-        self._users = UserNames(user_name, clock=clock)
+        self._slurm = (SlurmJobs(settings.sense.slurm, slurm_reader(settings.sense.slurm, os.environ), clock)
+                       if settings.sense.slurm.source else None)
+        self._users = UserNames(user_name, clock=clock, scheduler=self._slurm.words if self._slurm else lambda _: {})
         self._rights_of = rights_of or Users()
         self._publisher = StatusPublisher()
         self._open = True
@@ -210,13 +222,15 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor, media)
+                              self._sources.history, unnamed, executor, media, self._creation)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self._stagings = StagingStore(self._journal.db)
+        self._applications = ApplicationStore(self._journal.db)
+        self._slurm_problem = ""
         self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
                               self._daemon.queue_order)
         self.activities = self._made_activities()
@@ -235,12 +249,14 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
-                            self._wake_acts)
-        scheduler = SchedulerRequests(self._stager, self._stagings, self._gate, settings, self._clock,
-                                      lambda: self.activities.wake("plan"))
+                            drains, self._wake_acts)
+        preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
+        scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
+                                      self._clock, lambda: self.activities.wake("plan"))
         return RequestHandler(looking, changing, scheduler)
 
     def _answer(self, request: Json) -> Json:
@@ -254,7 +270,8 @@ class Service:
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config, self._tallies)
+                                    self._web_config, self._sources.powerflex, self._tallies, self._slurm,
+                                    self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
@@ -332,7 +349,18 @@ class Service:
 
     def _publish(self) -> None:
         self._publisher.publish(self._daemon, self._gate)
-        self._users.names(status.jobs_of(self._publisher.view.findings))  # so that the first answer has them
+        jobs = status.jobs_of(self._publisher.view.findings)
+        self._users.names(jobs)  # so that the first answer has them
+        if self._slurm is not None:
+            self._remember_jobs(self._slurm, jobs)
+
+    def _remember_jobs(self, slurm: SlurmJobs, jobs: Sequence[str]) -> None:
+        """Store what Slurm says about jobs of findings, for their next runs. Log a problem of Slurm once."""
+        mount = self._settings.filesystem.mount.rstrip("/")
+        self._applications.remember(slurm.jobs(jobs), partial(below, mount), self._clock.now())
+        if slurm.problem != self._slurm_problem:
+            self._slurm_problem = slurm.problem
+            self._say(f"names of jobs cannot be read: {slurm.problem}" if slurm.problem else "Slurm answers again")
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
@@ -390,7 +418,8 @@ class Service:
         """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
-        in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
+        in_use = {*view.numbers.values(), *(case.number for case in view.cases),
+                  *(drain.finding for drain in self._daemon.drains.all)}
         self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Lt
 from lustre.fid import Fid
 from tierd.acts import ActKind
 from tierd.decide.plans import Plan
-from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, osts_of, ost_index, relocate
+from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
 from tierd.model import Action, Capacity, FillEvidence, Finding, StoredFile
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
@@ -106,7 +106,8 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
     for file in sorted(resident, key=lambda file: order(file, donors)):
         leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + settings.band}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
-                or not settings.min_bytes <= file.size_bytes <= settings.max_bytes or file.fid in chosen or left_alone(file.fid)):
+                or not settings.min_bytes <= file.size_bytes <= settings.max_bytes
+                or file.fid in chosen or left_alone(file.fid)):
             continue
         held = bytes_by_ost(file.layout, file.size_bytes)
         leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}

@@ -134,7 +134,7 @@ def relocate(layout: Layout, size_bytes: int, leave: Collection[int], room: Dest
              may_narrow: bool = False) -> Relocation | Refusal:
     """The layout with other OSTs of the same pools in place of those to leave, the emptiest first.
 
-    Reserves the room if it succeeds. ``may_narrow`` leaves out a stripe if all other OSTs of the pool have one already.
+    Reserves the room if it succeeds. ``may_narrow`` leaves out stripes if all other OSTs of the pool have one already.
     Each OST keeps at most one stripe of a component, unless the component is overstriped.
     """
     refusal = hard_case(layout)
@@ -174,7 +174,7 @@ def _placed(component: Component, size_bytes: int, leave: Collection[int], room:
             continue
         taken = set() if component.overstriped else set(found) | (set(present) - set(leave))
         other = room.emptiest(members, share, {*leave, *taken})
-        if other is None and may_narrow and not narrowed and found_elsewhere(found, present, leave):
+        if other is None and may_narrow and found_elsewhere(found, present, leave):
             narrowed += 1
             continue
         if other is None:

@@ -10,6 +10,8 @@ from tierd.detect import (
     flash_pressure,
     hot_small_files,
     imbalance,
+    metadata_bound,
+    metadata_imbalance,
     metadata_storm,
     outgrown_component,
     read_ahead,
@@ -19,6 +21,7 @@ from tierd.detect import (
     shared_file_contention,
     small_random_io,
     statahead,
+    storage_rebuild,
     striping,
 )
 from tierd.detect.noisy_neighbour import detection
@@ -43,5 +46,8 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     rpcs_in_flight.DETECTOR,
     rpc_size.DETECTOR,
     metadata_storm.DETECTOR,
+    metadata_imbalance.DETECTOR,
+    metadata_bound.DETECTOR,
     striping.DETECTOR,
+    storage_rebuild.DETECTOR,
 )

@@ -8,7 +8,7 @@ which only grow.
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +17,21 @@ from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, StoredFile, TargetFill
+from tierd.model import (
+    ClientLoad,
+    DirectoryActivity,
+    DirectoryPlacement,
+    Facts,
+    MetadataFill,
+    SharedFile,
+    StoredFile,
+    TargetFill,
+)
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
 from tierd.sense.media import PoolMedia
+from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
 
 
@@ -132,6 +142,9 @@ def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
 MAX_LAYOUTS = 20
 """Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
 MIN_OPENERS = 4
+MAX_PLACEMENTS = 5
+BUSY_PER_SECOND = 100.0
+"""Operations per second in a directory from which its stripes over MDTs are read."""
 WALK_ABOVE_USED = 0.6
 """Used share of a flash pool from which tierd looks for cold files there."""
 WALK_ABOVE_DIFFERENCE = 0.1
@@ -164,10 +177,13 @@ class FactsCollector:
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
-                 media: PoolMedia | None = None, uneven: UnevenPools | None = None) -> None:
+                 media: PoolMedia | None = None, uneven: UnevenPools | None = None,
+                 metadata: MetadataMeter | None = None) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
-        pools; None if tierd does not move such files."""
+        pools; None if tierd does not move such files.
+        """
         self._uneven = uneven
+        self._metadata = metadata or MetadataMeter()
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
@@ -190,6 +206,10 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
             self._media.learn_pools(facts.pools)
+        facts = replace(facts, metadata_loads=self._metadata.loads, metadata_services=self._metadata.services)
+        with self._or_unknown("metadata room"):
+            facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
+                                             for mdt, room in self._filesystem.metadata_space().items()})
         with self._or_unknown("clients"):
             every = self._clients({t: facts.pool_of(t) for t in facts.fill})
             if self._clients.faults:
@@ -198,7 +218,8 @@ class FactsCollector:
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
-        return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),
+        return replace(facts, default_layouts=self._layouts(directories),
+                       placements=self._placements(directories, seconds), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
 
     @contextmanager
@@ -240,6 +261,22 @@ class FactsCollector:
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self._filesystem, places)
+
+    def _placements(self, directories: Sequence[DirectoryActivity], seconds: float) -> dict[str, DirectoryPlacement]:
+        """MDTs of the directories in which very many operations happen. Each takes some requests to an MDT."""
+        done: Counter[str] = Counter()
+        for each in directories:
+            done[each.directory] += each.creates + each.opens + each.unlinks
+        found = {}
+        for place, count in done.most_common(MAX_PLACEMENTS):
+            if not place.startswith("/") or seconds <= 0 or count / seconds < BUSY_PER_SECOND:
+                continue
+            try:
+                found[place] = DirectoryPlacement(self._filesystem.directory_stripes(place),
+                                                  self._filesystem.default_striping(place))
+            except OSError:
+                continue  # removed or unreadable: its stripes are unknown
+        return found
 
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,7 +160,7 @@ class LateSubscription:
     """nats-py on a busy node: the time of a fetch is over before its second request."""
 
     async def fetch(self, most: int, timeout: float) -> list[object]:
-        raise asyncio.TimeoutError
+        raise TimeoutError
 
 
 def test_a_fetch_that_runs_out_of_time_on_this_side_found_nothing(connection: Connection) -> None:

@@ -201,7 +201,7 @@ def test_a_relocation_leaves_these_targets_and_changes_nothing_else(
         drawn: list[tuple[list[int], bool]], size: int, leave: set[int]) -> None:
     parts = [component(n, *osts, extent_start=n << 20, extent_end=(n + 1) << 20,
                        pattern="raid0,overstriped" if over else "raid0") for n, (osts, over) in enumerate(drawn)]
-    layout = Layout(tuple(parts[:-1] + [replace(parts[-1], extent_end=None)]))
+    layout = Layout((*parts[:-1], replace(parts[-1], extent_end=None)))
     room = Destinations(POOLS, UNEVEN.fill, 0.0, closed=leave)
     before = {index: space.avail_bytes for index, space in room.space.items()}
     found = relocate(layout, size, leave, room, may_narrow=False)

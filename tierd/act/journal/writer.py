@@ -169,6 +169,15 @@ class Journal:
                                 "(ifnull(outcome, '') = 'done' AND ended_at >= ?)) LIMIT 1",
                                 (str(fid), tried_since, moved_since)).fetchone() is not None
 
+    def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
+        """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
+        rows = self._db.execute(
+            "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
+            "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
+            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run') GROUP BY 1 ORDER BY 2 DESC LIMIT 30",
+            (finding, since)).fetchall()
+        return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
+
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
         files, size_bytes = self._db.execute(

@@ -13,6 +13,7 @@ A full table drops a few entries at a time: the files that were added first, or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
@@ -135,6 +136,14 @@ class CountTables:
         counts.files.append(fid)
         if self.additions is not None:
             self.additions.append((counts, fid))
+        if len(counts.files) > counts.sweep_at:
+            self.sweep(counts)
+
+    def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
+        """Add several files to the list of a job in a directory."""
+        counts.files.extend(fids)
+        if self.additions is not None:
+            self.additions.extend((counts, fid) for fid in fids)
         if len(counts.files) > counts.sweep_at:
             self.sweep(counts)
 

@@ -369,13 +369,13 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
         counts.append(mine)
     for fid in content.removed:
         known.files.pop(fid, None)
-    for state in content.files:
-        known.remember(state.fid, File(
-            counts[state.counts], state.directory, state.name, state.created, state.open_count, state.reopened,
-            state.created_at, state.closed_at))
+    files = known.files
+    for fid, place, directory, name, created, open_count, reopened, created_at, closed_at in content.files:
+        files[fid] = File(counts[place], directory, name, created, open_count, reopened, created_at, closed_at)
+    while len(files) > known.max_files:
+        known.forget_first_files()
     for mine, row in zip(counts, content.directories, strict=True):
-        for place in row.files:
-            known.keep(mine, content.files[place].fid)
+        known.keep_all(mine, [content.files[place].fid for place in row.files])
     for move in content.moves:
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)
