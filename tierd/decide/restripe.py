@@ -55,7 +55,7 @@ class Settings:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    benefit_factor: Annotated[float, Ge(1)] = 2.0
     """Minimum time that a job is expected to save, as a multiple of the time of the copy."""
     bytes_per_second: Annotated[float, Gt(0)] = 100e6
     """Sequential throughput of one target while a file is copied."""

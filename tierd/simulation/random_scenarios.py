@@ -245,7 +245,7 @@ def shared_file_in_runs(rng: Random) -> list[Job]:
     """One file of one or two stripes that many processes write, in several runs."""
     layout = Layout((Component(0, None, "hdd", rng.choice((1, 1, 2)), MIB),), composite=False)
     return [SharedFile(job_id="mpi.1802", path="/proj/shared/one.dat", nodes=2, threads=8,
-                       piece_bytes=MIB, pieces_each=rng.choice((40, 60, 70)), direct=True,
+                       piece_bytes=MIB, pieces_each=rng.choice((25, 40)), think_seconds=1.0, direct=True,
                        layout=layout, runs=20, period_seconds=rng.uniform(200, 280))]
 
 
