@@ -99,9 +99,11 @@ class Broker:
         self.process.wait()
 
     def freeze(self, *, frozen: bool = True) -> None:
-        """SIGSTOP, or SIGCONT."""
+        """SIGSTOP, or SIGCONT. The signal is sent at once, but a process on another processor stops later."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+        if frozen:
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ class Site:
         process = self.processes[name]
         process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
         if frozen:
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # the signal is sent at once, but the process stops later
             self.shared.excuse(process.pid)
 
     def log(self, name: str) -> str:
