@@ -238,10 +238,10 @@ def slowed_streams(width: int = 7, height: int = 4) -> Panel:
     """A sentence for each slowed stream: "ior_stream.1002, of its usual throughput:" "65%"."""
     share = (f"min by (victim) (avg_over_time(tierd_victim_bytes_per_second{OF_FS}{RATE}) / "
              f"(tierd_victim_usual_bytes_per_second{OF_FS} > 0))")
-    return stat("Slowed streams", "Throughput of each stream that a neighbour slowed in this time range, as a share of "
-                "its throughput before: the latest value, also after the cure. 100% is as before.",
-                Query(f"clamp_max({share}, 1)", "{{victim}}, of its usual throughput"), unit="percentunit",
-                sizes=(15, 36),
+    return stat("Slowed streams", "Throughput of each stream that a neighbour slows, as a share of its throughput "
+                "before: at the end of the time range, until its case is closed. 100% is as before.",
+                Query(f"clamp_max({share}, 1)", "{{victim}}, of its usual throughput", instant=True),
+                unit="percentunit", sizes=(15, 36),
                 steps=((None, RED), (0.7, ORANGE), (0.85, YELLOW), (0.95, GREEN)), width=width, height=height,
                 decimals=0, named=True, empty="no stream is slowed")
 

@@ -18,11 +18,12 @@ from lustre.attributes import attribute, attribute_names
 from lustre.changelog import device
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Quota, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
 from lustre.formats import df, import_, version
 from lustre.formats import pools as pool_text
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from lustre.llapi import layouts
+from lustre.llapi import directories, layouts
 from lustre.llapi.calls import Library
 from lustre.mounted_calls import whole
 from lustre.mounts import Mount
@@ -56,6 +57,10 @@ class MountedFilesystem:
     def space(self) -> Mapping[str, Space]:
         """Return the space on each OST, by full target name."""
         return read_space(self._tree, self.fsname)
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT that can be reached, by full target name."""
+        return read_metadata_space(self._tree, self.fsname)
 
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
@@ -120,6 +125,26 @@ class MountedFilesystem:
         """
         layouts.set_default(self._library, self._whole(directory), layout)
 
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs (``trusted.lmv``, which only root may read)."""
+        place = self._whole(directory)
+        value = attribute(place, directories.STRIPES)
+        with directories.opened(place) as descriptor:
+            index = self._library.mdt_index(descriptor)
+        return DirectoryStripes(0, index) if value is None else directories.understood_stripes(value)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
+        value = attribute(self._whole(directory), directories.DEFAULT)
+        return None if value is None else directories.understood_default(value)
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it.
+
+        Raises ValueError for a striping that Lustre does not accept.
+        """
+        directories.set_default(self._whole(directory), striping)
+
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it."""
         self._move(path, layout)
@@ -173,6 +198,20 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
     return found
 
 
+def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
+    """Read the space on each MDT that this client can reach, by full target name."""
+    found: dict[str, MetadataSpace] = {}
+    for name in tree.devices("mdc"):
+        device = parse_device(name)
+        if device.fsname != fsname:
+            continue
+        room = df.parse(**{file: tree.read(f"mdc/{name}/{file}") for file in df.FILES})
+        if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
+            found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
+                                                               room.files_free)
+    return found
+
+
 def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     """Return the bytes that may still be written, reduced if the target is shorter of objects than of bytes.
 
@@ -189,6 +228,7 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
 _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
 _ARCHIVES_FOLLOW_SINCE = (2, 16)
 _OVERSTRIPING_SINCE = (2, 13)
+_OVERSTRIPED_MIGRATION_SINCE = (2, 17)
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
@@ -208,6 +248,12 @@ def knows_overstriping(tree: Tree, fsname: str) -> bool:
     Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
     """
     return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+
+
+def migrates_to_overstriped(tree: Tree) -> bool:
+    """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
+    ours = tree.read("version")
+    return ours is not None and _number(version.parse(ours).release) >= _OVERSTRIPED_MIGRATION_SINCE
 
 
 def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:

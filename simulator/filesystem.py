@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from simulator import calls
 from simulator.calls import Calls
@@ -56,6 +57,16 @@ class SimulatedFilesystem:
         self.calls.statfs()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT, by full target name."""
+        self.calls.statfs()
+        with self._cluster.lock:
+            found = {}
+            for mdt in self._cluster.mdts:
+                size, inodes = mdt.settings.capacity.size_bytes, mdt.settings.capacity.inodes
+                found[mdt.name] = MetadataSpace(size, size * mdt.inodes_free // inodes, inodes, mdt.inodes_free)
+            return found
 
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
@@ -125,6 +136,34 @@ class SimulatedFilesystem:
         self.calls.set_default(directory)
         with self._cluster.lock:
             self._cluster.set_default_layout(directory, layout)
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs."""
+        self.calls.to_mdt(calls.XATTR, directory)
+        with self._cluster.lock:
+            inode = self._directory(directory)
+            if not inode.shards:
+                return DirectoryStripes(0, inode.mdt_index)
+            fids = tuple(Fid(inode.fid.parts[0] + 1, inode.fid.parts[1], n) for n in range(len(inode.shards)))
+            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids, inode.shards)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories."""
+        self.calls.to_mdt(calls.XATTR, directory)
+        with self._cluster.lock:
+            return self._directory(directory).default_striping
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it."""
+        self.calls.to_mdt(calls.SET_XATTR, directory)
+        with self._cluster.lock:
+            self._directory(directory).default_striping = striping
+
+    def _directory(self, path: str) -> Inode:
+        inode = self._cluster.namespace.lookup(path)
+        if not inode.is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return inode
 
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
 
@@ -80,6 +81,19 @@ class Service(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class StorageWork:
+    """Work of the storage below a target that slows the target, and that no job causes."""
+
+    kind: str
+    """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
+    volume: str
+    pool: str
+    """The storage's pool of the volume; "" if unknown."""
+    bytes_per_second: float
+    pending_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
 
@@ -97,6 +111,8 @@ class Window:
     """Service of each operation on each MDT, by full target name and operation; only in short windows."""
     data_limits: Mapping[str, int] = field(default_factory=dict)
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By target, for targets whose storage rebuilds or rebalances."""
 
     @property
     def seconds(self) -> float:
@@ -168,6 +184,8 @@ class DirectoryActivity:
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
     """Time of the newest record; epoch seconds."""
+    write_opens: int = 0
+    """Opens of existing files for writing. 0 if the changelog has no open modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +406,31 @@ class FillEvidence(Evidence):
     """Used share of the whole pool, which moves within it do not change."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataStormEvidence(Evidence):
+    """Metadata operations in one directory."""
+
+    creates_per_second: float
+    opens_per_second: float
+    unlinks_per_second: float
+    share: float
+    """Share of the operations in all directories."""
+    metadata_targets: int
+    """0 if their number is not known."""
+    stripes: int | None = None
+    """Stripes of the directory over MDTs; 0 for one MDT; None if unknown."""
+    unchanged_names: int = 0
+    """Creates less unlinks while it was observed: names that were added. The directory has at least as many."""
+
+    parent_operations_per_second: float = 0.0
+    """Operations in all directories below its parent: a default of the parent is judged by them."""
+
+    @property
+    def operations_per_second(self) -> float:
+        """Creates, opens and unlinks."""
+        return self.creates_per_second + self.opens_per_second + self.unlinks_per_second
+
+
 EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "noisy-neighbour": NoisyNeighbourEvidence,
     "shared-bandwidth": SlowdownEvidence,
@@ -398,10 +441,12 @@ EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "shared-file-contention": ContentionEvidence,
     "striping": StripingEvidence,
     "imbalance": FillEvidence,
+    "metadata-storm": MetadataStormEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
 ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
-                                     "small-random-io", "shared-file-contention", "striping", "imbalance")
+                                     "small-random-io", "shared-file-contention", "striping", "imbalance",
+                                     "metadata-storm")
 """Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
 DATA_ON_MDT = "data-on-mdt"
 """Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
@@ -465,6 +510,8 @@ class Finding:
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
+    held: bool = False
+    """Whether the newest window did not confirm it, and the windows before do. No act begins on it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
@@ -494,6 +541,8 @@ class Action:
     size_bytes: int = 0
     fid: Fid | None = None
     """The chosen file. Another file with the same path is not moved."""
+    striping: DefaultStriping | None = None
+    """The default striping to set; only for ``SET_DEFAULT_STRIPING``, whose layout has no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,6 +611,10 @@ class Capacity:
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
+    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
+    """MDTs of busy directories, as far as read."""
+    metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
+    """Space on MDTs, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
@@ -616,6 +669,8 @@ class ClientLoad:
     statahead_max: float = 0.0
     """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
+    statahead_batch: float | None = None
+    """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -631,6 +686,23 @@ class TargetFill:
     def used(self) -> float:
         """Used share; 1 for a target without a size."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWrites:
+    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
+    ``io_latency_stats``.
+    """
+
+    time: float
+    """Time of the second reading; epoch seconds."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Disk I/Os, by inclusive upper bound of their bytes."""
+    msec: Mapping[int, float] = field(default_factory=dict)
+    """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
+    usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
+    2.17; empty before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,6 +733,64 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoryPlacement:
+    """The MDTs of a directory, and the default of its new subdirectories."""
+
+    stripes: DirectoryStripes
+    default: DefaultStriping | None
+    """None if the directory has no default of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFill:
+    """Space on one MDT."""
+
+    used_share: float
+    """Used share of the scarcer of bytes and inodes."""
+    inodes_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLoad:
+    """Operations of one MDT per second, by job statistics."""
+
+    mdt: str
+    """Full target name."""
+    creates: float = 0.0
+    unlinks: float = 0.0
+    stats: float = 0.0
+    """``getattr``, ``getxattr``, ``statfs``."""
+    opens: float = 0.0
+    others: float = 0.0
+    jobs: tuple[tuple[str, float], ...] = ()
+    """The jobs with most operations, and their operations per second."""
+    usec_per_operation: float = 0.0
+    """Mean time of an operation on the server; 0 if the release prints no times."""
+
+    @property
+    def operations(self) -> float:
+        """All operations."""
+        return self.creates + self.unlinks + self.stats + self.opens + self.others
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataService:
+    """The service for metadata requests (``mds.MDS.mdt``) of one MDS."""
+
+    node: str
+    """Origin of the counters: the exporter, or ``this node``."""
+    threads: float
+    threads_max: float
+    requests_per_second: float
+    wait_usec: float
+    """Mean time that a request waited for a thread."""
+    active: float
+    """Mean number of requests in progress at the start of a request."""
+    queued: float
+    """Mean number of requests in the queue at the start of a request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All facts as of one cycle. Unknown facts are empty."""
 
@@ -678,10 +808,22 @@ class Facts:
     directory_seconds: float = 0.0
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
+    metadata: Mapping[str, MetadataFill] = field(default_factory=dict)
+    """Space on MDTs, by full target name."""
+    metadata_loads: tuple[MetadataLoad, ...] = ()
+    """Recent operations of each MDT."""
+    metadata_services: tuple[MetadataService, ...] = ()
+    """Recent load of the service for metadata requests of each MDS."""
+    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
+    """MDTs of the directories with the most operations, as far as read."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
+    """By full target name, the last readings of its disk I/O, oldest first."""
+    max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

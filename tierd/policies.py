@@ -15,9 +15,12 @@ from tierd.config.settings import Settings
 from tierd.decide import (
     cold_to_disk,
     data_on_mdt,
+    directory_striping,
     hot_files_to_flash,
     larger_component,
+    random_io_to_flash,
     rebalance,
+    restripe,
     small_files_to_flash,
 )
 from tierd.decide.plans import FlashSettings, Plan
@@ -30,6 +33,7 @@ from tierd.model import (
     FillEvidence,
     Finding,
     HotSmallFilesEvidence,
+    MetadataStormEvidence,
     NoisyNeighbourEvidence,
     OutgrownComponentEvidence,
     SmallRandomIoEvidence,
@@ -47,6 +51,11 @@ def is_judged_by_itself(finding: Finding) -> bool:
     """Whether the job whose files are moved shows by its own rate if an act helped: there is no victim."""
     return isinstance(finding.evidence,
                       (HotSmallFilesEvidence, SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
+def waits_for_close(finding: Finding) -> bool:
+    """Whether the files of the finding are open while it begins, so that it is planned again until they are closed."""
+    return isinstance(finding.evidence, (SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
 
 
 def is_measured_in_operations(finding: Finding) -> bool:
@@ -78,6 +87,13 @@ def plan_in_scope(
                                              settings.hot_files_to_flash, victim_slowed, rules)
         case ColdOnFlashEvidence() as evidence:
             return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
+        case SmallRandomIoEvidence() as evidence:
+            return random_io_to_flash.decide(finding, evidence, activities, capacity, pools,
+                                             settings.random_io_to_flash)
+        case ContentionEvidence() as evidence:
+            return restripe.decide_shared(finding, evidence, activities, capacity, pools, settings.restripe)
+        case StripingEvidence() as evidence:
+            return restripe.decide_striping(finding, evidence, activities, capacity, pools, settings.restripe)
     return Plan((), ())
 
 
@@ -92,6 +108,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], cap
     if isinstance(finding.evidence, FillEvidence):
         planned = rebalance.decide(finding, finding.evidence, stored, capacity, settings.rebalance, victim_slowed,
                                    left_alone)
+    elif isinstance(finding.evidence, MetadataStormEvidence):
+        planned = directory_striping.decide(finding, finding.evidence, capacity, settings.directory_striping)
     elif isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from stat import S_IFDIR, S_IFREG
 from zlib import crc32
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from simulator.engine import Completion
 
@@ -23,9 +25,9 @@ class Inode:
     """
 
     __slots__ = (
-        "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
-        "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked",
-        "write_back", "writers", "xattrs",
+        "atime", "children", "content", "data_lock", "default_striping", "fid", "gid", "is_directory", "layout",
+        "lease_broken", "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid",
+        "unlinked", "write_back", "writers", "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -37,6 +39,8 @@ class Inode:
         self.children: dict[str, Inode] = {}
         self.layout: Layout | None = None
         self.shards: tuple[int, ...] = ()
+        self.default_striping: DefaultStriping | None = None
+        """Striping of new subdirectories; None without a default of its own."""
         self.size_bytes = 0
         self.content = 0
         self.atime = self.mtime = now
@@ -100,6 +104,18 @@ class Namespace:
         parent.mtime = now
         self._by_fid[fid] = inode
         return inode
+
+    @staticmethod
+    def default_shards(parent: Inode, inode: Inode, mdts: int) -> tuple[int, ...]:
+        """MDTs of a new subdirectory by its parent's default striping, of which the subdirectory gets its part."""
+        default = parent.default_striping
+        if default is None:
+            return ()
+        if default.max_inherit == -1 or default.max_inherit > 1:
+            levels = default.max_inherit if default.max_inherit == -1 else default.max_inherit - 1
+            inode.default_striping = replace(default, max_inherit=levels)
+        count = mdts if default.stripe_count < 0 else min(default.stripe_count, mdts)
+        return tuple((inode.mdt_index + n) % mdts for n in range(count)) if count > 1 else ()
 
     def remove(self, inode: Inode, now: float) -> None:
         """Remove a name and its file."""

@@ -125,7 +125,7 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board: dict[str, Any]
 
 @boards
 def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict[str, Any]) -> None:
-    documented = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("metrics.md", "gather.md"))
     rules = recorded_rules()
     own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     for title, expr, _ in expressions(board):
@@ -230,6 +230,12 @@ def test_the_story_comes_first(uid: str) -> None:
     at = {panel["title"]: panel["gridPos"] for panel in panels(board)}
     assert at["Busiest jobs: throughput"]["y"] == at["Slowed streams"]["y"] == 1
     assert at["Cases"]["y"] == at["Busiest jobs: throughput"]["y"] + at["Busiest jobs: throughput"]["h"]
+
+
+@pytest.mark.parametrize("uid", ["lustre-at-a-glance", "lustre-tiering"])
+def test_slowed_streams_are_those_of_now(uid: str) -> None:
+    """Over a time range, the last value before the cure would stay: a query of the present has no series then."""
+    assert all(target["instant"] and not target["range"] for target in by_title(uid, "Slowed streams")["targets"])
 
 
 @pytest.mark.parametrize(("flags", "word"), [

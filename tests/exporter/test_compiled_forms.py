@@ -97,6 +97,17 @@ def test_recorded_stats_have_a_form(capture) -> None:
     assert sum(form is not None for form in found) > 0.9 * len(found) > 20
 
 
+def test_a_header_with_two_start_times_has_no_form(capture) -> None:
+    known = texts(capture(TREE), "stats") + texts(capture(TREE), "rpc_stats")
+    timed = [text for text in known if text.count(b"start_time") == 1]
+    assert len(timed) > 20
+    for text in timed:
+        line = next(line for line in text.splitlines(keepends=True) if b"start_time" in line)
+        planner = StatsPlanner(OSC.rule)
+        assert stats_agree(stats_forms(planner), planner, text.replace(line, 2 * line, 1)) is None
+        assert rpcs_agree(rpc_forms(OSC.rpcs), text.replace(line, 2 * line, 1)) is None
+
+
 @pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])
 def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_same(capture, mount) -> None:
     text = next(text for text in texts(capture(TREE), "stats") if b"req_waittime" in text)

@@ -122,3 +122,16 @@ def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",
         virtual.service.close()
     return answer["ready"], answer["waiting"], answer["why_not"]  # type: ignore[return-value]
 
+
+
+def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    store = ApplicationStore(journal.db)
+    number = journal.add_finding(replace(FINDING, aggressor="python.4711", victim="python.4712"))
+    for each in (4711, 4712):
+        job = SlurmJob(each, "train", "alice", None, "chem", "batch", "/")
+        store.remember({f"python.{each}": job}, str, 4.0)
+    assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
+    assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]
+    assert store.sentences("4713") == []
+    journal.close()

@@ -61,7 +61,8 @@ class Site:
                                parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
                                user_name=lambda uid: self.accounts.get(uid, ""),
-                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"), creation=self.creation)
+                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
+                               creation=self.creation)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -8,7 +8,7 @@ name and user, in the same directory or one beside it, tierd sets the layout the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from lustre.filesystem import Filesystem
@@ -62,8 +62,11 @@ class ApplicationStore:
             return
         with self._db.transaction(durable=False):
             self._db.execute("DELETE FROM scheduler_jobs WHERE time < ?", (now - KEEP_SECONDS,))
-            self._db.executemany("INSERT OR REPLACE INTO scheduler_jobs VALUES (?, ?, ?, ?, ?, ?, ?)", [
-                (name, job.name, job.user, job.account, job.partition, to_bytes(inner(job.directory)), now)
+            self._db.executemany(
+                "INSERT INTO scheduler_jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job) DO UPDATE SET "
+                "number = excluded.number, name = excluded.name, user = excluded.user, account = excluded.account, "
+                "partition = excluded.partition, directory = excluded.directory, time = excluded.time", [
+                (name, job.id, job.name, job.user, job.account, job.partition, to_bytes(inner(job.directory)), now)
                 for name, job in fresh.items()])
         self._stored = dict(list({**self._stored, **fresh}.items())[-1000:])
 
@@ -71,7 +74,8 @@ class ApplicationStore:
         """Default layouts of the last judged finding of an application, if they helped."""
         rows = self._db.execute(
             "SELECT actions.finding, findings.aggressor, scheduler_jobs.directory, actions.place, "
-            "actions.layout_after, judgements.verdict FROM scheduler_jobs JOIN findings ON findings.aggressor = scheduler_jobs.job "
+            "actions.layout_after, judgements.verdict FROM scheduler_jobs "
+            "JOIN findings ON findings.aggressor = scheduler_jobs.job "
             "JOIN judgements ON judgements.finding = findings.id JOIN actions ON actions.finding = findings.id "
             "WHERE scheduler_jobs.name = ? AND scheduler_jobs.user = ? AND actions.kind = ? AND NOT actions.dry_run "
             "AND actions.outcome IN ('done', 'undone') "
@@ -86,14 +90,20 @@ class ApplicationStore:
         return found
 
     def sentences(self, job: str) -> list[str]:
-        """What tierd found about a job, and did because of it, in words; the last findings first."""
+        """What tierd found about a job, and did because of it, in words; the last findings first.
+
+        ``job`` is the scheduler's number. Lustre's id of the job may have more in it.
+        """
+        names = {job, *(name for (name,) in self._db.execute("SELECT job FROM scheduler_jobs WHERE number = ? LIMIT 10",
+                                                             (int(job) if job.isdigit() else -1,)))}
+        places = ", ".join("?" * len(names))
         rows = self._db.execute(
-            "SELECT findings.id, kind, aggressor, victim, "
+            "SELECT findings.id, kind, aggressor, victim, "  # noqa: S608
             "(SELECT verdict FROM judgements WHERE finding = findings.id), "
             "(SELECT count(*) FROM actions WHERE finding = findings.id AND kind = 'migrate' AND outcome = 'done') "
-            "FROM findings WHERE aggressor = ? OR victim = ? ORDER BY findings.id DESC LIMIT ?",
-            (job, job, MAX_SENTENCES)).fetchall()
-        return [_sentence(job, *row) for row in rows]
+            f"FROM findings WHERE aggressor IN ({places}) OR victim IN ({places}) ORDER BY findings.id DESC LIMIT ?",
+            (*names, *names, MAX_SENTENCES)).fetchall()
+        return [_sentence(names, *row) for row in rows]
 
     def prepared(self, by: str) -> list[str]:
         """Directories that got a default layout before a job, by the name of the order."""
@@ -102,15 +112,16 @@ class ApplicationStore:
         return [directory for (text,) in rows for directory in json.loads(text)]
 
 
-def _sentence(job: str, number: int, kind: str, aggressor: str, victim: str, verdict: str | None, moved: int) -> str:
+def _sentence(names: Collection[str], number: int, kind: str, aggressor: str, victim: str, verdict: str | None,
+              moved: int) -> str:
     """A finding of a job in a few words.
 
-    >>> _sentence("7", 3, "noisy-neighbour", "7", "9", "helped", 12)
+    >>> _sentence({"7"}, 3, "noisy-neighbour", "7", "9", "helped", 12)
     'F3: noisy-neighbour of job 9, 12 files moved, helped'
-    >>> _sentence("9", 3, "noisy-neighbour", "7", "9", None, 0)
+    >>> _sentence({"9"}, 3, "noisy-neighbour", "7", "9", None, 0)
     'F3: slowed by job 7 (noisy-neighbour)'
     """
-    what = f"slowed by job {aggressor} ({kind})" if job == victim else kind + (f" of job {victim}" if victim else "")
+    what = f"slowed by job {aggressor} ({kind})" if victim in names else kind + (f" of job {victim}" if victim else "")
     done = [f"{moved} files moved" if moved else "", verdict or ""]
     return ", ".join([f"F{number}: {what}", *filter(None, done)])
 

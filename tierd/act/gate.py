@@ -135,14 +135,15 @@ class MoveBatches:
         if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
             keep([each.action], each.finding)
         return self._completed_acts.ended(
-            each.action, ended, moved.detail, numbered.act, each.before, each.move.fid)
+            each.action, ended, moved.detail, numbered.act, each.before, each.action.fid or each.fid)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
         now = self._clock.now()
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
-            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run, each.move.fid))
+            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run,
+                                               each.action.fid or each.fid))
                     for each in batch]
 
 
@@ -150,6 +151,8 @@ BATCH_LOOKUP_SECONDS = 1.0
 """Time after which a batch is moved with the files examined so far."""
 OUTCOME_WAIT_SECONDS = 0.25
 """Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
+DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})
+"""Acts that set a default of a directory."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Burst of default layouts, in seconds of their rate."""
 
@@ -280,7 +283,7 @@ class Gate:
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)
-        self._default_layouts.add([action for action in every if action.kind == ActKind.SET_DEFAULT_LAYOUT], finding)
+        self._default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
         was_empty = not self.waiting
         moves = {action.path: action for action in every
                  if action.kind == ActKind.MIGRATE and not self._queue.has(action.path)}

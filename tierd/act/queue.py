@@ -175,7 +175,8 @@ class MoveQueue:
                     continue
                 self._spend(each, now)
                 batch.append(each)
-                self._chosen.update(each.move.targets)
+                if each.cost is not None:
+                    self._chosen.update(iter(each.cost.targets))
         finally:  # a move dropped meanwhile stays dropped; after an error, unexamined moves wait again
             with self._lock:
                 there = {id(each.action) for each in self._examining}
@@ -219,7 +220,7 @@ class MoveQueue:
     def _spend(self, waiting: QueuedMove, now: float) -> None:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         self._guard.spend(waiting.action, cost, now)
-        self._budget.take(cost, now)
+        self._budget.spend(cost, now)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""

@@ -96,7 +96,8 @@ class SentMessage:
     pools: frozenset[str]
     moves: dict[int, NumberedMove]
     """Files without a result, by the number of their act."""
-    layouts: tuple[str, ...]
+    layouts: dict[int, str]
+    """Wanted layout of each file on the wire, by the number of its act."""
     sent_at: float = 0.0
     deadline: float = 0.0
     sequence: int = 0
@@ -356,17 +357,21 @@ class NatsDispatch:
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
         """Messages for files of one directory and one source target."""
         groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
+        texts: dict[int, str] = {}
+        """Layouts on the wire by identity: files of one plan share the wanted layout."""
         for each in moves:
             targets = sorted(each.move.targets)
             source = targets[0] if targets else streams.NO_TARGET
-            pools = frozenset(pool for pool in bytes_per_pool(each.move.layout, each.move.size_bytes or 0) if pool)
+            layout = each.move.layout
+            texts[id(layout)] = texts.get(id(layout)) or messages.layout_to_wire(layout)
+            pools = frozenset(pool for pool in bytes_per_pool(layout, each.move.size_bytes or 0) if pool)
             key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), pools
             groups.setdefault(key, []).append(each)
         for (source, _, further, pools), group in groups.items():
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
-                layouts = tuple(dict.fromkeys(messages.layout_to_wire(each.move.layout) for each in part))
+                layouts = {each.act: texts[id(each.move.layout)] for each in part}
                 yield SentMessage(f"{self._claim.generation}-{part[0].act}-{self._number}", source, further, pools,
                                   {each.act: each for each in part}, layouts)
 
@@ -421,11 +426,10 @@ class NatsDispatch:
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds
-        wanted = {text: number for number, text in enumerate(message.layouts)}
-        files = tuple(_file_to_move(each, wanted[messages.layout_to_wire(each.move.layout)])
-                      for each in message.moves.values())
+        wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
+        files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
         move = MoveMessage(message.id, self._names.fs, permit.generation, permit.epoch, message.source, now,
-                           message.deadline, message.layouts, files)
+                           message.deadline, tuple(wanted), files)
         data = messages.sign(move, self._claim.holder)
         return Outgoing(self._names.move_subject(message.source), data, message.id)
 

@@ -203,7 +203,7 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
     same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
 
 
@@ -297,4 +297,5 @@ class ActSettings:
 
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
     """Whether tierd does acts of this kind by itself in a mode."""
-    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind == ActKind.SET_DEFAULT_LAYOUT)
+    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
+                                                                          ActKind.SET_DEFAULT_STRIPING})

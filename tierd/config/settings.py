@@ -31,7 +31,17 @@ from tierd.config.cluster import ClusterSettings
 from tierd.config.readers import ReaderSettings
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
-from tierd.decide import benefit, cold_to_disk, data_on_mdt, hot_files_to_flash, plans, rebalance
+from tierd.decide import (
+    benefit,
+    cold_to_disk,
+    data_on_mdt,
+    directory_striping,
+    hot_files_to_flash,
+    plans,
+    random_io_to_flash,
+    rebalance,
+    restripe,
+)
 from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
 from tierd.verify import judgement as verify
@@ -184,9 +194,12 @@ class Settings:
     noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
+    random_io_to_flash: random_io_to_flash.Settings = field(default_factory=random_io_to_flash.Settings)
+    restripe: restripe.Settings = field(default_factory=restripe.Settings)
     data_on_mdt: data_on_mdt.Settings = field(default_factory=data_on_mdt.Settings)
     """Limits of data on the MDT, which ``[act] on`` allows."""
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
+    directory_striping: directory_striping.Settings = field(default_factory=directory_striping.Settings)
     rebalance: rebalance.Settings = field(default_factory=rebalance.Settings)
     detect: InstanceOf[tuple[ConfiguredDetector, ...]] = field(default_factory=detectors.default_detectors)
     """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""

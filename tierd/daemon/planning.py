@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -19,6 +19,7 @@ from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
 from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -30,6 +31,9 @@ SIZING_SECONDS = 5.0
 """Limit on the time to look up file sizes for a plan. The remaining files are candidates in the next plan."""
 MAX_OWNERS_ASKED = 1000
 """Limit on files whose opt-out is checked for a plan that is only shown. Each file costs a few requests to an MDT."""
+REFUSED_SECONDS = 60.0
+"""Time for which acts that were not worth doing are weighed again without a new plan. The layout of a new plan may
+differ, and with it the expected effect."""
 Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
 """Adds what other sources know about the directories and files of activities."""
 
@@ -37,6 +41,17 @@ Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]
 def not_enriched(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
     """Return the activities unchanged, for a site without other sources."""
     return activities
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A plan whose acts were not worth doing."""
+
+    at: float
+    expected: float
+    """Part of the loss that its acts were expected to win back."""
+    refusals: tuple[Refusal, ...]
+    """All but that."""
 
 
 class Planner:
@@ -58,14 +73,31 @@ class Planner:
         self._enriched = enriched
         self._site_facts = site_facts
         self._executor = executor
+        self._weighed: dict[tuple[str, str, str], Weighed] = {}
+        """By finding, the last plan if its acts were not worth doing."""
 
     def for_finding(self, finding: Finding) -> Plan:
-        """The plan for a finding as of now."""
-        return self._worth(finding, self.for_activities(finding, self.activities(finding)))
+        """The plan for a finding as of now.
+
+        It is made in each cycle in which nothing is done about the finding. So acts that are not possible or not worth
+        doing now cost no requests to the file system: neither in directories that cool down nor for too little gain.
+        """
+        if waits_for_close(finding):  # it was last seen while its files were open
+            finding = replace(finding, time=self._clock.now())
+        located = self._located(finding)
+        cooling = self._cooling({activity.directory for activity in located})
+        rest = [activity for activity in located if activity.directory not in cooling]
+        refusals = tuple(cooling.values())
+        if located and not rest:
+            return Plan((), refusals)
+        if known := self._still_refused(finding):
+            return Plan((), (*refusals, *known))
+        plan = self._worth(finding, self.for_activities(finding, self._enriched(rest, self._filesystem)))
+        return replace(plan, refusals=(*refusals, *plan.refusals))
 
     def preview_plan(self, finding: Finding) -> Plan:
         """A plan to be shown: it leaves out files whose owners opted out, which is checked now."""
-        plan = self.for_finding(finding)
+        plan = self._worth(finding, self.for_activities(finding, self.activities(finding)))
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
         refusals = [Refusal(Reason.OPTED_OUT, why.sentence).about(
@@ -76,10 +108,13 @@ class Planner:
 
     def activities(self, finding: Finding) -> list[DirectoryActivity]:
         """Directories in which the aggressor of a finding worked, with what is known about their files."""
+        return self._enriched(self._located(finding), self._filesystem)
+
+    def _located(self, finding: Finding) -> list[DirectoryActivity]:
+        """These directories, as far as changelogs know them."""
         since = finding.time - self._settings.history_seconds
-        located = list(attribution.activities_of_finding(finding, attribution.activities_of_jobs(
+        return list(attribution.activities_of_finding(finding, attribution.activities_of_jobs(
             self._table.of_job, finding.aggressors, finding.aggressor, since)))
-        return self._enriched(located, self._filesystem)
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
@@ -123,12 +158,9 @@ class Planner:
 
         Advice stays in the plan: an administrator decides about it.
         """
-        settings, now = self._settings, self._clock.now()
-        rest = settings.verify.cooldown_seconds
-        cooling = {place for place in {a.directory for a in plan.actions}
-                   if (undone := self._journal.undone_at(place)) and now < undone + rest}
-        refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was undone; it is left alone for "
-                            f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(cooling)]
+        settings = self._settings
+        cooling = self._cooling({a.directory for a in plan.actions})
+        refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
@@ -136,6 +168,7 @@ class Planner:
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
             if refused := benefit.refusal(finding, finding.evidence, expected, settings.benefit):
+                self._weighed[finding.key] = Weighed(self._clock.now(), expected, (*plan.refusals, *refusals))
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind == ActKind.ADVISE]
             elif refused := benefit.cost_refusal(finding, finding.evidence, expected, acts, settings.benefit):
@@ -146,3 +179,20 @@ class Planner:
                                 "are moved once the default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
+
+    def _cooling(self, places: Collection[str]) -> dict[str, Refusal]:
+        """Directories that are left alone, as their default layout was undone lately."""
+        now, rest = self._clock.now(), self._settings.verify.cooldown_seconds
+        return {place: Refusal(Reason.COOLING_DOWN, f"its default layout was undone; it is left alone for "
+                               f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(places)
+                if (undone := self._journal.undone_at(place)) and now < undone + rest}
+
+    def _still_refused(self, finding: Finding) -> tuple[Refusal, ...]:
+        """Refusals of the last plan, if its acts are not worth doing by the present evidence either; else none."""
+        since = self._clock.now() - REFUSED_SECONDS
+        self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
+        weighed = self._weighed.get(finding.key)
+        if weighed is None or not isinstance(finding.evidence, NoisyNeighbourEvidence):
+            return ()
+        refused = benefit.refusal(finding, finding.evidence, weighed.expected, self._settings.benefit)
+        return (*weighed.refusals, refused) if refused else ()

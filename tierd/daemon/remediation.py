@@ -15,7 +15,7 @@ from threading import RLock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import Gate
+from tierd.act.gate import DEFAULT_KINDS, Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
@@ -27,8 +27,9 @@ from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
+from tierd.decide.plans import Plan
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
-from tierd.policies import is_judged, is_judged_by_itself
+from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import bytes_text, count_of, quoted
@@ -75,6 +76,8 @@ class Remediation:
     before this time may speak for the acts and never against them."""
     moved: int = 0
     """Number of its files that were moved."""
+    in_use: Counter[str] = field(default_factory=Counter)
+    """How often each file was in use when it was to be moved."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
@@ -204,11 +207,15 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
 
 
 REPLAN_SECONDS = 10.0
-"""Shortest time between two plans for a job that begins to work in other directories."""
+"""Shortest time between two plans for a job that works in other directories, or for which there was nothing to do."""
+BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE})
+"""Reasons of refusals that need no file system."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
 """A job without activity for this many seconds and windows has departed: it no longer reads its files."""
+MAX_TRIES_IN_USE = 2
+"""Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 
@@ -246,6 +253,8 @@ class Remediations:
         self._taken_up: Counter[int] = Counter()
         """Requeued moves by the number of their finding, until all moves from before the restart are checked."""
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
+        self._fruitless: dict[FindingKey, tuple[float, tuple[str, ...]]] = {}
+        """Time and directories of the last plan of a finding, if it had nothing to do."""
         gate.on_begin = echo.moved
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
@@ -257,10 +266,12 @@ class Remediations:
         """Plan and queue acts for new findings, then acts that have become possible in older remediations."""
         with self._lock:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
+            self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
         for finding in findings:
-            if finding.advice_only or self._refused_by_settings(finding) or self._in_hand(finding):
+            if finding.advice_only or finding.held or self._refused_by_settings(finding) or self._in_hand(finding):
                 continue
             plan = self._planning.for_finding(finding)
+            self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
                 self._log.refusals(finding, plan.refusals)
@@ -275,6 +286,15 @@ class Remediations:
             followed = [case for case in self._store if self._followed_up(case)]
         for case in followed:
             self._follow_up(case)
+
+    def _note_fruitless(self, finding: Finding, plan: Plan) -> None:
+        """Remember a plan without acts, which costs requests to the file system, so that it is not made in each cycle.
+
+        Plans that are refused for the evidence cost none.
+        """
+        self._fruitless.pop(finding.key, None)
+        if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
+            self._fruitless[finding.key] = self._clock.now(), finding.directories
 
     def _refused_by_settings(self, finding: Finding) -> bool:
         """Whether settings allow only a report of this finding. The reason is then stored as its refusal."""
@@ -297,7 +317,7 @@ class Remediations:
             return  # an administrator undid it while this was planned
         known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
-                   and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
+                   and not (a.kind in DEFAULT_KINDS and self._gate.default_waits(a.directory))]
         if not actions:
             return
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
@@ -324,9 +344,20 @@ class Remediations:
         """
         with self._lock:
             if is_judged(finding):
+                planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
+                if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
+                    return True
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
-            if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+            if self._gate.waiting_for(finding.key):
+                return True
+            if waits_for_close(finding):
+                now = self._clock.now()
+                if now < self._planned.get(finding.key, 0.0) + REPLAN_SECONDS:
+                    return True
+                self._planned[finding.key] = now
+                return False
+            if self._planned.get(finding.key) == finding.time:
                 return True
             self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
             return False
@@ -342,6 +373,8 @@ class Remediations:
 
     def _followed_up(self, case: Remediation) -> bool:
         """Whether more files may move: until the verdict, and for a limited time after the verdict that it helped."""
+        if not is_judged(case.finding):
+            return False  # it is planned again while its finding holds
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
         evidence = case.finding.evidence
         if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
@@ -364,7 +397,7 @@ class Remediations:
                     self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
-        defaults = [a for a in actions if a.kind == ActKind.SET_DEFAULT_LAYOUT]
+        defaults = [a for a in actions if a.kind in DEFAULT_KINDS]
         moves = [a for a in actions if a.kind == ActKind.MIGRATE and a.path not in case.tried]
         if len(defaults) > 1:
             self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
@@ -466,11 +499,20 @@ class Remediations:
                 if (case := self._store.get(key)) is not None:
                     case.moved += sum(o.action.finding == key and o.result == Outcome.DONE for o in outcomes)
                     case.moved_at = self._clock.now()
+                    self._may_be_tried_again(case, [o.action.path for o in outcomes if o.action.finding == key
+                                                    and o.result == Outcome.GAVE_WAY])
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
             self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; find the cause, then tierctl resume")
         return len(outcomes)
+
+    @staticmethod
+    def _may_be_tried_again(case: Remediation, in_use: Sequence[str]) -> None:
+        """Files that were opened again during a move are tried again when they are closed, a few times."""
+        case.in_use.update(in_use)
+        if waits_for_close(case.finding):
+            case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
 
     def forget_closed(self) -> list[Remediation]:
         """Forget all closed remediations but the latest, and return the forgotten ones.

@@ -24,7 +24,15 @@ from sys import intern
 from typing import TypeVar
 
 from tierd.sense.http_client import SourceError
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
+from tierd.sense.readings import (
+    FULL_FRACTION,
+    UNKNOWN_RECOVERY,
+    ChangelogState,
+    JobCounters,
+    Reading,
+    ServiceCounters,
+    number_of,
+)
 
 LONGEST_LABEL_BYTES = 1024
 """Limit on a label. The longest job id takes 163 bytes: 31 bytes as ``\\xHH`` with doubled backslashes, and a number.
@@ -198,6 +206,8 @@ class ExporterView:
         """Whether the device of a target is flash, by full target name."""
         self.data_limits: dict[str, int] = {}
         """Maximum bytes of a component with data on an MDT, by full target name."""
+        self.service: ServiceCounters | None = None
+        """The service for metadata requests of the node."""
         self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
         self._heads: dict[bytes, tuple[str, JobEntry | None]] = {}
         self._tails: dict[bytes, Tail] = {}
@@ -328,6 +338,7 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
             collected.add(name, head, tail, value)
         collected.is_flash = flash_devices(body)
         collected.data_limits = data_limits(body)
+        collected.service = metadata_service(body)
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
@@ -363,6 +374,28 @@ def _of_family(body: bytes, family: str) -> Iterator[tuple[str, float]]:
             yield f"{labels.get('fs', '')}-{labels.get('target', '')}", value
 
 
+_SERVICE_FIELDS = {
+    "lustre_service_threads_started": "threads", "lustre_service_threads_max": "threads_max",
+    "lustre_service_requests_total": "requests", "lustre_service_request_wait_seconds_total": "wait_usec",
+    "lustre_service_active_at_start_total": "active", "lustre_service_queue_depth_at_start_total": "queued",
+}
+
+
+def metadata_service(body: bytes) -> ServiceCounters | None:
+    """The service for metadata requests; None if the node has none. Raises ValueError for an invalid line."""
+    found: dict[str, float] = {}
+    for family, field in _SERVICE_FIELDS.items():
+        line = f'{family}{{service="mdt"}} '.encode()
+        begin = body.find(line)
+        if begin < 0 or (begin and body[begin - 1:begin] != b"\n"):
+            return None
+        value = float(body[begin + len(line):body.find(b"\n", begin)].split(b" ")[0])
+        if not 0 <= value < 1e300:
+            raise ValueError(f"{family}: {value}")
+        found[field] = value * 1e6 if field == "wait_usec" else value
+    return ServiceCounters(**found) if found["requests"] else None
+
+
 def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
     """One reading of several views. Raises SourceError when two show the same target."""
     shown: dict[str, str] = {}
@@ -385,5 +418,6 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
         jobs.update(one.counters())
         conditions.update(one.conditions())
         changelogs.update(one.changelogs())
+    services = {one.origin: one.service for one in views if one.service is not None}
     return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs,
-                   is_flash=is_flash, data_limits=limits)
+                   is_flash=is_flash, data_limits=limits, services=services)

@@ -28,6 +28,14 @@ class SourceError(OSError):
     """A source did not answer, or its answer is invalid. tierd uses nothing of such an answer."""
 
 
+class StatusError(SourceError):
+    """An answer with a status that is no success."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
     """A password or token from a file, or else from an environment variable; "" if neither is configured.
 
@@ -158,6 +166,11 @@ class HttpClient:
         return self._ask("POST", url, form, kinds,
                          {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
 
+    def send(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
+             headers: Mapping[str, str]) -> Response:
+        """The response to any request. Raises StatusError and SourceError."""
+        return self._ask(method, url, body, kinds, headers)
+
     def _ask(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
              headers: Mapping[str, str]) -> Response:
         try:
@@ -181,6 +194,8 @@ class HttpClient:
             finally:
                 late.cancel()
                 connection.close()
+        except StatusError as error:
+            raise StatusError(error.status, f"{redacted(url)}: {one_line(str(error))}") from error
         except SourceError as error:
             raise SourceError(f"{redacted(url)}: {one_line(str(error))}") from error
         except ssl.SSLError as error:
@@ -209,7 +224,7 @@ class HttpClient:
             raise SourceError(f"answers with content encoding {packed!r}, which was not requested")
         if response.status != 200:
             said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
-            raise SourceError(f"{response.status} {response.reason}{': ' + said if said else ''}")
+            raise StatusError(response.status, f"{response.status} {response.reason}{': ' + said if said else ''}")
         kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from sys import intern
 
-from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status
+from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
+from tierd.sense.readings import (
+    FULL_FRACTION,
+    UNKNOWN_RECOVERY,
+    ChangelogState,
+    JobCounters,
+    Reading,
+    ServiceCounters,
+    number_of,
+)
 
 
 def reading(tree: Tree, time: float) -> Reading:
@@ -32,8 +40,25 @@ def reading(tree: Tree, time: float) -> Reading:
                 conditions[target] = condition
     return Reading(
         time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree),
-        data_limits=data_limits(tree),
+        data_limits=data_limits(tree), services=metadata_services(tree),
     )
+
+
+THIS_NODE = "this node"
+SERVICE = "mds/MDS/mdt"
+
+
+def metadata_services(tree: Tree) -> dict[str, ServiceCounters]:
+    """The service for metadata requests of this node; empty if it serves no MDT."""
+    data = tree.read(f"{SERVICE}/stats")
+    if data is None:
+        return {}
+    found = {name: stats.parse(data).counter(name) for name in (b"req_waittime", b"req_active", b"req_qdepth")}
+    wait, active, queued = found.values()
+    if wait is None or active is None or queued is None or wait.samples <= 0:
+        return {}
+    threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, queued.sum)}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")

@@ -24,7 +24,7 @@ from operator import itemgetter, sub
 from struct import Struct
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Service, Window
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Service, StorageWork, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
 """Every packed NaN has one of these bytes. Few other numbers have one."""
@@ -213,6 +213,20 @@ def number_of(user: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceCounters:
+    """Counters of the service for metadata requests (``mds.MDS.mdt``), and its threads."""
+
+    threads: float = 0.0
+    threads_max: float = 0.0
+    requests: float = 0.0
+    wait_usec: float = 0.0
+    active: float = 0.0
+    """Sum of the requests in progress, sampled at the start of each request."""
+    queued: float = 0.0
+    """Sum of the requests in the queue, sampled in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One reading of the counters of a file system."""
 
@@ -230,6 +244,10 @@ class Reading:
     """Whether the device of a target does not rotate, by full target name, for targets whose server reports it."""
     data_limits: Mapping[str, int] = field(default_factory=dict)
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs whose server reports it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By full target name, for targets whose storage rebuilds or rebalances."""
+    services: Mapping[str, ServiceCounters] = field(default_factory=dict)
+    """The service for metadata requests of each MDS, by the origin of the counters."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
@@ -294,7 +312,7 @@ def window(before: Reading, after: Reading) -> Window:
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
     return Window(before.time, after.time, loads, namespace, conditions,
                   metadata={target: service_of(parts) for target, parts in services.items()},
-                  data_limits=after.data_limits)
+                  data_limits=after.data_limits, storage_work=after.storage_work)
 
 
 def service_of(parts: Iterable[JobCounters]) -> dict[str, Service]:

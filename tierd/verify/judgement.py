@@ -262,7 +262,7 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
         return judged(Verdict.TOO_EARLY)
     later = [w for w in windows if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
-    was = [rate for w in before if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
+    was = own_rates_before(windows, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
     elsewhere = control_ratio(before, later, steady_rates(before, totals.moved), steady_rates(later, totals.moved),
                               finding, settings)
     got = [rate / elsewhere for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
@@ -272,14 +272,38 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
         return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return judged(Verdict.TOO_EARLY, contended, after, elsewhere)
-    if len(was) < MIN_OWN_WINDOWS or len(got) < MIN_OWN_WINDOWS:
-        waits = len(was) >= MIN_OWN_WINDOWS and now < act.acted_at + settings.moving_seconds
+    if not was or len(got) < MIN_OWN_WINDOWS:
+        waits = bool(was) and now < act.acted_at + settings.moving_seconds
         return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
-    if 1 - after / contended > max(settings.max_harm, relative_variation(was), relative_variation(got)):
+    if 1 - after / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
         return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
     helped = after >= (1 + settings.min_own_gain) * contended
     return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
 
 
-MIN_OWN_WINDOWS = 4
-"""Windows before and after an act in which the job must be active."""
+MIN_OWN_WINDOWS = 3
+"""Windows after an act in which the job must be active."""
+FEW_VALUES_VARIATION = 0.25
+"""Variation of a job of which there are few windows, because old ones were summed to half minutes."""
+
+
+def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapping[str, float]], job: str,
+                     until: float, seconds: float) -> list[float]:
+    """Rates of a job in the last windows before a time in which it was active, for so many seconds of activity.
+
+    The job may have paused since: files are moved after it has closed them.
+    """
+    found: list[float] = []
+    for window in reversed([w for w in windows if w.end <= until and not w.learned]):
+        rate = rate_of(window).get(job, 0.0)
+        if rate > 0:
+            found.append(rate)
+            seconds -= window.seconds
+        if seconds <= 0:
+            break
+    return found
+
+
+def own_variation(rates: Sequence[float]) -> float:
+    """Variation of a job's rates, also for few values."""
+    return relative_variation(rates) if len(rates) >= 4 else FEW_VALUES_VARIATION

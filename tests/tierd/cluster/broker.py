@@ -99,11 +99,12 @@ class Broker:
         self.process.wait()
 
     def freeze(self, *, frozen: bool = True) -> None:
-        """SIGSTOP, or SIGCONT. The signal is sent at once, but a process on another processor stops later."""
+        """SIGSTOP, or SIGCONT."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
         if frozen:
-            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+            stat = Path(f"/proc/{self.process.pid}/stat")
+            until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "nats-server stands still")
 
 
 @pytest.fixture(scope="session")

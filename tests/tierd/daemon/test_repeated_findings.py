@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from lustre.changelog.record import Record
+from lustre.filesystem import FileStatus
 from tests.tierd.daemon.remediation_world import Planned, RemediationWorld
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
 from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
+from tierd.daemon.observe import Source
 from tierd.model import Action, Evidence, Finding
+from tierd.sense.readings import Reading
 
 
 def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,6 +59,52 @@ def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Pat
     at.filesystem.space = lambda: full  # type: ignore[method-assign]
     at.run(until=430)
     assert sum("is down to its reserve" in words for words in at.said) == 2
+
+
+class Uneven:
+    """A source whose readings are early or late: the time that they give is not that of their counters."""
+
+    def __init__(self, near: Source, rng: Random) -> None:
+        self._near = near
+        self._rng = rng
+
+    def reading(self) -> Reading:
+        seen = self._near.reading()
+        return replace(seen, time=seen.time + (self._rng.uniform(-2.0, 2.0) if self._rng.random() < 0.4 else 0.0))
+
+    def records(self) -> Iterator[Record]:
+        yield from self._near.records()
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_uneven_readings_do_not_end_a_finding(tmp_path: Path, seed: int) -> None:
+    at = world(tmp_path, dry_run=True, hook=lambda near, _: Uneven(near, Random(seed)))
+    at.run(until=150)
+    assert sum(words.startswith("FOUND noisy-neighbour") for words in at.said) == 1
+    assert not any(words.startswith("ended") for words in at.said)
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    assert any(words.startswith("ended") for words in at.said)
+
+
+def test_directories_that_cool_down_cost_no_requests_for_sizes(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run_until_said("SET default layout", before=120)
+    shown(capsys, "undo", "1", site=site)
+    site.cluster.stop(NOISE.job_id)
+    site.run_until_said("ended", before=160)
+    site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
+    site.run_until_said("it is left alone for", before=240)
+    asked: list[str] = []
+    status = site.filesystem.status
+
+    def counting(path: str) -> FileStatus:
+        asked.append(path)
+        return status(path)
+
+    site.filesystem.status = counting  # type: ignore[method-assign]
+    site.run(until=site.cluster.now + 20)
+    assert "it is left alone for" in shown(capsys, "status", site=site)
+    assert asked == []
 
 
 FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", Evidence(), ("/sw",),

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tierd.site import Site
+from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
 from tierd.cli.tierctl import main
+from tierd.clock import SystemClock
 from tierd.config.act import Limits
 from tierd.config.scopes import Scope
+from tierd.config.sense import SlurmSettings
 from tierd.config.settings import ControlAccess
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
 from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
+from tierd.sense.slurm import SlurmJobs
 
 ALICE, BOB = 1001, 1002
 
@@ -62,7 +66,7 @@ def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytes
     assert main(["stages", "--socket", site.socket]) == 0
     out = capsys.readouterr().out
     assert "job 17  alice  ended" in out
-    assert "staged out 2 of 2 files" in out
+    assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
 
 
 def test_a_staging_that_is_repeated_is_one(site: Site) -> None:
@@ -119,6 +123,23 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     assert [each.state for each in (*state(site), *state(site, "18"))] == ["cancelled", "ended"]
     history = ask(site.socket, {"request": "history"})["entries"]
     assert [entry["place"] for entry in history] == ["/proj/b"]  # type: ignore[index,attr-defined]
+
+
+def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.1))
+    site.service.close()
+    site.start()
+    files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
+    stage(site, "/proj/d")
+    stage(site, "/proj/d", direction="demote", job="18")
+    for second in (20, 40):
+        site.run(until=second)
+        assert state(site)[0].open
+    site.run(until=85)
+    (gone,) = state(site)
+    assert gone.state == "cancelled"
+    assert gone.left_out["cancelled"] > 30
+    assert not site.service._stager._asked_at
 
 
 def test_a_restart_goes_on(site: Site) -> None:
@@ -185,3 +206,43 @@ def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) ->
         assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o666
     finally:
         server.close()
+
+
+def test_stagings_and_jobs_are_metrics(site: Site) -> None:
+    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    site.service.close()
+    site.start()
+    files(site, "/proj/a")
+    stage(site, "/proj/a")
+    assert 'tierd_open_stagings{fs="lustre"} 1.0' in fetched(site, "/metrics")[1]
+    site.run(until=10)
+    page = fetched(site, "/metrics")[1]
+    assert 'tierd_open_stagings{fs="lustre"} 0.0' in page
+    assert 'tierd_stagings_total{direction="promote",fs="lustre",state="ended"} 1.0' in page
+    assert "tierd_slurm_up{" in page
+
+
+RECORDED = b'''{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice", "account": "chem",
+ "partition": "gpu"}]}'''
+
+
+def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stream of the site has the id that Slurm gave it."""
+    slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
+                      lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
+    site.service._users._scheduler = slurm.words
+    site.run(until=20)
+    assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
+    assert main(["top", "--once", "--json", "--socket", site.socket]) == 0
+    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in capsys.readouterr().out
+    assert main(["top", "--once", "--socket", site.socket]) == 0
+    assert "alice: train" in capsys.readouterr().out
+    assert "alice: train, account chem, partition gpu" in fetched(site, "/jobs")[1] + fetched(site, "/")[1]
+
+
+class Immediate(Executor):
+    """Runs calls at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        fn(*arguments)
+        return Future()

@@ -31,6 +31,11 @@ def test_a_recorded_answer_of_slurm_22_05() -> None:
         (2, "2_4"): 'nobody: odd "naïme", account chem, partition batch'}
 
 
+def test_a_recorded_answer_of_slurmdbd() -> None:
+    (job,) = parse((CAPTURES / "slurm" / "sacct-22.05.8.json").read_bytes())
+    assert (job.id, job.task, job.uid, job.words) == (1, "", None, "nobody: train, account chem, partition batch")
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)

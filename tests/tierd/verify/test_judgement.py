@@ -132,6 +132,11 @@ def test_a_job_that_comes_back_is_waited_for() -> None:
     assert own_judged(own_episode(20, 40, active=range(10, 20))).verdict == "cannot-tell", "nothing to compare with"
 
 
+def test_a_job_that_paused_before_the_act_is_compared_with_its_last_run() -> None:
+    paused = [w for w in own_episode(20, 40) if not 30 <= w.start < 50]
+    assert own_judged(paused).verdict == "helped"
+
+
 def test_others_must_not_pay_for_a_job_that_gains() -> None:
     found = own_judged(own_episode(20, 40, other=(20, 15)), now=85.0)
     assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})

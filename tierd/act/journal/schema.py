@@ -44,6 +44,7 @@ CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 CREATE INDEX IF NOT EXISTS undoing ON actions(id) WHERE outcome = 'undoing';
 CREATE INDEX IF NOT EXISTS default_layouts ON actions(id)
     WHERE kind = 'set-default-layout' AND outcome = 'done';
+CREATE INDEX IF NOT EXISTS default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
 CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
 CREATE TABLE IF NOT EXISTS waiting_moves (
     id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
@@ -61,8 +62,9 @@ CREATE TABLE IF NOT EXISTS stagings (
 CREATE INDEX IF NOT EXISTS open_stagings ON stagings(id) WHERE ended_at = 0;
 CREATE INDEX IF NOT EXISTS stagings_of_job ON stagings(job);
 CREATE TABLE IF NOT EXISTS scheduler_jobs (
-    job TEXT PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,
-    directory BLOB NOT NULL, time REAL NOT NULL);
+    job TEXT PRIMARY KEY, number INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+    partition TEXT NOT NULL, directory BLOB NOT NULL, time REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS scheduler_jobs_by_number ON scheduler_jobs(number);
 CREATE INDEX IF NOT EXISTS scheduler_jobs_by_name ON scheduler_jobs(name, user);
 CREATE INDEX IF NOT EXISTS findings_by_aggressor ON findings(aggressor);
 CREATE INDEX IF NOT EXISTS findings_by_victim ON findings(victim);

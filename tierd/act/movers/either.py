@@ -1,6 +1,7 @@
 """One engine, and another one for the files that only that one can move.
 
-``lfs`` refuses files whose data would leave the MDT, because their modification time would change. ``lease`` refuses
+``lfs`` refuses files whose data would leave the MDT, because their modification time would change, and before 2.17
+overstriped layouts, which it would not request. ``lease`` refuses
 files whose data would go to the MDT, because Lustre does not exchange such layouts. The configured engine examines each
 file first, so the other one costs nothing where it is not needed.
 """
@@ -14,7 +15,7 @@ from tierd.act.movers.parallel import Engine
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.refusal import Reason
 
-OTHER_ENGINE = frozenset({Reason.TIMES, Reason.TO_MDT})
+OTHER_ENGINE = frozenset({Reason.TIMES, Reason.TO_MDT, Reason.OVERSTRIPED})
 """Reasons for which an engine refuses a file that the other one can move."""
 
 

@@ -9,7 +9,13 @@ import re
 
 from lustre.filesystem import Quota
 from lustre.llapi.calls import Library
-from lustre.mounted import MountedFilesystem, archives_follow_swaps, read_pools, read_space
+from lustre.mounted import (
+    MountedFilesystem,
+    archives_follow_swaps,
+    migrates_to_overstriped,
+    read_pools,
+    read_space,
+)
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
@@ -44,7 +50,8 @@ def build_mover(mount: Mount, library: Library, tree: Tree, settings: MoverSetti
         settings.keep_free, lambda: metadata_spaces(tree, mount.fsname))
     run = command_runner(settings.timeout_seconds, job_tag(tree), parent_death_prefix())
     lease = LeaseMover(calls, destination, fence=fence)
-    lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs)
+    lfs = LfsMover(calls, destination, calls.whole, run, settings.lfs,
+                   overstripes=lambda: migrates_to_overstriped(tree))
     return EitherEngine(lease, lfs) if settings.engine == "lease" else EitherEngine(lfs, lease)
 
 

@@ -169,6 +169,11 @@ class StreamSeries:
         """Rates in the suspect's present stay, oldest first; empty while it is away."""
         return list(self.rates[self.onset:])
 
+    def late(self, least: int) -> list[float]:
+        """The second half of the suspect's present stay, or ``least`` windows: load may build up."""
+        contended = self.contended
+        return contended[-max(least, len(contended) // 2):]
+
     @property
     def onset(self) -> int:
         """Index of the first window of the suspect's present stay. One window without it does not end a stay."""

@@ -53,11 +53,14 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
         )
     for seen in signatures(view, streams, suspects, DETECTOR.name, settings):
         for aggressor in seen.aggressors:
+            past = seen.pasts.get(aggressor.job)
             if (aggressor.job, seen.victim.job) not in found:
                 yield Finding(
-                    DETECTOR.name, view.now, aggressor.job, seen.victim.job, seen.targets,
-                    signature_sentence(seen, aggressor, settings.classes),
-                    signature_evidence(seen, aggressor, settings.classes),
+                    DETECTOR.name, view.now, aggressor.job, seen.victim.job, past.targets if past else seen.targets,
+                    f"{sentence(past, settings.classes)}; evidence: past, {seen.kinds(aggressor.job)}" if past
+                    else signature_sentence(seen, aggressor, settings.classes),
+                    evidence(view, past, streams, settings) if past
+                    else signature_evidence(seen, aggressor, settings.classes),
                     advice_only=is_in_between(aggressor, settings.classes),
                 )
 
@@ -70,6 +73,9 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
     this part, as its stripes wait for the slowest. So the part needs to be no more than the loss at which a finding
     begins (``enter``), of the time that the victims usually take: a stream beside a faster one takes little, and loses
     much of it to few operations. While costs are not known, an operation costs at most ``operation_seconds``.
+
+    At the most, the stripes wait one after the other: then the stream loses what the suspects take of all its targets
+    together. Where it lost more, the disks are slower for everybody.
     """
     suspects: defaultdict[str, list[Profile]] = defaultdict(list)
     losses: defaultdict[str, dict[str, float]] = defaultdict(dict)
@@ -81,12 +87,16 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
     recent = sum(window.seconds for window in view.recent)
 
     def is_explained(slow: Slowdown) -> bool:
-        times = device_times(view, slow.targets)
+        times, mine = device_times(view, slow.targets), suspects[slow.victim.job]
         lost = 1 - slow.now / slow.usual if slow.usual else 0.0
         if lost > most_throughput(slow, settings.operation_seconds):
             return False
-        taken = max((largest_share(time, suspects[slow.victim.job], recent) for time in times), default=0.0)
-        return len(times) < len(slow.targets) or sum(losses[slow.other.job].values()) <= taken
+        if len(times) < len(slow.targets):
+            return True
+        if lost * usual_share(slow, times) > sum(most_seconds(time, mine, recent) for time in times):
+            return False
+        taken = max((largest_share(time, mine, recent) for time in times), default=0.0)
+        return sum(losses[slow.other.job].values()) <= taken
 
     return [slow for slow in slowed if is_explained(slow)]
 
@@ -103,15 +113,19 @@ SURE_ERRORS = 2.0
 
 
 def largest_share(time: TargetTime, suspects: Sequence[Profile], recent: float) -> float:
-    """Largest part of a target's service time that these jobs can take while they are at work.
+    """Largest part of a target's service time that these jobs can take while they are at work."""
+    return most_seconds(time, suspects, recent) / min(time.utilisation, 1.0) if time.utilisation > 0 else 1.0
 
-    ``time`` is the mean of the ``recent`` seconds.
+
+def most_seconds(time: TargetTime, suspects: Sequence[Profile], recent: float) -> float:
+    """Most seconds that these jobs can take of a target each second while they are at work.
+
+    The target is taken to be as fast as its pool. ``time`` is the mean of the ``recent`` seconds.
     """
     mine = [(time.work[job.job], recent / job.seconds) for job in suspects if job.job in time.work]
     work = (sum([each[0] * active for each, active in mine]), sum([each[1] * active for each, active in mine]),
             sum([each[2] * active for each, active in mine]))
-    taken = time.costs.busy(work) + SURE_ERRORS * time.costs.busy_error(work)
-    return taken / min(time.utilisation, 1.0) if time.utilisation > 0 else 1.0
+    return time.costs.busy(work) + SURE_ERRORS * time.costs.busy_error(work)
 
 
 def most_throughput(slow: Slowdown, operation_seconds: float) -> float:
@@ -248,7 +262,32 @@ def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSe
     least = settings.min_windows
     if len(course.quiet) >= least or len(course.contended) < least or course.now(least) > settings.leave * usual:
         return None
-    return replace(finding, time=window.end)
+    return replace(finding, time=window.end, held=False)
+
+
+HOLD_SECONDS = 15.0
+"""Time for which a finding is held that no window confirms. A reading that is late makes one window look slow and the
+next one fast; three windows together show neither."""
+
+
+def held_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:
+    """The finding as it was, if only uneven readings may have ended it.
+
+    The aggressor is still active beside the victim, and the mean of the recent windows, in which late and early
+    readings cancel out, is as slow as before. None if the finding is over.
+    """
+    if view.now - finding.time > HOLD_SECONDS or not isinstance(finding.evidence, SlowdownEvidence):
+        return None
+    usual, unhealthy = finding.evidence.victim_usual_bytes_per_second, view.windows[-1].conditions.keys()
+    if not {finding.victim, finding.aggressor} <= view.jobs.keys() or not unhealthy.isdisjoint(finding.targets):
+        return None
+    course = stream_series(view.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
+    if not course.disturbed or not course.disturbed[-1] or course.ends[-1] < view.now:
+        return None
+    recent = view.windows[-settings.min_windows:]
+    moved = sum(view.tracks.moved(finding.targets, finding.victim)[-settings.min_windows:])
+    slow = moved <= settings.leave * usual * sum(window.seconds for window in recent)
+    return replace(finding, held=True) if slow else None
 
 
 DETECTOR = SlowdownDetector("noisy-neighbour", detect)

@@ -9,21 +9,27 @@ Three kinds of evidence need no window without the aggressor:
 * cross-section: streams alike get more on targets of the same pool on which the suspects do little (rank test).
 
 Device time must predict the loss at which a finding ends (``leave``). It is enough by itself if a part of the loss is
-certain. Otherwise dose or cross-section must confirm it. A pair whose past can be compared is not judged here: the past
-is better evidence. Acts need more certainty than findings (:mod:`tierd.decide.benefit`).
+certain. Otherwise dose or cross-section must confirm it. Acts need more certainty than findings
+(:mod:`tierd.decide.benefit`).
+
+A stream with a past is judged here if its past does not decide: single windows vary too much for the rules of
+:mod:`tierd.detect.noisy_neighbour.slowdown`, as with large calls, or one neighbour of several takes little. Then the
+mean throughput since the neighbour came must be lower by at least half of what device time predicts. A past that is
+unlikely by chance confirms device time as dose and cross-section do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import erfc, sqrt
 from statistics import fmean, median
 
 from tierd.detect.device_time import DeviceTimeShare, Gain, TargetTime, freed, gain_without, mean_share
-from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings
+from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
 from tierd.detect.noisy_neighbour.blame import blamed_jobs
 from tierd.detect.noisy_neighbour.pairs import SlowdownView
+from tierd.detect.noisy_neighbour.slowdown import Slowdown, dose_fits
 from tierd.detect.profile import Profile
 from tierd.model import CHANCE
 from tierd.text import count_of, percent
@@ -94,11 +100,16 @@ class Signature:
     contended_windows: int
     dose: Dose | None
     cross_section: CrossSection | None
+    pasts: Mapping[str, Slowdown] = field(default_factory=dict)
+    """By aggressor, what the victim had before it came, where that is known."""
+    past_by_chance: float = 1.0
+    """Probability that the victim was faster in these windows by chance."""
 
     @property
     def confirmed(self) -> bool:
         """Whether a second kind of evidence agrees with device time."""
-        return any(each is not None and each.speaks for each in (self.dose, self.cross_section))
+        return self.past_by_chance <= CHANCE or any(
+            each is not None and each.speaks for each in (self.dose, self.cross_section))
 
     def device_time(self, aggressor: str) -> DeviceTimeShare:
         """What one aggressor takes of the targets' service time."""
@@ -140,6 +151,30 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
 
 
 def past_decides(view: SlowdownView, victim: str, suspect: str, settings: SlowdownSettings) -> bool:
+    """Whether the stream's past shows no loss to the suspect, or it is not yet long enough beside it."""
+    return has_past(view, victim, suspect, settings) and (
+        not view.slowed_cache.get(victim) or past_of(view, victim, suspect, settings) is None)
+
+
+def past_of(view: SlowdownView, victim: str, suspect: str, settings: SlowdownSettings) -> Slowdown | None:
+    """What the stream lost since the suspect came, by the means of windows; None if it is too little.
+
+    A median of few windows is chance if calls are as large as a window moves. The mean is not.
+    """
+    stream, other = view.jobs[victim], view.jobs[suspect]
+    targets = tuple(sorted(target for target in stream.by_target if target in other.by_target))
+    course = stream_series(view.tracks, victim, suspect, targets, settings.presence).own
+    if min(len(course.quiet), len(course.contended)) < settings.min_windows:
+        return None
+    usual, now = course.usual_mean(settings.before_windows), fmean(course.late(settings.min_windows))
+    if now > settings.leave * usual:
+        return None
+    if not dose_fits(course, usual, settings):
+        return None
+    return Slowdown(stream, other, targets, course, usual, now)
+
+
+def has_past(view: SlowdownView, victim: str, suspect: str, settings: SlowdownSettings) -> bool:
     """Whether there are windows enough of the stream without the suspect, or not yet enough beside it.
 
     A window is without the suspect if it did hardly anything in it by its own measure. One task of an array never does
@@ -192,14 +227,28 @@ class Case:
             return None
         targets = tuple(sorted(shares))
         moved = self.view.tracks.moved(targets, self.victim.job)
+        pasts = self._pasts(blamed)
         by_chance = recent_dose(self.view.tracks, self.victim.job, blamed, targets)
         compared = cross_section(self.view, self.victim, shared, blamed)
         found = Signature(
             self.victim, tuple(suspect for suspect in suspects if suspect.job in blamed), targets, tuple(shared), gain,
             sum(self.victim.by_target[target].moved_bytes for target in targets) / self.victim.seconds,
             sum(each > 0 for each in moved), Dose(self._of_all(by_chance)) if by_chance is not None else None,
-            replace(compared, probability=self._of_all(compared.probability)) if compared is not None else None)
-        return found if self._is_certain(found) else None
+            replace(compared, probability=self._of_all(compared.probability)) if compared is not None else None,
+            pasts, self._of_all(max(map(past_by_chance, pasts.values()), default=1.0)))
+        return found if self._is_certain(found) and self._agrees(found) else None
+
+    def _pasts(self, blamed: Collection[str]) -> dict[str, Slowdown]:
+        """What the victim lost since each of these came, where its past is known."""
+        view, victim = self.view, self.victim.job
+        known = {job: past_of(view, victim, job, self.settings) for job in sorted(blamed)
+                 if has_past(view, victim, job, self.settings)}
+        return {job: past for job, past in known.items() if past is not None}
+
+    def _agrees(self, found: Signature) -> bool:
+        """Whether the past, where it is known, shows at least half of the loss that device time predicts."""
+        predicted = 1 - 1 / found.gain.expected
+        return all(1 - past.now / past.usual >= predicted / 2 for past in found.pasts.values())
 
     def _of_all(self, probability: float) -> float:
         """Probability that chance does this to any of the streams that are tested (Bonferroni)."""
@@ -288,6 +337,20 @@ def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTi
     here, free = rates
     if min(len(here), len(free)) < MIN_COMPARED_TARGETS:
         return None
-    wins = sum([(rate > other) + (rate == other) / 2 for rate in free for other in here])
-    mean, spread = len(free) * len(here) / 2, sqrt(len(free) * len(here) * (len(free) + len(here) + 1) / 12)
-    return CrossSection(median(free) / median(here), len(free), normal_below((mean - wins) / spread))
+    return CrossSection(median(free) / median(here), len(free), lower_by_chance(here, free))
+
+
+def past_by_chance(past: Slowdown) -> float:
+    """Probability that the stream was faster before the suspect came by chance (rank test, window by window)."""
+    return lower_by_chance(past.course.contended, past.course.quiet)
+
+
+def lower_by_chance(lower: Sequence[float], higher: Sequence[float]) -> float:
+    """Probability that values have so much lower ranks than others by chance (Mann and Whitney), from some of each.
+
+    >>> round(lower_by_chance([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]), 2), lower_by_chance([1.0, 3.0], [2.0, 2.0])
+    (0.01, 0.5)
+    """
+    wins = sum([(value > other) + (value == other) / 2 for value in higher for other in lower])
+    mean = len(higher) * len(lower) / 2
+    return normal_below((mean - wins) / sqrt(mean * (len(higher) + len(lower) + 1) / 6))

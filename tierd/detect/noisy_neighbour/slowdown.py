@@ -46,22 +46,28 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
     if course.now(settings.min_windows) > edge * usual:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))
-    late = contended[-max(settings.min_windows, len(contended) // 2):]
+    late = course.late(settings.min_windows)
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
         return False  # with large calls a median of few windows is chance
     if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
         return False
-    return len(contended) < 2 * settings.min_windows or dose_fits(course, usual)
+    return dose_fits(course, usual, settings)
 
 
-def dose_fits(course: StreamSeries, usual: float) -> bool:
+def dose_fits(course: StreamSeries, usual: float, settings: SlowdownSettings) -> bool:
     """Whether the victim's loss fits the aggressor's load over time.
 
     If the victim kept its speed for the first half of the aggressor's activity and slowed down only later at the same
-    load, the aggressor is not the cause. A failing disk may be.
+    load, the aggressor is not the cause. A failing disk may be. In a stay too short for halves, the victim must have
+    been whole in each of the first windows.
     """
-    (early, early_dose), (late, late_dose) = course.halves()
-    return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
+    least = settings.min_windows
+    if len(course.contended) >= 2 * least:
+        (early, early_dose), (late, late_dose) = course.halves()
+        return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
+    first, later = course.contended[:least], course.suspect[course.onset + least:]
+    return (not later or min(first) < settings.leave_steady * usual
+            or median(course.suspect[course.onset:course.onset + least]) < median(later) / 2)
 
 
 @dataclass(frozen=True, slots=True)

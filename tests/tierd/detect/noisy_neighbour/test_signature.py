@@ -143,6 +143,32 @@ def test_the_past_decides_where_there_is_one() -> None:
     assert not any(found(windows, known(0.02)))
 
 
+def large_calls(number: int, usual_mb_s: float) -> float:
+    """MB/s in one window of a stream whose calls do not fit: a window has one call less or more than the next."""
+    return usual_mb_s * (1.2 if number % 3 == 0 else 0.9)
+
+
+def calls_beside_files(now_mb_s: float) -> list[Window]:
+    """A stream of large calls alone, then beside files that take a fifth of the bytes."""
+    alone = [window(n, stream("s.1", large_calls(n, 64.0))) for n in range(12)]
+    return alone + [window(n, stream("s.1", large_calls(n, now_mb_s)), small_files("m.2", 12)) for n in range(12, 22)]
+
+
+def test_past_and_device_time_together_show_a_loss_that_single_windows_do_not() -> None:
+    looks = found(calls_beside_files(51.2), known(0.001))
+    first = next(n for n, findings in enumerate(looks) if findings)
+    (finding,) = looks[first]
+    assert first <= 17, "within half a minute"
+    assert (finding.aggressor, finding.victim, finding.targets) == ("m.2", "s.1", TARGETS)
+    assert "s.1 streams at" in finding.sentence
+    assert "evidence: past" in finding.sentence
+    assert not evidence_of(finding).lacks_past, "what is usual was measured"
+
+
+def test_a_past_that_shows_less_than_half_of_what_device_time_predicts_denies_it() -> None:
+    assert not any(found(calls_beside_files(60.0), known(0.001)))
+
+
 def test_tasks_of_an_array_are_named_though_none_takes_much() -> None:
     tasks = [small_files(f"array.{n}", 1.0) for n in range(20)]
     looks = found(always(10, stream("s.1", 40.0), *tasks))
@@ -230,3 +256,20 @@ def test_costs_are_known_at_the_first_look_from_the_history_of_prometheus() -> N
     without = Engine(Settings())
     without.run_cycle(window(0, stream("s.1", 36.0), small_io("f.2", 50)), lambda *_: (), lambda: Facts(pools=POOLS))
     assert not without.device_time
+
+
+def beside_slow_disks(rates_mb_s: Sequence[float], files_s: float, size: int) -> list[Window]:
+    """A stream alone on healthy disks, then at these rates beside files."""
+    return [*always(10, stream("s.1", 67.1)), *(window(10 + n, stream("s.1", rate), small_files("m.2", files_s, size))
+                                                for n, rate in enumerate(rates_mb_s))]
+
+
+def test_disks_that_get_slow_as_a_neighbour_comes_lose_more_than_it_can_take() -> None:
+    """Two operations a second on each of four disks cannot take half of them, not even one stripe after the other."""
+    assert not any(found(beside_slow_disks([50.0, *[32.2] * 12], 4, 124 << 10)))
+    assert any(found(beside_slow_disks([50.0, *[32.2] * 12], 20, 1 << 20)))
+
+
+def test_disks_that_get_slow_some_windows_after_a_neighbour_came_are_not_its_fault() -> None:
+    assert not any(found(beside_slow_disks([*[66.8] * 4, 52.0, 34.4, 34.4, 34.4], 10, 9 << 10)))
+    assert any(found(beside_slow_disks([*[60.0] * 4, 52.0, 34.4, 34.4, 34.4], 20, 512 << 10)))
