@@ -166,6 +166,11 @@ def regular_increases(before: JobCounters, after: JobCounters, max_operations: f
     return more
 
 
+def operations_by_name(shape: Shape, numbers: Sequence[float]) -> dict[str, float]:
+    """Operations that were done, by name, from numbers in the order of a shape."""
+    return {name: count for name, count in zip(shape.samples, numbers, strict=False) if count}
+
+
 def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
                   max_bytes: float) -> JobLoad | None:
     """The load of a job on an OST between two entries; None if the entry is not regular."""
@@ -312,7 +317,7 @@ def window(before: Reading, after: Reading) -> Window:
             continue
         elif not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (more := regular_increases(
                 earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
-            metadata[job].append({name: count for name, count in zip(counters.shape.samples, more, strict=False) if count})
+            metadata[job].append(operations_by_name(counters.shape, more))
             known = totals.get((target, counters.shape))
             totals[target, counters.shape] = more if known is None else list(map(add, known, more))
             continue
