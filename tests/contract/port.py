@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.errors import Refused
 from lustre.filesystem import Filesystem
+from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
 
 MIB = 1 << 20
@@ -160,11 +161,30 @@ class PortContract:
         assert pools_of(now) == (ground.flash,)
         assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
 
-    def test_data_does_not_move_onto_an_mdt(self, ground: Ground) -> None:
-        path = f"{ground.root}/not-onto-mdt"
+    def test_data_moves_onto_an_mdt_and_keeps_its_time(self, ground: Ground) -> None:
+        path = f"{ground.root}/onto-mdt"
         ground.make_file(path, 30_000)
-        with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EOPNOTSUPP there
-            ground.filesystem.migrate(path, ground.dom(ground.flash))
+        ground.set_mtime(path, 1_500_000_000.0)
+        before = ground.filesystem.status(path)
+        ground.filesystem.migrate(path, ground.dom(ground.hdd))
+        now = ground.filesystem.layout(path)
+        assert now is not None
+        assert same_shape(now, ground.dom(ground.hdd))
+        after = ground.filesystem.status(path)
+        assert (after.fid, after.size_bytes, int(after.mtime)) == (before.fid, before.size_bytes, 1_500_000_000)
+
+    def test_a_component_on_the_mdt_keeps_its_size(self, ground: Ground) -> None:
+        path = f"{ground.root}/larger-on-mdt/a"
+        self.on_mdt(ground, path)
+        first, *rest = ground.dom(ground.hdd).components
+        assert first.extent_end is not None
+        larger = Layout((replace(first, extent_end=2 * first.extent_end),
+                         *(replace(part, extent_start=2 * first.extent_end) for part in rest)))
+        with pytest.raises(OSError):  # noqa: PT011 -- the ports give it different numbers
+            ground.filesystem.migrate(path, larger)
+        now = ground.filesystem.layout(path)
+        assert now is not None
+        assert same_shape(now, ground.dom(ground.hdd))
 
     def test_a_directory_does_not_move(self, ground: Ground) -> None:
         ground.make_directory(f"{ground.root}/stays")
@@ -184,3 +204,33 @@ class PortContract:
         records, _ = decode(ground.filesystem.changelog(ground.changelog_mdt, after))
         assert all(record.index > after for record in records)
         assert [r.type for r in records if r.target == fid].count(RecordType.LAYOUT) == 1
+
+    def test_the_space_of_mdts(self, ground: Ground) -> None:
+        space = ground.filesystem.metadata_space()
+        assert all(mdt.startswith(f"{ground.filesystem.fsname}-MDT") for mdt in space)
+        assert space
+        assert all(0 <= room.used <= 1 and room.inodes_free <= room.inodes for room in space.values())
+
+    def test_a_default_striping_of_directories_is_set_and_deleted(self, ground: Ground) -> None:
+        ground.make_directory(f"{ground.root}/wide")
+        filesystem, place = ground.filesystem, f"{ground.root}/wide"
+        assert filesystem.default_striping(place) is None
+        wanted = DefaultStriping(2, -1, "crush", 1)
+        filesystem.set_default_striping(place, wanted)
+        assert same_default(filesystem.default_striping(place), wanted)
+        assert not filesystem.directory_stripes(place).is_striped, "the directory itself stays as it is"
+        filesystem.set_default_striping(place, replace(wanted, stripe_count=1))
+        filesystem.set_default_striping(place, None)
+        assert filesystem.default_striping(place) is None
+
+    def test_a_file_moves_to_the_ost_that_is_named(self, ground: Ground) -> None:
+        ground.make_file(f"{ground.root}/placed", MIB)
+        ground.set_mtime(f"{ground.root}/placed", 1_600_000_000)
+        for target in ground.filesystem.pools()[ground.hdd]:
+            index = int(target[-4:], 16)
+            wanted = Layout((Component(pool=ground.hdd, ost_list=(index,)),), composite=False)
+            ground.filesystem.migrate(f"{ground.root}/placed", wanted)
+            found = ground.filesystem.layout(f"{ground.root}/placed")
+            assert found is not None
+            assert [one.ost_index for one in found.components[0].objects] == [index]
+            assert ground.filesystem.status(f"{ground.root}/placed").size_bytes == MIB
