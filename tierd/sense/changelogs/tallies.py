@@ -355,7 +355,8 @@ class TallyMaker:
 
 
 def _numbers(counts: DirectoryCounts) -> _Numbers:
-    return counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.write_opens, counts.last_time
+    return (counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.write_opens,
+            counts.last_time)
 
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
