@@ -184,6 +184,8 @@ class DirectoryActivity:
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
     """Time of the newest record; epoch seconds."""
+    write_opens: int = 0
+    """Opens of existing files for writing. 0 if the changelog has no open modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -667,6 +669,8 @@ class ClientLoad:
     statahead_max: float = 0.0
     """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
+    statahead_batch: float | None = None
+    """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -682,6 +686,23 @@ class TargetFill:
     def used(self) -> float:
         """Used share; 1 for a target without a size."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWrites:
+    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
+    ``io_latency_stats``.
+    """
+
+    time: float
+    """Time of the second reading; epoch seconds."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Disk I/Os, by inclusive upper bound of their bytes."""
+    msec: Mapping[int, float] = field(default_factory=dict)
+    """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
+    usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
+    2.17; empty before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -799,6 +820,10 @@ class Facts:
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
+    """By full target name, the last readings of its disk I/O, oldest first."""
+    max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

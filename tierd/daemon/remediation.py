@@ -214,7 +214,7 @@ MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
 """A job without activity for this many seconds and windows has departed: it no longer reads its files."""
-MAX_TRIES_IN_USE = 3
+MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 

@@ -103,7 +103,7 @@ def test_a_shared_file_in_use_is_tried_a_few_times(tmp_path: Path) -> None:
     busy = replace(STRIDED, period_seconds=100.0)  # no pause is long enough for the copy
     at = lived(tmp_path, busy, 900, "shared-file-contention")
     given_way = moves(at, Outcome.GAVE_WAY)
-    assert 1 <= len(given_way) <= 3
+    assert len(given_way) <= 2
     assert moves(at) == []
     assert layout_of(at, busy.path).startswith("whole file on hdd (1 stripe)")
 
