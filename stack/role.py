@@ -108,7 +108,8 @@ class Node:
 
     def reader(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Reader:
         """A changelog reader."""
-        return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, clock, say)
+        return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
+                                        clock, say)
 
 
 def main(arguments: Sequence[str]) -> int:

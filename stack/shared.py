@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout, pools_of
 from simulator.cluster import Cluster
 from simulator.engine import Completion
@@ -129,6 +130,24 @@ class SharedFilesystem:
     def space(self) -> Mapping[str, Space]:
         """See the protocol."""
         return dict(self._ask("space"))
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """See the protocol."""
+        return dict(self._ask("metadata_space"))
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """See the protocol."""
+        found: DirectoryStripes = self._ask("directory_stripes", directory)
+        return found
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """See the protocol."""
+        found: DefaultStriping | None = self._ask("default_striping", directory)
+        return found
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """See the protocol."""
+        self._ask("set_default_striping", directory, striping)
 
     def path_of(self, fid: Fid) -> str:
         """See the protocol."""

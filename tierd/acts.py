@@ -35,6 +35,8 @@ class ActKind(_JournalWord):
 
     SET_DEFAULT_LAYOUT = "set-default-layout"
     """The default layout of a directory, which new files in it get."""
+    SET_DEFAULT_STRIPING = "set-default-striping"
+    """The default striping of a directory over MDTs, which new subdirectories get."""
     MIGRATE = "migrate"
     """The layout of one file; its data moves."""
     ADVISE = "advise"

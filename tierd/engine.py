@@ -12,6 +12,7 @@ from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
+from tierd.detect.block_accelerator import Accelerator, accelerators, with_absorbed
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
 from tierd.detect.history import History, packed
@@ -66,6 +67,8 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
+        self._accelerated: tuple[Facts, Mapping[str, Accelerator]] = self._facts, {}
+        """Targets behind accelerators or write caches, and the facts that show them."""
         self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
@@ -121,7 +124,7 @@ class Engine:
         view = replace(view, device_time=self._account(view, complete, facts))
         counted = partial(self._activities, counts or activities)
         found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
-                 for finding in self._slowed(view)}
+                 for finding in map(partial(self._unless_absorbed, view), self._slowed(view))}
         view.tracks.settle()
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
@@ -189,6 +192,15 @@ class Engine:
                 if held:
                     yield held
 
+    def _unless_absorbed(self, view: SlowdownView, finding: Finding) -> Finding:
+        """The finding, as advice only if accelerators in front of the disks take the aggressor's writes in."""
+        if self._accelerated[0] is not self._facts:
+            self._accelerated = self._facts, accelerators(self._facts.disk_writes)
+        aggressor = view.jobs.get(finding.aggressor)
+        if not self._accelerated[1] or aggressor is None or finding.kind != "noisy-neighbour":
+            return finding
+        return with_absorbed(finding, aggressor.by_target, self._accelerated[1])
+
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """Active findings of the half-minute detectors."""
         if complete:
@@ -210,6 +222,7 @@ class Engine:
         """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
+        capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         return policies.plan_by_scope(
             finding,
             attribution.activities_of_finding(finding, activities),

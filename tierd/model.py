@@ -184,6 +184,8 @@ class DirectoryActivity:
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
     """Time of the newest record; epoch seconds."""
+    write_opens: int = 0
+    """Opens of existing files for writing. 0 if the changelog has no open modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,6 +406,31 @@ class FillEvidence(Evidence):
     """Used share of the whole pool, which moves within it do not change."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataStormEvidence(Evidence):
+    """Metadata operations in one directory."""
+
+    creates_per_second: float
+    opens_per_second: float
+    unlinks_per_second: float
+    share: float
+    """Share of the operations in all directories."""
+    metadata_targets: int
+    """0 if their number is not known."""
+    stripes: int | None = None
+    """Stripes of the directory over MDTs; 0 for one MDT; None if unknown."""
+    unchanged_names: int = 0
+    """Creates less unlinks while it was observed: names that were added. The directory has at least as many."""
+
+    parent_operations_per_second: float = 0.0
+    """Operations in all directories below its parent: a default of the parent is judged by them."""
+
+    @property
+    def operations_per_second(self) -> float:
+        """Creates, opens and unlinks."""
+        return self.creates_per_second + self.opens_per_second + self.unlinks_per_second
+
+
 EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "noisy-neighbour": NoisyNeighbourEvidence,
     "shared-bandwidth": SlowdownEvidence,
@@ -414,10 +441,12 @@ EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "shared-file-contention": ContentionEvidence,
     "striping": StripingEvidence,
     "imbalance": FillEvidence,
+    "metadata-storm": MetadataStormEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
 ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
-                                     "small-random-io", "shared-file-contention", "striping", "imbalance")
+                                     "small-random-io", "shared-file-contention", "striping", "imbalance",
+                                     "metadata-storm")
 """Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
 DATA_ON_MDT = "data-on-mdt"
 """Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
@@ -512,6 +541,8 @@ class Action:
     size_bytes: int = 0
     fid: Fid | None = None
     """The chosen file. Another file with the same path is not moved."""
+    striping: DefaultStriping | None = None
+    """The default striping to set; only for ``SET_DEFAULT_STRIPING``, whose layout has no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,6 +611,10 @@ class Capacity:
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
+    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
+    """MDTs of busy directories, as far as read."""
+    metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
+    """Space on MDTs, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
@@ -634,6 +669,8 @@ class ClientLoad:
     statahead_max: float = 0.0
     """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
+    statahead_batch: float | None = None
+    """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -649,6 +686,23 @@ class TargetFill:
     def used(self) -> float:
         """Used share; 1 for a target without a size."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWrites:
+    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
+    ``io_latency_stats``.
+    """
+
+    time: float
+    """Time of the second reading; epoch seconds."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Disk I/Os, by inclusive upper bound of their bytes."""
+    msec: Mapping[int, float] = field(default_factory=dict)
+    """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
+    usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
+    2.17; empty before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -766,6 +820,10 @@ class Facts:
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
+    """By full target name, the last readings of its disk I/O, oldest first."""
+    max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

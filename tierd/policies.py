@@ -15,6 +15,7 @@ from tierd.config.settings import Settings
 from tierd.decide import (
     cold_to_disk,
     data_on_mdt,
+    directory_striping,
     hot_files_to_flash,
     larger_component,
     random_io_to_flash,
@@ -32,6 +33,7 @@ from tierd.model import (
     FillEvidence,
     Finding,
     HotSmallFilesEvidence,
+    MetadataStormEvidence,
     NoisyNeighbourEvidence,
     OutgrownComponentEvidence,
     SmallRandomIoEvidence,
@@ -106,6 +108,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], cap
     if isinstance(finding.evidence, FillEvidence):
         planned = rebalance.decide(finding, finding.evidence, stored, capacity, settings.rebalance, victim_slowed,
                                    left_alone)
+    elif isinstance(finding.evidence, MetadataStormEvidence):
+        planned = directory_striping.decide(finding, finding.evidence, capacity, settings.directory_striping)
     elif isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:

@@ -84,6 +84,24 @@ class DefaultStriping:
     pool: str = ""
 
 
+def same_default(one: DefaultStriping | None, other: DefaultStriping | None) -> bool:
+    """Whether two defaults give new subdirectories the same striping. Flags of the hash, which Lustre sets, may differ.
+
+    >>> same_default(DefaultStriping(2, hash_type="crush"), DefaultStriping(2, hash_type="crush,fixed"))
+    True
+    >>> same_default(DefaultStriping(2), None), same_default(None, None)
+    (False, True)
+    """
+    if one is None or other is None:
+        return one is other
+    return _essence(one) == _essence(other)
+
+
+def _essence(default: DefaultStriping) -> tuple[object, ...]:
+    return (default.stripe_count, default.mdt_index, default.hash_type.partition(",")[0], default.max_inherit,
+            default.max_inherit_rr)
+
+
 def stripes_of_xattr(data: bytes) -> DirectoryStripes:
     """Decode ``trusted.lmv``. Raises ValueError that names the problem."""
     magic = _magic(data)
@@ -184,6 +202,13 @@ def default_of_yaml(text: str) -> DefaultStriping:
                                numbers.get("lmv_max_inherit", UNLIMITED_INHERIT), numbers.get("lmv_max_inherit_rr", 0))
     except KeyError as error:
         raise ValueError(f"default directory striping: {error.args[0]} is missing") from None
+
+
+def default_to_yaml(default: DefaultStriping) -> str:
+    """Format a default striping as ``lfs getdirstripe -D -y`` prints it, without its pool."""
+    return (f"lmv_stripe_count:  {default.stripe_count}\nlmv_stripe_offset: {default.mdt_index}\n"
+            f"lmv_hash_type:     {default.hash_type}\nlmv_max_inherit:   {default.max_inherit}\n"
+            f"lmv_max_inherit_rr: {default.max_inherit_rr}\n")
 
 
 def _lines_of(text: str) -> tuple[dict[str, int], str, list[int], list[Fid]]:

@@ -112,7 +112,7 @@ local function check_deadline(text)
     local number, unit = text:match("^(%d+)([smh]?)$")
     local seconds = number and tonumber(number) * UNITS[unit]
     if not seconds or seconds < 1 or seconds > MAX_SECONDS then
-        return nil, "deadline is a time up to " .. MAX_SECONDS / 3600 .. "h: 90s, 10m, 2h"
+        return nil, string.format("deadline is a time up to %.0fh: 90s, 10m, 2h", MAX_SECONDS / 3600)
     end
     return seconds
 end
@@ -330,7 +330,7 @@ local function stage(job_id, uid, gid, stages)
             each.what == "stage_in" and "promote" or "demote", json_string(each.path), each.deadline, limits)
     end
     local well, sentence = ask_tierd(string.format(
-        '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %d, "stages": [%s]}',
+        '{"do": "stage", "job": "%d", "uid": %d, "gid": %d, "user": %s, "patience_seconds": %.0f, "stages": [%s]}',
         tonumber(job_id), uid, gid, json_string(user or ""), patience, table.concat(parts, ", ")))
     slurm.log_info("tierd: JobId=%s: %s", tostring(job_id), sentence)
     comment(job_id, record, sentence)
@@ -412,10 +412,12 @@ function slurm_bb_test_data_out()
     return slurm.SUCCESS, ""
 end
 
--- After the job, and when it is cancelled: tierd drops the moves that it has not begun.
-function slurm_bb_job_teardown(job_id, _, hurry)
-    local patience = hurry == "true" and PATIENCE_SECONDS or 0  -- cancelled while it was staged in, perhaps
-    ask_tierd(string.format('{"do": "teardown", "job": "%d", "patience_seconds": %d}', tonumber(job_id), patience))
+-- After the job, and when it is cancelled: tierd drops the moves that it has not begun. In a session of its own, because
+-- Slurm kills the scripts of a cancelled job, this one too. tierd notices after 30 s that nobody waits any more.
+function slurm_bb_job_teardown(job_id)
+    local request = string.format('{"do": "teardown", "job": "%d", "patience_seconds": 5}', tonumber(job_id))
+    os.execute("setsid sh -c " .. quoted("printf %s " .. quoted(request) .. " | " .. TIERCTL .. " slurm")
+        .. " </dev/null >/dev/null 2>&1 &")
     return slurm.SUCCESS
 end
 

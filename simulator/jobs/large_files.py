@@ -127,6 +127,7 @@ class RandomWriter(FileJob):
     run_seconds: float = float("inf")
     """Time after which the processes close the file. They open it again after ``pause_seconds``."""
     pause_seconds: float = 0.0
+    think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before the job starts, with their sizes."""
@@ -145,6 +146,8 @@ class RandomWriter(FileJob):
         names = run.client.names
         handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
         while run.active and run.now < until:
+            if self.think_seconds:
+                yield run.think(self.think_seconds)
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
                 if self.read_share and run.rng.random() < self.read_share:

@@ -119,3 +119,34 @@ class LsScan(DirectoryJob):
                 yield from ahead.stat(number)
                 run.count_operation("stat")
             yield run.think(self.think_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class StepFiles(DirectoryJob):
+    """Makes a directory for each step, in which all processes create small files at the same time, again and again."""
+
+    job_id: str = "steps.1012"
+    directory: str = "/proj/steps"
+    threads: int = 8
+    files_each: int = 50
+    """Files of each process in a step."""
+    steps: int = 10_000
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Processes of the job on one node."""
+        yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
+
+    def _process(self, run: Run, number: int) -> Steps[None]:
+        names, members = run.client.names, self.nodes * self.threads
+        for step in range(self.steps):
+            if number == 0:
+                yield from names.mkdir(run.lookup(self.directory), f"step{step:05d}", run.actor)
+            yield run.team.barrier(f"step {step}", members)
+            run.team.begin("create", run.now)
+            for turn in range(self.files_each):
+                if not run.active:
+                    return
+                where = run.lookup(f"{self.directory}/step{step:05d}")
+                handle = yield from names.create(where, f"f.{number}.{turn}", run.actor)
+                yield from names.close(handle)
+                run.count_operation("create")

@@ -52,7 +52,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.io500 import Io500
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
-from simulator.jobs.metadata import LsScan, Mdtest
+from simulator.jobs.metadata import LsScan, Mdtest, StepFiles
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.events import Event, Timeline, event_from
 from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
@@ -65,6 +65,7 @@ _JOBS: Mapping[str, type[Any]] = {
     "random_write": RandomWriter,
     "mdtest": Mdtest,
     "ls": LsScan,
+    "step_files": StepFiles,
     "shared_file": SharedFile,
     "io500": Io500,
 }

@@ -11,6 +11,7 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.errors import Refused
 from lustre.filesystem import Filesystem
+from lustre.layout.directory import DefaultStriping, same_default
 from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
 
 MIB = 1 << 20
@@ -203,3 +204,33 @@ class PortContract:
         records, _ = decode(ground.filesystem.changelog(ground.changelog_mdt, after))
         assert all(record.index > after for record in records)
         assert [r.type for r in records if r.target == fid].count(RecordType.LAYOUT) == 1
+
+    def test_the_space_of_mdts(self, ground: Ground) -> None:
+        space = ground.filesystem.metadata_space()
+        assert all(mdt.startswith(f"{ground.filesystem.fsname}-MDT") for mdt in space)
+        assert space
+        assert all(0 <= room.used <= 1 and room.inodes_free <= room.inodes for room in space.values())
+
+    def test_a_default_striping_of_directories_is_set_and_deleted(self, ground: Ground) -> None:
+        ground.make_directory(f"{ground.root}/wide")
+        filesystem, place = ground.filesystem, f"{ground.root}/wide"
+        assert filesystem.default_striping(place) is None
+        wanted = DefaultStriping(2, -1, "crush", 1)
+        filesystem.set_default_striping(place, wanted)
+        assert same_default(filesystem.default_striping(place), wanted)
+        assert not filesystem.directory_stripes(place).is_striped, "the directory itself stays as it is"
+        filesystem.set_default_striping(place, replace(wanted, stripe_count=1))
+        filesystem.set_default_striping(place, None)
+        assert filesystem.default_striping(place) is None
+
+    def test_a_file_moves_to_the_ost_that_is_named(self, ground: Ground) -> None:
+        ground.make_file(f"{ground.root}/placed", MIB)
+        ground.set_mtime(f"{ground.root}/placed", 1_600_000_000)
+        for target in ground.filesystem.pools()[ground.hdd]:
+            index = int(target[-4:], 16)
+            wanted = Layout((Component(pool=ground.hdd, ost_list=(index,)),), composite=False)
+            ground.filesystem.migrate(f"{ground.root}/placed", wanted)
+            found = ground.filesystem.layout(f"{ground.root}/placed")
+            assert found is not None
+            assert [one.ost_index for one in found.components[0].objects] == [index]
+            assert ground.filesystem.status(f"{ground.root}/placed").size_bytes == MIB

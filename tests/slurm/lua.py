@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 SOURCE = Path(__file__).parent.parent.parent / "packaging" / "slurm" / "burst_buffer.lua"
 LIBRARIES = ("liblua5.1.so.0", "liblua5.2.so.0", "liblua5.3.so.0", "liblua5.4.so.0")
@@ -15,21 +11,23 @@ SLURM = "slurm = {SUCCESS = 0, ERROR = -1, log_info = function() end, log_error 
 _MULTIPLE = -1
 
 
-def library() -> tuple[Any, bool]:
-    """Lua, and whether it is 5.1. Skips where it is not installed: Slurm's plugin depends on it."""
+def installed() -> list[str]:
+    """The releases of Lua on this machine. Slurm's plugin depends on one."""
+    found = []
     for name in LIBRARIES:
         try:
-            return ctypes.CDLL(name), "5.1" in name
+            ctypes.CDLL(name)
         except OSError:
             continue
-    pytest.skip("liblua is not installed (slurm-wlm-basic-plugins depends on it)")
+        found.append(name)
+    return found
 
 
 class Lua:
     """A state in which the plugin is loaded."""
 
-    def __init__(self) -> None:
-        self._lua, self._first = library()
+    def __init__(self, library: str) -> None:
+        self._lua, self._first = ctypes.CDLL(library), "5.1" in library
         self._lua.luaL_newstate.restype = ctypes.c_void_p
         self._lua.lua_tolstring.restype = ctypes.c_void_p
         self._state = ctypes.c_void_p(self._lua.luaL_newstate())

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.slurm.lua import Lua
+from tests.slurm.lua import Lua, installed
 
 RECORD = """JobId=17 JobName=train
    UserId=alice(1001) GroupId=staff(100) MCS_label=N/A
@@ -24,7 +24,7 @@ RECORD = """JobId=17 JobName=train
 class Plugin:
     """The plugin with stand-ins for tierctl and scontrol, which write what they get into files."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, library: str) -> None:
         self.folder = folder
         self.answer("ok staged in 1 of 1 file")
         (folder / "record").write_text(RECORD)
@@ -35,7 +35,7 @@ class Plugin:
                        "TIERD_SACCTMGR": f"{folder}/sacctmgr"}
         os.environ.update(environment)  # Lua reads the environment of the process
         try:
-            self.lua = Lua()
+            self.lua = Lua(library)
         finally:
             for name in environment:
                 del os.environ[name]
@@ -71,9 +71,11 @@ class Plugin:
         return json.loads(found.decode("utf-8", "surrogateescape"))  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def plugin(tmp_path: Path) -> Iterator[Plugin]:
-    made = Plugin(tmp_path)
+@pytest.fixture(params=installed() or [""])
+def plugin(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Plugin]:
+    if not request.param:
+        pytest.skip("liblua is not installed (slurm-wlm-basic-plugins depends on it)")
+    made = Plugin(tmp_path, request.param)
     yield made
     made.lua.close()
 

@@ -15,13 +15,15 @@ from threading import RLock
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
+from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain, same_shape
 from tierd.act.guard import ActGuard
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
 from tierd.act.outcomes import CompletedAct, CompletedActs
-from tierd.acts import Outcome
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -78,6 +80,19 @@ def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, befor
     return f"the directory has another default now, which tierd leaves in place: {now}"
 
 
+def set_and_verify_striping(filesystem: Filesystem, place: str, wanted: DefaultStriping | None) -> str:
+    """Set a default striping and read it back. Returns "", or what the directory has instead.
+
+    Raises OSError, and ValueError for a striping that cannot be a default.
+    """
+    filesystem.set_default_striping(place, wanted)
+    found = filesystem.default_striping(place)
+    if directory.same_default(found, wanted):
+        return ""
+    now = "none" if found is None else " ".join(setdirstripe_arguments(found))
+    return f"the directory has another default striping now, which tierd leaves in place: {now}"
+
+
 def same_default(one: Layout | None, other: Layout | None) -> bool:
     """Whether two defaults give new files the same layout. None is no default."""
     return one is other if one is None or other is None else same_shape(one, other)
@@ -107,6 +122,8 @@ class QueuedDefaultLayout:
     fid: Fid | None = None
     refusal: Refusal | None = None
     failure: str = ""
+    striping_before: DefaultStriping | None = None
+    """Default striping over MDTs before an act about it."""
     set_at: float = 0.0
     """Time just before it was set; epoch seconds."""
     entry: int = 0
@@ -183,7 +200,8 @@ class DefaultLayoutQueue:
         now = self._clock.now()
         with self._journal.transaction():
             intended = [replace(each, entry=self._journal.intend(each.action, each.finding, each.before, now,
-                                                                 self._dry_run, each.fid)) for each in examined]
+                                                                 self._dry_run, each.fid,
+                                                                 each.striping_before)) for each in examined]
         try:
             self._journal.publish()
         except OSError as error:
@@ -211,6 +229,8 @@ class DefaultLayoutQueue:
     def _examined(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory as it is now. Refused if it was replaced, if its owner opted out, or if acts are halted."""
         action = waiting.action
+        if action.kind == ActKind.SET_DEFAULT_STRIPING:
+            return self._examined_striping(waiting)
         try:
             before = self._filesystem.layout(action.directory)
             of_the_root = None if before is not None else self._filesystem.layout("/")
@@ -226,6 +246,26 @@ class DefaultLayoutQueue:
         refusal = refusal or replacement_refusal(before, of_the_root) or self._halt() or self._guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
+    def _examined_striping(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
+        """The directory as it is now. Refused if somebody has set a default striping since it was planned."""
+        action = waiting.action
+        try:
+            fid = self._filesystem.status(action.directory).fid
+            real = self._filesystem.path_of(fid)
+            before = self._filesystem.default_striping(action.directory)
+            stripes = self._filesystem.directory_stripes(action.directory)
+        except OSError as error:
+            return replace(waiting, failure=error.strerror or str(error))
+        refusal: Refusal | None = None
+        if real != action.directory:
+            refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
+        elif before is not None:
+            refusal = Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")
+        elif stripes.is_changing:
+            refusal = Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")
+        refusal = refusal or self._halt() or self._guard.refusal(action)
+        return replace(waiting, fid=fid, refusal=refusal, striping_before=before)
+
     def _set_one(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         if waiting.failure or waiting.refusal or self._dry_run:
             return waiting
@@ -233,7 +273,9 @@ class DefaultLayoutQueue:
             return replace(waiting, refusal=why)
         try:
             waiting = replace(waiting, set_at=self._clock.now())
-            failure = set_and_verify(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
+            failure = (set_and_verify(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
+                       if waiting.action.kind == ActKind.SET_DEFAULT_LAYOUT else
+                       set_and_verify_striping(self._filesystem, waiting.action.directory, waiting.action.striping))
         except (OSError, ValueError) as error:  # ValueError: a layout that Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
         return replace(waiting, failure=failure)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from threading import RLock
@@ -161,8 +161,10 @@ class Drains:
     """All drains. Any thread may begin, pause, resume and end one; one thread at a time steps."""
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
-                 say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0) -> None:
-        """``mdts`` is the number of MDTs of the file system; 0 if unknown."""
+                 say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0,
+                 tops: Sequence[str] = ("/",)) -> None:
+        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
+        self._tops = tops
         self._filesystem = filesystem
         self._gate = gate
         self._journal = journal
@@ -357,7 +359,7 @@ class Drains:
             steps = self._walks.get(drain.target)
             if steps is None:
                 counted: Counter[Refusal] = Counter()
-                steps = walk(self._filesystem, ("/",), drain.after, counted)
+                steps = walk(self._filesystem, self._tops, drain.after, counted)
                 self._walks[drain.target], self._unreadable[drain.target] = steps, counted
         found: list[StoredFile] = []
         over = self._look(drain, steps, visits, until, found)

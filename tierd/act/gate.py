@@ -151,6 +151,8 @@ BATCH_LOOKUP_SECONDS = 1.0
 """Time after which a batch is moved with the files examined so far."""
 OUTCOME_WAIT_SECONDS = 0.25
 """Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
+DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})
+"""Acts that set a default of a directory."""
 DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Burst of default layouts, in seconds of their rate."""
 
@@ -281,7 +283,7 @@ class Gate:
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""
         every = tuple(actions)
-        self._default_layouts.add([action for action in every if action.kind == ActKind.SET_DEFAULT_LAYOUT], finding)
+        self._default_layouts.add([action for action in every if action.kind in DEFAULT_KINDS], finding)
         was_empty = not self.waiting
         moves = {action.path: action for action in every
                  if action.kind == ActKind.MIGRATE and not self._queue.has(action.path)}

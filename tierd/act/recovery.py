@@ -17,6 +17,7 @@ from itertools import islice
 from threading import RLock
 
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
@@ -47,6 +48,8 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run:
         return Outcome.DRY_RUN, ""
     try:
+        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
+            return _striping_found(entry, filesystem)
         present = filesystem.layout(entry.place)
         fid = filesystem.status(entry.place).fid
     except FileNotFoundError:
@@ -70,6 +73,19 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
                                      f"second: lfs mirror split -d --mirror-id {mirror} FILE")
     return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
+
+
+def _striping_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
+    """The outcome of an act about a default striping, from the directory. Raises OSError."""
+    if entry.fid is not None and filesystem.status(entry.place).fid != entry.fid:
+        return Outcome.GONE, "tierd ended during the act, and another directory has this name now"
+    changed = directory.same_default(filesystem.default_striping(entry.place), entry.striping_after)
+    if entry.outcome == Outcome.UNDOING:
+        return ((Outcome.DONE, "tierd ended before the act was undone") if changed
+                else (Outcome.UNDONE, "found undone"))
+    if changed:
+        return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    return Outcome.INTERRUPTED, "tierd ended before the act was done; the default striping is unchanged"
 
 
 REQUEUED_PER_CYCLE = 500

@@ -31,9 +31,14 @@ PLAN_SECONDS = 20.0
 """Limit on the time to scan the tree of one staging. Other plans wait meanwhile."""
 KEEP_SECONDS = 30 * 86400.0
 """Time for which the journal keeps stagings that have ended."""
+ABANDONED_SECONDS = 30.0
+"""A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
+a cancelled job, so that the one that cancels the staging may not come to it."""
 MAX_OPEN = 10_000
 """Stagings that wait or move. Further ones are refused."""
 MAX_REASONS = 20
+NOT_BEGUN, NOT_WANTED = "not begun when the deadline passed", "cancelled"
+"""Reasons of moves that were planned and dropped. Other files that are left out were never planned."""
 
 
 class StagingState(StrEnum):
@@ -188,6 +193,8 @@ class Stager:
         self._lock = RLock()
         # plan again after a restart: a move may have been interrupted, and files in place are found as such
         self._open = {each.id: replace(each, state=StagingState.ACCEPTED) for each in store.open()}
+        self._asked_at: dict[str, float] = dict.fromkeys({each.job for each in self._open.values()}, clock.now())
+        """When somebody last asked for the state of the open stagings of a job."""
         self.counts: Counter[tuple[str, StagingState]] = Counter()
         """Stagings that ended since the start, by direction and state."""
 
@@ -206,6 +213,7 @@ class Stager:
             self._store.remove_old(self._clock.now() - KEEP_SECONDS)
             accepted = [known.get(each.key) or self._store.add(each) for each in stagings]
             self._open |= {each.id: each for each in accepted}
+            self._asked_at |= {each.job: self._clock.now() for each in accepted}
             return accepted
 
     def plan(self) -> None:
@@ -265,12 +273,21 @@ class Stager:
         moving = [each for each in self._snapshot() if each.state == StagingState.MOVING]
         if not moving:
             return
+        for staging in self._abandoned(moving):
+            self.drop(staging, StagingState.CANCELLED)
         waiting, now = self._gate.waiting_by_finding(), self._clock.now()
         for staging in moving:
             if not waiting[staging.key] and not self._store.acts_under_way(staging.finding):
                 self._end(staging, StagingState.ENDED)
             elif now >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
+
+    def _abandoned(self, stagings: Sequence[Staging]) -> list[Staging]:
+        """Stage-ins that nobody waits for. A stage-out goes on: its job has ended anyway."""
+        with self._lock:
+            since = self._clock.now() - ABANDONED_SECONDS
+            return [each for each in stagings
+                    if each.direction == "promote" and self._asked_at.get(each.job, 0.0) < since]
 
     def cancel(self, job: str) -> list[Staging]:
         """Drop what a job's stagings have not begun. Returns the stagings that were open."""
@@ -279,8 +296,11 @@ class Stager:
             self.drop(staging, StagingState.CANCELLED)
         return cancelled
 
-    def expire(self, job: str) -> None:
-        """End the stagings of a job whose deadline has passed. A file system that hangs does not delay this."""
+    def asked(self, job: str) -> None:
+        """Somebody waits for the stagings of a job. End those whose deadline has passed, even if a request hangs."""
+        with self._lock:
+            if job in self._asked_at:
+                self._asked_at[job] = self._clock.now()
         for staging in self._snapshot():
             if staging.job == job and self._clock.now() >= staging.deadline_at:
                 self.drop(staging, StagingState.EXPIRED)
@@ -291,7 +311,7 @@ class Stager:
             current = self._open.get(staging.id)
             if current is None:
                 return
-            reason = ("not begun when the deadline passed" if state == StagingState.EXPIRED else "cancelled")
+            reason = NOT_BEGUN if state == StagingState.EXPIRED else NOT_WANTED
             if current.finding and (dropped := len(self._gate.drop(current.key))):
                 current = replace(current, left_out={**current.left_out, reason: dropped})
             self._end(current, state)
@@ -308,6 +328,8 @@ class Stager:
             self._open[staging.id] = staging
         else:
             self._open.pop(staging.id, None)
+            if all(each.job != staging.job for each in self._open.values()):
+                self._asked_at.pop(staging.job, None)
 
     def _snapshot(self) -> list[Staging]:
         with self._lock:
@@ -320,15 +342,18 @@ def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int])
     >>> done = Staging("17", 1, 1, "promote", "/a", 9.0, 1, 1, 0.0, state=StagingState.ENDED, files=3, in_place=1)
     >>> summary(done, {"done": 2, "refused": 1}, {"opted out": 1})
     'staged in 3 of 4 files (0 B) of /a; 1 not: opted out'
-    >>> summary(replace(done, state=StagingState.EXPIRED, left_out={"not begun": 2}), {"done": 1}, {})
-    'staged in 2 of 4 files (0 B) of /a before the deadline; 2 not: not begun'
+    >>> late = replace(done, state=StagingState.EXPIRED, left_out={NOT_BEGUN: 2, "another user's": 1})
+    >>> summary(late, {"done": 1}, {})
+    "staged in 2 of 5 files (0 B) of /a before the deadline; 2 not: not begun when the deadline passed; \
+1 not: another user's"
     """
     done = staging.in_place + outcomes.get("done", 0) + outcomes.get("already", 0)
     would = outcomes.get("dry-run", 0)
     missing = {**staging.left_out}
     for reason, count in reasons.items():
         missing[reason] = missing.get(reason, 0) + count
-    all_files = max(staging.files + staging.in_place, done + would)
+    unplanned = sum(count for reason, count in staging.left_out.items() if reason not in {NOT_BEGUN, NOT_WANTED})
+    all_files = max(staging.files + staging.in_place + unplanned, done + would)
     verb = ("would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
     size = bytes_text(staging.size_bytes)
     words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"

@@ -18,8 +18,9 @@ from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
+from lustre.layout import directory
 from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
-from tierd.act.default_layouts import same_default
+from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt
@@ -218,6 +219,8 @@ class Undo:
             return UndoResult(Outcome.REFUSED, str(error))
 
     def _undone(self, entry: Entry, reason: str) -> UndoResult:
+        if entry.kind == ActKind.SET_DEFAULT_STRIPING:
+            return self._striping_restored(entry, reason)
         present = self._filesystem.layout(entry.place)
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
@@ -244,6 +247,26 @@ class Undo:
             return UndoResult(result.outcome, reason)
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
         return result
+
+    def _striping_restored(self, entry: Entry, reason: str) -> UndoResult:
+        """Restore the earlier default striping. Subdirectories that got it keep their stripes, and pass nothing on."""
+        if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
+            return UndoResult(Outcome.REFUSED, "another directory has this name now")
+        present = self._filesystem.default_striping(entry.place)
+        if directory.same_default(present, entry.striping_before):
+            return UndoResult(Outcome.UNDONE, "the directory already has its earlier default striping")
+        if not directory.same_default(present, entry.striping_after):
+            return UndoResult(Outcome.REFUSED, "somebody changed the default striping since")
+        self._journal.begin_undo(entry.id, self._clock.now())
+        try:
+            self._journal.publish()
+            detail = set_and_verify_striping(self._filesystem, entry.place, entry.striping_before)
+        except (OSError, ValueError) as error:
+            detail = getattr(error, "strerror", None) or str(error)
+        if not detail:
+            return UndoResult(Outcome.UNDONE, reason)
+        self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
+        return UndoResult(Outcome.FAILED, detail)
 
     def _default_restored(self, entry: Entry, reason: str) -> UndoResult:
         self._journal.begin_undo(entry.id, self._clock.now())

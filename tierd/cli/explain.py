@@ -156,7 +156,7 @@ def act_lines(answer: ExplainAnswer) -> list[str]:
     for entry in answer.acts[:5]:
         detail = f": {entry.detail}" if entry.detail else ""
         lines.append(f"  {entry.id}  {entry.kind} {quoted(entry.place)}: {entry.outcome}{detail}")
-        if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
+        if entry.kind in {ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING}:
             lines.append(f"      {entry.before or 'no layout of its own'} -> {entry.after or 'none'}")
     more = answer.all_acts - min(5, len(answer.acts))
     return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
@@ -256,7 +256,8 @@ def plan_lines(answer: PlanAnswer) -> list[str]:
 
 
 COMMANDS: Mapping[str, str] = {
-    ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.MIGRATE: "lfs migrate --non-block"}
+    ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.SET_DEFAULT_STRIPING: "lfs setdirstripe",
+    ActKind.MIGRATE: "lfs migrate --non-block"}
 
 
 def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:

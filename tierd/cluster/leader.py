@@ -86,6 +86,7 @@ class Candidate:
         self._reported = ""
         self._leading: LeaderClaim | None = None
         self._publish_all = False
+        self._key = ""
         fields = dict(part.partition("=")[::2] for part in claim.holder.split())
         host = fields.get("host", "unknown")
         now = clock.now()
@@ -120,6 +121,7 @@ class Candidate:
                 self._report(f"standing by: {why.sentence}")
                 return False
             try:
+                self._key = self._claim.make_key()
                 streams.declare(self.connection, self.names, self._settings.cluster.replicas)
                 self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
             except BaseException:
@@ -166,7 +168,12 @@ class Candidate:
     def _new_follower(self) -> JournalFollower:
         path = Path(self._settings.act.journal)
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        return JournalFollower(self.connection, self.names, path)
+        return JournalFollower(self.connection, self.names, path, self._read_key, self._log)
+
+    def _read_key(self) -> str:
+        """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
+        self._key = self._key or self._claim.key()
+        return self._key
 
     def _follow(self, follower: JournalFollower) -> None:
         try:
@@ -194,7 +201,8 @@ class Candidate:
                 raise BrokerError(None, "this tierd does not lead any more")
             return claim.generation
 
-        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation)
+        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation,
+                                                      self._key)
         journal.publish = publisher.flush
         self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
                                      journal.entry, publisher.flush, self._log, lambda: publisher.lag)
@@ -214,7 +222,7 @@ class Candidate:
         if not settings.reader.enabled:
             return None
         declare_readers(self.connection, self.names, settings.cluster.replicas, settings.reader.lease_seconds)
-        return NatsTallyInbox(self.connection, self.names, int(self._clock.now()))
+        return NatsTallyInbox(self.connection, self.names, self._key, int(self._clock.now()))
 
     def close(self) -> None:
         """Release the claim, and close the connection. The journal is closed already."""

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, TypeVar, cast
 
@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from lustre.fid import Fid
 from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
+from tierd.cluster.messages import verified
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
@@ -96,6 +97,8 @@ class WireTally:
     closes: Natural
     renamed: Annotated[list[FidText], MaxLen(MAX_ROWS)] | None
     waiting: Natural
+    write_opens: Column[Natural] = field(default_factory=list)
+    """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
 
 
 @lru_cache(maxsize=1)
@@ -146,6 +149,8 @@ def _encoded(tally: Tally) -> bytes:
             "directories": rows, "files": columns, "removed": digits(content.removed), "moves": moves,
             "closes": content.closes, "waiting": content.waiting,
             "renamed": None if content.renamed is None else [fid.hex() for fid in content.renamed]}
+    if any(row.write_opens for row in content.directories):
+        body["write_opens"] = [row.write_opens for row in content.directories]
     return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
 
 
@@ -209,9 +214,13 @@ def _tally(wire: WireTally) -> Tally:
     for row in wire.directories:
         if row[8] and max(row[8]) >= count:
             raise ValueError("a file that the tally does not have")
+    if len(wire.write_opens) not in {0, len(wire.directories)}:
+        raise ValueError("not as many opens for writing as directories")
+    write_opens = wire.write_opens or [0] * len(wire.directories)
     directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
-                                       tuple(files))
-                        for job, at, creates, opens, closes, unlinks, outgrown, last, files in wire.directories)
+                                       tuple(files), writes)
+                        for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes
+                        in zip(wire.directories, write_opens, strict=True))
     moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
                   for at, job, time, number, uid, nid in wire.moves)
     renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))
@@ -284,7 +293,9 @@ def from_json(kind: type[Any], data: bytes) -> Any:
 class NatsTallyInbox:
     """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
 
-    def __init__(self, connection: Connection, names: Names, era: int = 0) -> None:
+    def __init__(self, connection: Connection, names: Names, secret: str, era: int = 0) -> None:
+        """``secret`` is the key that signs tallies."""
+        self._secret = secret
         self._connection = connection
         self._names = names
         self._era = era
@@ -296,7 +307,7 @@ class NatsTallyInbox:
         found: list[ReceivedTally] = []
         while len(found) < MAX_IN_A_CYCLE:
             deliveries = self._connection.fetch_all(self._names.tallies, streams.TALLY_CONSUMER, MAX_FETCHED)
-            found += [ReceivedTally(_decoded(each.data), each) for each in deliveries]
+            found += [ReceivedTally(_decoded(each.data, self._secret), each) for each in deliveries]
             if len(deliveries) < MAX_FETCHED:
                 break
         return found
@@ -330,9 +341,9 @@ class NatsTallyInbox:
         self._renames, self._last_renames = count, last[-MAX_RENAMES:]
 
 
-def _decoded(data: bytes) -> Tally | None:
+def _decoded(data: bytes, secret: str) -> Tally | None:
     try:
-        return decode(data)
+        return decode(verified(data, secret))
     except ValueError:
         return None
 

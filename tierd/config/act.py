@@ -297,4 +297,5 @@ class ActSettings:
 
 def mode_allows(mode: Mode, kind: ActKind) -> bool:
     """Whether tierd does acts of this kind by itself in a mode."""
-    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind == ActKind.SET_DEFAULT_LAYOUT)
+    return mode == Mode.FULL or (mode == Mode.NEW_FILES_ONLY and kind in {ActKind.SET_DEFAULT_LAYOUT,
+                                                                          ActKind.SET_DEFAULT_STRIPING})

@@ -35,6 +35,7 @@ from tierd.decide import (
     benefit,
     cold_to_disk,
     data_on_mdt,
+    directory_striping,
     hot_files_to_flash,
     plans,
     random_io_to_flash,
@@ -198,6 +199,7 @@ class Settings:
     data_on_mdt: data_on_mdt.Settings = field(default_factory=data_on_mdt.Settings)
     """Limits of data on the MDT, which ``[act] on`` allows."""
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
+    directory_striping: directory_striping.Settings = field(default_factory=directory_striping.Settings)
     rebalance: rebalance.Settings = field(default_factory=rebalance.Settings)
     detect: InstanceOf[tuple[ConfiguredDetector, ...]] = field(default_factory=detectors.default_detectors)
     """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""

@@ -163,6 +163,8 @@ class Judge:
                     self._standing = [other for other in self._standing if other.id != entry.id]
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
+                if outcome.action.striping is not None:
+                    continue  # it puts nothing on flash
                 if why := self._short(outcome.action.directory, outcome.action.layout, room):
                     with self._lock:
                         if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
@@ -194,7 +196,7 @@ class Judge:
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == Outcome.DONE:
+                if entry is not None and entry.outcome == Outcome.DONE and entry.kind == ActKind.SET_DEFAULT_LAYOUT:
                     with self._lock:
                         self._standing.append(entry)
 

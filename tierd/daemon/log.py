@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
+from lustre.layout.directory import setdirstripe_arguments
 from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -66,6 +67,12 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
             Outcome.FAILED: "FAILED to set"}
     groups: dict[tuple[Outcome, str, str, str], list[Action]] = {}
     for outcome in outcomes:
+        if outcome.action.striping is not None:
+            options = " ".join(setdirstripe_arguments(outcome.action.striping))
+            what = f"default striping of {quoted(outcome.action.directory)} over MDTs: lfs setdirstripe {options}"
+            yield f"{verb[outcome.result]} {what}{f' ({outcome.detail})' if outcome.detail else ''}"
+            yield f"      because {outcome.action.reason}"
+            continue
         before = "no default layout of its own" if outcome.before is None else explain(outcome.before)
         way = outcome.result, explain(outcome.action.layout), before, outcome.detail
         groups.setdefault(way, []).append(outcome.action)
@@ -85,6 +92,12 @@ def departed_sentence(finding: Finding, dropped: int) -> str:
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
     """Acts that a mode only recommends, by directory: the directory, its mode, and the sentences."""
     for action in actions:
+        if action.striping is not None:
+            mode = settings.resolved_scopes.of(action.directory).mode
+            options = " ".join(setdirstripe_arguments(action.striping))
+            yield action.directory, mode, [
+                f"RECOMMENDED (mode {mode}): lfs setdirstripe {options} {quoted(action.directory)}",
+                f"      because {action.reason}"]
         if action.kind == ActKind.SET_DEFAULT_LAYOUT:
             mode = settings.resolved_scopes.of(action.directory).mode
             what = f"default layout of {quoted(action.directory)}: {explain(action.layout)}"
@@ -185,7 +198,8 @@ def losses_text(judgement: Judgement) -> str:
 
 def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
     """The result of undoing an act, with the reason."""
-    what = "default layout of " if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "layout of "
+    what = {ActKind.SET_DEFAULT_LAYOUT: "default layout of ",
+            ActKind.SET_DEFAULT_STRIPING: "default striping of "}.get(entry.kind, "layout of ")
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
 
 

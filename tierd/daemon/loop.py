@@ -23,7 +23,9 @@ from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
+from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
+from tierd.detect import metadata_storm
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
@@ -32,7 +34,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
+from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
@@ -56,6 +58,14 @@ def is_learning(windows: int, device_time: Mapping[str, TargetTime], settings: S
     return not device_time and windows < 2 * settings.noisy_neighbour.min_windows
 
 
+def storm_threshold(settings: Settings) -> float:
+    """Operations per second in a directory from which ``metadata-storm`` looks at it."""
+    for configured in settings.detect:
+        if isinstance(configured.settings, metadata_storm.Settings):
+            return configured.settings.leave
+    return metadata_storm.Settings().leave
+
+
 class Daemon:
     """The seven activities of tierd, each with its own interval.
 
@@ -71,7 +81,8 @@ class Daemon:
                  site_facts: Callable[[], SiteFacts] = SiteFacts,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
-                 media: PoolMedia | None = None, creation: ObjectCreation | None = None) -> None:
+                 media: PoolMedia | None = None, creation: ObjectCreation | None = None,
+                 disks: DiskSource | None = None) -> None:
         """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
 
         ``executor`` runs several file system requests at the same time. Without one they run in turn.
@@ -97,7 +108,7 @@ class Daemon:
         uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
                   if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven, metadata)
+                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -133,6 +144,7 @@ class Daemon:
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
                                 filesystem, clock, settings, self.counters, executor, site_facts)
+        self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
@@ -235,6 +247,8 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen.time)
+                if "changelog" not in self.faults:
+                    self._striping_judge.step()
             if self._seen is not None or self._observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
                 self._judge.watch_free_space()

@@ -37,6 +37,7 @@ from tierd.inotify import Watcher
 from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
+from tierd.sense.disks import DiskPoller, disks_of_exporter, disks_of_node
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
@@ -135,6 +136,8 @@ def local_service(
         clock,
         settings.sense.clients_at_once,
     )
+    servers = {url: disks_of_exporter(url, web) for url in settings.sense.exporters}
+    disks = DiskPoller({THIS_NODE: disks_of_node(tree), **servers}, clock)
     executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process)
     service = Service(
         settings,
@@ -155,6 +158,7 @@ def local_service(
         web_config,
         node,
         creation=LocalObjectCreation(tree),
+        disks=disks,
     )
     service.start()
     return service

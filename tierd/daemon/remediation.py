@@ -15,7 +15,7 @@ from threading import RLock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import Gate
+from tierd.act.gate import DEFAULT_KINDS, Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
@@ -318,7 +318,7 @@ class Remediations:
             return  # an administrator undid it while this was planned
         known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
-                   and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
+                   and not (a.kind in DEFAULT_KINDS and self._gate.default_waits(a.directory))]
         if not actions:
             return
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
@@ -399,7 +399,7 @@ class Remediations:
                     self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
-        defaults = [a for a in actions if a.kind == ActKind.SET_DEFAULT_LAYOUT]
+        defaults = [a for a in actions if a.kind in DEFAULT_KINDS]
         moves = [a for a in actions if a.kind == ActKind.MIGRATE and a.path not in case.tried]
         if len(defaults) > 1:
             self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])

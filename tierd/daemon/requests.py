@@ -520,7 +520,10 @@ class SchedulerRequests:
             "prepare": self._prepare, "job-summary": self._summary}
 
     def _stage(self, request: Request) -> StagingsAnswer:
-        """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time."""
+        """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time.
+
+        Whoever sends this asks for their state until they have ended; otherwise a stage-in counts as abandoned.
+        """
         job, stages = job_of(request), request.get("stages")
         if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:
             raise ValueError(f"stage takes a list of 1 to {MAX_STAGES} stages")
@@ -560,7 +563,7 @@ class SchedulerRequests:
     def _state(self, request: Request) -> StagingsAnswer:
         job = job_of(request) if request.get("job") else ""
         if job:
-            self._stager.expire(job)
+            self._stager.asked(job)
         count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
         return StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
 

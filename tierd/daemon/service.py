@@ -63,7 +63,7 @@ from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.facts import ClientSource
+from tierd.sense.facts import ClientSource, DiskSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.slurm import SlurmJobs
@@ -152,6 +152,7 @@ class Service:
         user_name: Callable[[int], str] = name_of,
         creation: ObjectCreation | None = None,
         rights_of: Callable[[int, int], User | Refusal] | None = None,
+        disks: DiskSource | None = None,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
@@ -161,6 +162,7 @@ class Service:
         ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
         """
         self._creation = creation or NoObjectCreation()
+        self._disks = disks
         self._settings = settings
         self._cluster = cluster
         self._mark = mark
@@ -222,7 +224,8 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor, media, self._creation)
+                              self._sources.history, unnamed, executor, media, self._creation,
+                              self._disks)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from lustre import __version__
-from lustre.layout.model import explain
+from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
+from lustre.layout.model import Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
@@ -140,6 +141,10 @@ def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
 
 def action_answer(action: Action) -> ActionAnswer:
     """A planned act."""
+    if action.striping is not None:
+        return ActionAnswer(action=action.kind, path="", directory=action.directory,
+                            layout=" ".join(setdirstripe_arguments(action.striping)), components=(),
+                            reason=action.reason, size_bytes=0)
     components = tuple(ComponentAnswer(c.extent_start, c.extent_end, c.pool, c.stripe_count)
                        for c in action.layout.components)
     return ActionAnswer(action=action.kind, path=action.path, directory=action.directory,
@@ -151,8 +156,15 @@ def act_answer(entry: Entry) -> ActAnswer:
     """An act in the journal."""
     return ActAnswer(
         entry.id, entry.intended_at, entry.kind, entry.place, entry.size_bytes, entry.outcome, entry.detail,
-        explain(entry.layout_before) if entry.layout_before else None,
-        explain(entry.layout_after) if entry.layout_after else None, entry.reason)
+        layout_words(entry.layout_before, entry.striping_before),
+        layout_words(entry.layout_after, entry.striping_after), entry.reason)
+
+
+def layout_words(layout: Layout | None, striping: DefaultStriping | None) -> str | None:
+    """A layout, or a default striping of directories, in words; None if there is neither."""
+    if striping is not None:
+        return f"lfs setdirstripe {' '.join(setdirstripe_arguments(striping))}"
+    return explain(layout) if layout else None
 
 
 def source_answer(state: SourceState) -> SourceAnswer:

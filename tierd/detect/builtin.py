@@ -6,6 +6,7 @@ Detectors of slowdowns run in every cycle. The other detectors run each time a w
 from __future__ import annotations
 
 from tierd.detect import (
+    block_accelerator,
     cold_on_flash,
     flash_pressure,
     hot_small_files,
@@ -13,6 +14,7 @@ from tierd.detect import (
     metadata_bound,
     metadata_imbalance,
     metadata_storm,
+    opened_for_writing,
     outgrown_component,
     read_ahead,
     rpc_size,
@@ -50,4 +52,6 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     metadata_bound.DETECTOR,
     striping.DETECTOR,
     storage_rebuild.DETECTOR,
+    block_accelerator.DETECTOR,
+    opened_for_writing.DETECTOR,
 )

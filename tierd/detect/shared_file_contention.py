@@ -14,6 +14,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Layout
+from tierd.detect.mpi_hints import hints
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile, seconds_active
 from tierd.model import Advice, ContentionEvidence, Finding, SharedFile
@@ -94,6 +95,7 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
+            *hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available)),
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from lustre.layout.directory import setdirstripe_arguments
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
@@ -57,8 +58,10 @@ def plan_text(plan: Sequence[Action]) -> list[str]:
     moves = [a for a in plan if a.kind == ActKind.MIGRATE]
     lines = ["Plan:"]
     for action in [a for a in plan if a.kind != ActKind.MIGRATE] + moves[:10]:
-        arguments = " ".join(setstripe_arguments(action.layout))
+        arguments = " ".join(setstripe_arguments(action.layout) if action.striping is None
+                             else setdirstripe_arguments(action.striping))
         command = {ActKind.SET_DEFAULT_LAYOUT: f"lfs setstripe {arguments} {quoted(action.directory)}",
+                   ActKind.SET_DEFAULT_STRIPING: f"lfs setdirstripe {arguments} {quoted(action.directory)}",
                    ActKind.MIGRATE: f"lfs migrate --non-block {arguments} {quoted(action.path)}",
                    ActKind.ADVISE: f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
         lines += [f"  {command}", f"      because {action.reason}"]

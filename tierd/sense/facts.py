@@ -21,6 +21,7 @@ from tierd.model import (
     ClientLoad,
     DirectoryActivity,
     DirectoryPlacement,
+    DiskWrites,
     Facts,
     MetadataFill,
     SharedFile,
@@ -56,9 +57,9 @@ class FillRates:
 
 
 Key = tuple[str, str]
-Counts = tuple[int, int, int, int, int]
-"""Creates, opens, closes, unlinks, outgrown."""
-WIDTH = 5
+Counts = tuple[int, int, int, int, int, int]
+"""Creates, opens, closes, unlinks, outgrown, opens for writing."""
+WIDTH = 6
 MIN_PLACES = 1000
 """Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
@@ -88,9 +89,9 @@ class RecentDirectories:
         for activity in activities:
             done = _difference(self._counts(before, activity), _counts(activity))
             if any(done):
-                creates, opens, closes, unlinks, outgrown = done
+                creates, opens, closes, unlinks, outgrown, write_opens = done
                 found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
-                                               outgrown))
+                                               outgrown, write_opens=write_opens))
         return tuple(found), now - begun
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
@@ -129,7 +130,8 @@ def _at(snapshot: array[int], place: int) -> array[int]:
 
 
 def _counts(activity: DirectoryActivity) -> Counts:
-    return activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown
+    return (activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown,
+            activity.write_opens)
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
@@ -172,18 +174,37 @@ class NoClients:
         return ()
 
 
+class DiskSource(Protocol):
+    """Reads disk I/O of object targets."""
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Error of each node whose last reading failed."""
+
+    @property
+    def max_rpc_bytes(self) -> Mapping[str, int]:
+        """The largest RPC that each target accepts, as far as known."""
+
+    def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
+        """The last readings of each target, by full name."""
+
+
 class FactsCollector:
     """Collects all facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None,
-                 metadata: MetadataMeter | None = None) -> None:
+                 metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
+                 busy_per_second: float = BUSY_PER_SECOND) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
-        pools; None if tierd does not move such files.
+        pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
+        which its stripes over MDTs are read.
         """
         self._uneven = uneven
+        self._busy_per_second = busy_per_second
         self._metadata = metadata or MetadataMeter()
+        self._disks = disks
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
@@ -215,6 +236,10 @@ class FactsCollector:
             if self._clients.faults:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
+        if self._disks is not None:
+            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes)
+            if self._disks.faults:
+                self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
@@ -263,14 +288,18 @@ class FactsCollector:
         return space.default_layouts(self._filesystem, places)
 
     def _placements(self, directories: Sequence[DirectoryActivity], seconds: float) -> dict[str, DirectoryPlacement]:
-        """MDTs of the directories in which very many operations happen. Each takes some requests to an MDT."""
+        """MDTs of the directories in which very many operations happen, and of their parents.
+
+        Each takes some requests to an MDT.
+        """
         done: Counter[str] = Counter()
         for each in directories:
             done[each.directory] += each.creates + each.opens + each.unlinks
+        busy = [place for place, count in done.most_common(MAX_PLACEMENTS)
+                if place.startswith("/") and seconds > 0 and count / seconds >= self._busy_per_second]
+        parents = [parent for place in busy if (parent := place.rpartition("/")[0])]
         found = {}
-        for place, count in done.most_common(MAX_PLACEMENTS):
-            if not place.startswith("/") or seconds <= 0 or count / seconds < BUSY_PER_SECOND:
-                continue
+        for place in dict.fromkeys([*busy, *parents]):
             try:
                 found[place] = DirectoryPlacement(self._filesystem.directory_stripes(place),
                                                   self._filesystem.default_striping(place))

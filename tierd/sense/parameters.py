@@ -53,14 +53,12 @@ def metadata_services(tree: Tree) -> dict[str, ServiceCounters]:
     data = tree.read(f"{SERVICE}/stats")
     if data is None:
         return {}
-    found = stats.parse(data)
-    wait = found.counter(b"req_waittime") if b"req_waittime" in found.names else None
-    if wait is None or wait.samples <= 0:
+    found = {name: stats.parse(data).counter(name) for name in (b"req_waittime", b"req_active", b"req_qdepth")}
+    wait, active, queued = found.values()
+    if wait is None or active is None or queued is None or wait.samples <= 0:
         return {}
-    sums = {name: found.counter(name).sum if name in found.names else 0 for name in (b"req_active", b"req_qdepth")}
     threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
-    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, sums[b"req_active"],
-                                       sums[b"req_qdepth"])}
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, queued.sum)}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")

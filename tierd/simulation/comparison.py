@@ -200,20 +200,14 @@ def comparison_data(comparison: Comparison) -> ComparisonData:
     }
 
 
-class Io500Data(TypedDict, total=False):
-    """The result of an IO500 job."""
-
-    io500: dict[str, float]
-
-
-def io500_data(outcome: Outcome) -> Io500Data:
+def io500_data(outcome: Outcome) -> dict[str, float]:
     """Means and score of an IO500 job that ran all its phases; empty without one."""
     scores = (io500.score_of_counts(done) for done in outcome.operations.values())
     found = next((score for score in scores if score is not None), None)
     if found is None:
         return {}
-    return {"io500": {"bandwidth_gib_s": round(found.bandwidth_gib_s, 3),
-                      "operations_k_s": round(found.operations_k_s, 3), "score": round(found.total, 3)}}
+    return {"bandwidth_gib_s": round(found.bandwidth_gib_s, 3), "operations_k_s": round(found.operations_k_s, 3),
+            "score": round(found.total, 3)}
 
 
 def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
@@ -221,7 +215,6 @@ def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
     outcome = comparison.outcomes[name]
     rate = streaming_rate(comparison, name)
     found: VariantData = {
-        **io500_data(outcome),
         "streaming_mb_s": round(rate, 2),
         "of_alone": round(rate / base, 4) if base else None,
         "jobs_mb_s": {job: round(outcome.mean(job, comparison.since, comparison.until), 2) for job in outcome.rates},
@@ -234,6 +227,8 @@ def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
         "pools_used_share": {pool: {"most": round(max(shares), 4), "end": round(shares[-1], 4)}
                              for pool, shares in outcome.pools_used.items()},
     }
+    if scored := io500_data(outcome):
+        found["io500"] = scored
     if name == WITH_TIERD:
         moved = [e for e in outcome.entries if e.kind == acts.ActKind.MIGRATE and e.outcome == acts.Outcome.DONE]
         found |= {

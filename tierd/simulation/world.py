@@ -16,7 +16,7 @@ from lustre.parameters import Roots, Tree
 from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
+from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -32,6 +32,8 @@ from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
+from tierd.sense.clients import THIS_NODE
+from tierd.sense.disks import DiskPoller, disks_of_node
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
@@ -128,8 +130,11 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
-                    executor=executor, media=media, site_facts=partial(site_facts, cluster))
+    tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
+    disks = DiskPoller({THIS_NODE: disks_of_node(tree)}, clock)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim,
+                    metadata_targets=len(cluster.mdts), history=history, executor=executor, media=media,
+                    site_facts=partial(site_facts, cluster), creation=SimulatedObjectCreation(cluster), disks=disks)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 

@@ -15,6 +15,7 @@ from lustre.layout.directory import (
     DirectoryStripes,
     default_of_xattr,
     default_of_yaml,
+    default_to_yaml,
     hash_number,
     hash_text,
     setdirstripe_arguments,
@@ -84,9 +85,7 @@ defaults = st.builds(DefaultStriping, st.integers(-5, 2000), st.integers(-1, 655
 @given(defaults)
 def test_a_default_survives_both_forms(default: DefaultStriping) -> None:
     assert default_of_xattr(to_xattr(default)) == default
-    text = (f"lmv_stripe_count:  {default.stripe_count}\nlmv_stripe_offset: {default.mdt_index}\n"
-            f"lmv_hash_type:     {default.hash_type}\nlmv_max_inherit:   {default.max_inherit}\n"
-            f"lmv_max_inherit_rr: {default.max_inherit_rr}\n")
+    text = default_to_yaml(default)
     assert default_of_yaml(text) == replace(default, pool="")
 
 

@@ -66,7 +66,7 @@ def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytes
     assert main(["stages", "--socket", site.socket]) == 0
     out = capsys.readouterr().out
     assert "job 17  alice  ended" in out
-    assert "staged out 2 of 2 files" in out
+    assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
 
 
 def test_a_staging_that_is_repeated_is_one(site: Site) -> None:
@@ -123,6 +123,23 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
     assert [each.state for each in (*state(site), *state(site, "18"))] == ["cancelled", "ended"]
     history = ask(site.socket, {"request": "history"})["entries"]
     assert [entry["place"] for entry in history] == ["/proj/b"]  # type: ignore[index,attr-defined]
+
+
+def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.1))
+    site.service.close()
+    site.start()
+    files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
+    stage(site, "/proj/d")
+    stage(site, "/proj/d", direction="demote", job="18")
+    for second in (20, 40):
+        site.run(until=second)
+        assert state(site)[0].open
+    site.run(until=85)
+    (gone,) = state(site)
+    assert gone.state == "cancelled"
+    assert gone.left_out["cancelled"] > 30
+    assert not site.service._stager._asked_at
 
 
 def test_a_restart_goes_on(site: Site) -> None:

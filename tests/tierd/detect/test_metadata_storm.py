@@ -84,8 +84,8 @@ def test_the_gain_is_that_of_the_papers() -> None:
     (two,) = found(storm(800))
     assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
     (four,) = found(storm(100, opens=800), targets=4)
-    assert "3.97 times the opens and reads of one MDT, 1.95 times the creates, 2.36 times the stats" in (
-        four.advice[0].effect)
+    assert "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats" in four.advice[0].effect
+    assert "3.97 times the reads" in four.advice[0].effect
 
 
 def test_the_cost_of_a_migration_has_the_number_of_entries() -> None:

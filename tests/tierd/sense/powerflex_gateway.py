@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -165,13 +166,15 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def gateway(release: int = 4) -> Iterator[PowerFlexStub]:
+def gateway(release: int = 4, tls: ssl.SSLContext | None = None) -> Iterator[PowerFlexStub]:
     """A gateway with two pools, three volumes, two data servers and two data clients."""
     stub = PowerFlexStub(release)
     handler = type("StubHandler", (Handler,), {"stub": stub})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
-        stub.url = f"http://127.0.0.1:{server.server_address[1]}"
+        stub.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
 from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets, TargetFill
@@ -67,6 +68,15 @@ class Files:
 
     def path_of(self, fid: Fid) -> str:
         return "/d"
+
+    def metadata_space(self) -> dict[str, MetadataSpace]:
+        return {"l-MDT0000": MetadataSpace(1000, 800, 100, 50)}
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        return DirectoryStripes(0, len(directory) % 2)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        return None
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} is not to be asked for here")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -15,9 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lustre.background import DaemonExecutor
+from tests.pki import Pki
+from tests.pki import authority as authority
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, answers, gateway, rate, sdc, sds
 from tierd.config.sense import PowerFlexSettings
+from tierd.config.sense import powerflex as checked
 from tierd.model import StorageWork
 from tierd.sense.http_client import SourceError
 from tierd.sense.powerflex import (
@@ -248,6 +252,32 @@ def test_settings_and_states_of_servers_and_clients(stub, password, clock) -> No
     first, *rest = powerflex.system.data_clients
     assert first.tunables == {"sdc_max_inflight_requests": 200}
     assert [client.connected for client in rest] == [None, None]
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ({"url": "http://gateway"}, "https"), ({"url": "gateway"}, "whole address"), ({"user": ""}, "user"),
+    ({"password_file": ""}, "password_file"), ({"volumes": {"a": ("MDT0000",)}}, "OST0000"),
+    ({"volumes": {"a": ("OST0000",), "b": ("OST0000",)}}, "one volume"),
+])
+def test_settings_that_cannot_work_are_refused(more: dict[str, Any], words: str) -> None:
+    good = PowerFlexSettings("https://gateway", 4, USER, "/etc/tierd/password", volumes=OF_POOL)
+    assert checked(good) is good
+    with pytest.raises(ValueError, match=words):
+        checked(replace(good, **more))
+
+
+def test_the_certificate_of_the_gateway_is_verified(authority: Pki, password: Path, clock: SettableClock) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.path("server.crt"), authority.path("server.key"))
+    with gateway(4, tls) as stub:
+        trusting = source(stub, password, clock, ca_file=str(authority.path("ca.crt")))
+        trusting.refresh()
+        assert trusting.age.problem == ""
+        for ca_file in ("", str(authority.path("stranger.crt"))):
+            doubting = source(stub, password, clock, ca_file=ca_file)
+            doubting.refresh()
+            assert "TLS" in doubting.age.problem
+            assert doubting.gateway.errors == {ErrorKind.CONNECTION: 1}
 
 
 json_values = st.recursive(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping, default_of_yaml, default_to_yaml
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.journal.connection import Row
@@ -32,13 +33,30 @@ class Entry:
     dry_run: bool = False
     fid: Fid | None = None
     """Of the file or directory: another one with the same name is not touched. None in journals of old releases."""
+    striping_before: DefaultStriping | None = None
+    striping_after: DefaultStriping | None = None
+    """Default striping of a directory over MDTs, if the act is about it; then it has no layouts."""
 
 
 def entry_of(row: Row) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
-    return Entry(row[0], ActKind.from_journal(row[1]), to_path(row[2]), to_layout(row[3]), to_layout(row[4]),
+    kind = ActKind.from_journal(row[1])
+    striped = kind == ActKind.SET_DEFAULT_STRIPING
+    layouts = (None, None) if striped else (to_layout(row[3]), to_layout(row[4]))
+    return Entry(row[0], kind, to_path(row[2]), *layouts,
                  row[5], Outcome.from_journal(row[6]), row[7], row[8], row[9], bool(row[10]),
-                 None if row[11] is None else Fid.parse(row[11]))
+                 None if row[11] is None else Fid.parse(row[11]),
+                 to_striping(row[3]) if striped else None, to_striping(row[4]) if striped else None)
+
+
+def striping_text(striping: DefaultStriping | None) -> str | None:
+    """A default striping as the journal stores it: as ``lfs getdirstripe -D -y`` prints it."""
+    return None if striping is None else default_to_yaml(striping)
+
+
+def to_striping(text: str | None) -> DefaultStriping | None:
+    """A default striping from the journal."""
+    return None if text is None else default_of_yaml(text)
 
 
 @lru_cache(maxsize=256)

@@ -44,6 +44,7 @@ CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 CREATE INDEX IF NOT EXISTS undoing ON actions(id) WHERE outcome = 'undoing';
 CREATE INDEX IF NOT EXISTS default_layouts ON actions(id)
     WHERE kind = 'set-default-layout' AND outcome = 'done';
+CREATE INDEX IF NOT EXISTS default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
 CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
 CREATE TABLE IF NOT EXISTS waiting_moves (
     id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),

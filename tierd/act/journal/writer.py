@@ -11,14 +11,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from tierd.act.journal.changes import JournalChanges, end_copies
 from tierd.act.journal.connection import SharedConnection, pragma
-from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
+from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, striping_text, to_bytes, to_path, to_text
 from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
-from tierd.acts import Outcome, Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
@@ -91,12 +92,15 @@ class Journal:
         self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
     def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
-               fid: Fid | None = None) -> int:
+               fid: Fid | None = None, striping_before: DefaultStriping | None = None) -> int:
         """Enter an act that is about to begin, with the layout before it; the returned number is the act's."""
+        texts = to_text(before), to_text(action.layout)
+        if action.kind == ActKind.SET_DEFAULT_STRIPING:
+            texts = striping_text(striping_before), striping_text(action.striping)
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (finding, action.kind, to_bytes(action.path or action.directory), to_text(before), to_text(action.layout),
+            (finding, action.kind, to_bytes(action.path or action.directory), *texts,
              action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -178,6 +182,19 @@ class Journal:
             (finding, since)).fetchall()
         return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 
+    def stripings_to_judge(self, since: float) -> list[tuple[Entry, Mapping[str, float]]]:
+        """Default stripings in force without a verdict, set since a time, with the numbers of their finding."""
+        rows = self._db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
+                                "outcome = 'done' AND NOT dry_run AND ifnull(detail, '') NOT LIKE 'kept: %' AND "
+                                "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
+        found = []
+        for act, finding in rows:
+            (numbers,) = self._db.execute("SELECT evidence FROM findings WHERE id = ?", (finding,)).only()
+            entry = self.entry(act)
+            if entry is not None:
+                found.append((entry, json.loads(numbers)))
+        return found
+
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
         files, size_bytes = self._db.execute(
@@ -190,7 +207,7 @@ class Journal:
     def undone_at(self, place: str) -> float:
         """When the default layout of a directory was last undone; 0 if it never was."""
         (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
-                                   "AND outcome = 'undone' AND kind = 'set-default-layout'",
+                                   "AND outcome = 'undone' AND kind != 'migrate'",
                                    (to_bytes(place),)).only()
         return float(time)
 

@@ -36,6 +36,8 @@ class DirectoryCounts:
     closes: int = 0
     unlinks: int = 0
     outgrown: int = 0
+    write_opens: int = 0
+    """Opens of existing files for writing."""
     last_time: float = 0.0
     files: list[Fid] = field(default_factory=list)
     """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and

@@ -1,0 +1,108 @@
+"""A default striping of directories over MDTs: set for a storm, judged by the operations there, and undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.jobs.metadata import StepFiles
+from simulator.servers.mdt import MdtSettings
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import World
+from tierd.acts import ActKind, Outcome
+from tierd.config.load import parse
+from tierd.model import Action
+from tierd.simulation import world as simulation
+
+ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")
+LOCKED = StepFiles(threads=40, files_each=120), 200.0
+"""Forty processes wait for one MDT: a second one does half of the work."""
+ALONE = StepFiles(threads=2, files_each=1500), 100.0
+"""Two processes wait for nobody: another MDT changes nothing."""
+
+
+def storm(tmp_path: Path, job_and_factor: tuple[StepFiles, float] = LOCKED, text: str = ON,
+          dry_run: bool = False) -> World:
+    job, work_factor = job_and_factor
+    mdt = MdtSettings(cores=64, work_factor=work_factor)
+    said: list[str] = []
+    cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt, mdt)), (job,))
+    at = simulation.wire(cluster, parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
+    return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
+
+
+def test_the_directories_of_later_steps_are_striped_and_the_act_is_kept(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    at.run(until=1450, cycle_seconds=10)
+    (entry,) = at.journal.entries()
+    assert (entry.kind, entry.place, entry.outcome) == (ActKind.SET_DEFAULT_STRIPING, "/proj/steps", Outcome.DONE)
+    assert entry.striping_after is not None
+    assert at.filesystem.default_striping("/proj/steps") == entry.striping_after
+    last = max(at.filesystem.subdirectories("/proj/steps"))
+    assert at.filesystem.directory_stripes(f"/proj/steps/{last}").stripe_count == 2
+    assert entry.detail.startswith("kept: it helped: "), at.said
+    assert any("SET default striping of /proj/steps over MDTs: lfs setdirstripe -D -c 2" in words for words in at.said)
+    assert at.undo(entry, "by tierctl").outcome == Outcome.UNDONE
+    assert at.filesystem.default_striping("/proj/steps") is None
+
+
+def test_an_act_that_brings_nothing_is_undone(tmp_path: Path) -> None:
+    at = storm(tmp_path, ALONE)
+    at.run(until=1450, cycle_seconds=10)
+    (entry,) = at.journal.entries()
+    assert entry.outcome == Outcome.UNDONE, at.said
+    assert entry.detail.startswith("it did not help: ")
+    assert at.filesystem.default_striping("/proj/steps") is None
+
+
+@pytest.mark.parametrize("text", [ON.replace("on = ['metadata-storm']", ""),
+                                  ON.replace("[act]", "[act]\nmode='observe'")])
+def test_nothing_is_set_without_leave(tmp_path: Path, text: str) -> None:
+    at = storm(tmp_path, text=text)
+    at.run(until=600, cycle_seconds=10)
+    assert any("FOUND metadata-storm: /proj/steps/step" in words for words in at.said)
+    assert list(at.journal.entries()) == []
+
+
+def test_a_dry_run_sets_nothing(tmp_path: Path) -> None:
+    at = storm(tmp_path, dry_run=True)
+    at.run(until=600, cycle_seconds=10)
+    assert {entry.outcome for entry in at.journal.entries()} == {Outcome.DRY_RUN}
+    assert at.filesystem.default_striping("/proj/steps") is None
+
+
+def planned(at: World) -> Action:
+    """The act of a storm, planned by hand."""
+    from lustre.layout.directory import DefaultStriping  # noqa: PLC0415
+    from tierd.decide.directory_striping import NO_LAYOUT  # noqa: PLC0415
+
+    return Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "because", ("metadata-storm", "", "/proj/steps/step00000"),
+                  "/proj/steps", striping=DefaultStriping(2, -1, "crush", 1))
+
+
+def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    action = planned(at)
+    assert action.striping is not None
+    theirs = replace(action.striping, stripe_count=1)
+    at.filesystem.set_default_striping("/proj/steps", theirs)
+    at.gate.submit([action], 1)
+    (outcome,) = at.gate.set_defaults()
+    assert outcome.result == Outcome.REFUSED
+    assert at.filesystem.default_striping("/proj/steps") == theirs
+
+
+def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    action = planned(at)
+    at.gate.submit([action], 1)
+    (outcome,) = at.gate.set_defaults()
+    assert outcome.result == Outcome.DONE
+    (entry,) = at.journal.entries()
+    assert action.striping is not None
+    at.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
+    result = at.undo(entry, "by tierctl")
+    assert (result.outcome, result.detail) == (Outcome.REFUSED, "somebody changed the default striping since")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
+from tierd import policies
+from tierd.acts import ActKind, Verdict
+from tierd.config.load import parse
+from tierd.decide import directory_striping
+from tierd.decide.plans import Plan
+from tierd.model import (
+    Capacity,
+    DirectoryActivity,
+    DirectoryPlacement,
+    Finding,
+    MetadataFill,
+    MetadataStormEvidence,
+)
+from tierd.refusal import Reason
+from tierd.verify.directory_striping import judge, rate_below
+
+STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
+                              metadata_targets=4)
+FINDING = Finding("metadata-storm", 1e9, "", "", (), "", STORM, ("/out/s2", "/out/s1"),
+                  subject="/out/s2")
+PLAIN = DirectoryPlacement(DirectoryStripes(0, 0), None)
+ROOMY = {f"l-MDT000{n}": MetadataFill(0.3, 10**6) for n in range(4)}
+
+
+def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = PLAIN,
+            storm: DirectoryPlacement = PLAIN,
+            metadata: dict[str, MetadataFill] | None = None, **evidence: float) -> Plan:
+    where = Capacity({}, {}, {}, placements={"/out/s2": storm, "/out": placement} if placement else {},
+                     metadata_fill=ROOMY if metadata is None else metadata)
+    numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
+    return directory_striping.decide(finding, numbers, where, directory_striping.Settings())
+
+
+def test_new_directories_beside_it_are_striped_and_pass_it_on_to_none() -> None:
+    (action,) = decided().actions
+    assert (action.kind, action.directory) == (ActKind.SET_DEFAULT_STRIPING, "/out")
+    assert action.striping == DefaultStriping(4, -1, "crush", 1)
+    assert action.reason == ("900 metadata operations/s in /out/s2 use one directory lock, and directories beside it "
+                             "are used alike")
+
+
+def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
+    assert decided(metadata_targets=2).actions[0].striping == DefaultStriping(2, -1, "crush", 1)
+    many = {f"l-MDT{n:04x}": MetadataFill(0.3, 10**6) for n in range(16)}
+    assert decided(metadata_targets=16, metadata=many).actions[0].striping == DefaultStriping(4, -1, "crush", 1)
+
+
+@pytest.mark.parametrize(("plan", "reason"), [
+    (decided(placement=None), Reason.NO_LAYOUT),
+    (decided(placement=replace(PLAIN, default=DefaultStriping(2))), Reason.OTHER_LAYOUT),
+    (decided(placement=replace(PLAIN, stripes=DirectoryStripes(2, 0, "crush,migrating"))), Reason.OTHER_MOVER),
+    (decided(metadata_targets=1), Reason.NOTHING_TO_DO),
+    (decided(metadata_targets=0), Reason.NOTHING_TO_DO),
+    (decided(creates_per_second=10.0, opens_per_second=900.0), Reason.NOT_WORTH),
+    (decided(metadata={}), Reason.NO_ROOM),
+    (decided(metadata={**ROOMY, "l-MDT0001": MetadataFill(0.95, 10)}), Reason.NO_ROOM),
+    (decided(storm=replace(PLAIN, stripes=DirectoryStripes(4, 0, "crush"))), Reason.OTHER_LAYOUT),
+    (decided(replace(FINDING, directories=("/out/s2",))), Reason.NOT_WORTH),
+    (decided(replace(FINDING, subject="/top")), Reason.ROOT_DIRECTORY),
+    (decided(replace(FINDING, subject="[0x1:0x2:0x0]")), Reason.NO_PATH),
+])
+def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
+    assert plan.actions == ()
+    assert [refusal.reason for refusal in plan.refusals] == [reason]
+
+
+@pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("recommend", 0), ("observe", 0)])
+def test_modes(mode: str, done: int) -> None:
+    settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
+    plan = policies.plan_by_scope(FINDING, (), Capacity(
+        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata_fill=ROOMY), settings)
+    assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
+
+
+@given(st.floats(1, 1e6), st.floats(0, 1e6))
+def test_a_verdict_is_given_by_the_operations_there(before: float, after: float) -> None:
+    found = judge(before, after, directory_striping.Settings())
+    if after < 0.1 * before:
+        assert found.verdict is Verdict.CANNOT_TELL
+    else:
+        assert (found.verdict is Verdict.HELPED) == (after >= 1.05 * before)
+    assert found.sentence
+
+
+def test_operations_of_subdirectories_count() -> None:
+    activities = [DirectoryActivity("a", "/out", creates=10), DirectoryActivity("a", "/out/step1", creates=100),
+                  DirectoryActivity("a", "/outer", creates=1000)]
+    assert rate_below("/out", activities, 10.0) == 11.0
+    assert rate_below("/out", activities, 0.0) == 0.0
