@@ -54,6 +54,9 @@ class Settings:
 
 MAX_SETTLE_SECONDS = 60.0
 """A file must have been closed for the time of its copy, but for this time at most: its finding ends soon after."""
+SETTLE_COSTS = 4.0
+"""That time as a multiple of the cost, because the disks are busy, and the file stays closed for about as long as it
+has been closed."""
 
 
 def decide(finding: Finding, evidence: SmallRandomIoEvidence, activities: Sequence[DirectoryActivity],
@@ -114,7 +117,7 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
     layout = Layout((Component(0, None, pools.flash_pool, max(1, min(settings.stripes, targets))),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         cost = 2 * (candidate.size_bytes or 0) / settings.disk_bytes_per_second
-        settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, cost))
+        settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
         if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
                 or saved < settings.benefit_factor * cost):
             continue

@@ -139,7 +139,7 @@ def decide_shared(finding: Finding, evidence: ContentionEvidence, activities: Se
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in mine for c in a.candidates if c.path == finding.subject]
     plan = _rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
-                      evidence.bytes_per_second)
+                      evidence.bytes_per_second, evidence.objects)
     waits = [file for a in mine for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
@@ -168,7 +168,7 @@ def decide_striping(finding: Finding, evidence: StripingEvidence, activities: Se
     closed = [(a, c) for a in mine for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
     plan = _rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
-                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0)
+                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
     return Plan((*_defaults(finding, mine, usual, place, capacity, settings, why), *plan.actions), plan.refusals)
 
 
@@ -184,10 +184,10 @@ def the_pool(finding: Finding, capacity: Capacity, pools: Pools) -> str | Refusa
 
 def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
                stripes_of: Callable[[Candidate], Stripes | None], pool: str, capacity: Capacity, settings: Settings,
-               saved_seconds: float, rate: float) -> Plan:
+               saved_seconds: float, rate: float, objects: int) -> Plan:
     """Moves of closed files that are used again and pay, while the pool has space.
 
-    ``rate`` is the throughput of the job on the present stripes, at which a copy reads at most.
+    ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
     """
     rate = min(settings.bytes_per_second, rate) if rate > 0 else settings.bytes_per_second
     left = capacity.avail_bytes.get(pool, 0) - settings.reserve * capacity.size_bytes.get(pool, 0)
@@ -201,7 +201,7 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
         stripes = stripes_of(candidate)
         if stripes is None:
             continue
-        cost = 2 * size / rate
+        cost = size / rate * (1 + objects / stripes.count)
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
                                     f"takes {cost:.0f} s").about(candidate.path))

@@ -221,7 +221,7 @@ def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
     """A stream, and a job whose own files could be placed better."""
     rng = Random(f"tierd-placement-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     kind, draw = rng.choice([each for each in PLACEMENT_KINDS if each[0] in workloads])
-    streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.7 else []
+    streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
     served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
     return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
                           PLACEMENT_SECONDS, tuple(job.job_id for job in served))

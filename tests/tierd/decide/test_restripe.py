@@ -115,7 +115,7 @@ def test_a_file_must_have_been_closed_for_the_time_of_a_copy() -> None:
 
 
 def test_a_copy_must_pay_and_fit() -> None:
-    assert [r.reason for r in shared(file(20 * GB)).refusals] == [Reason.NOT_WORTH]
+    assert [r.reason for r in shared(file(30 * GB)).refusals] == [Reason.NOT_WORTH]
     assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})
     assert [r.reason for r in shared(file(), room=full).refusals] == [Reason.NO_ROOM]
