@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack
+.PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack stack-cluster
 .DEFAULT_GOAL := test
 
 BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
@@ -16,8 +16,8 @@ tools: .tools/stamp
 	@sh scripts/tools.sh .tools
 	@touch $@
 
-test: lint types .tools/stamp ## ruff, mypy --strict and pytest
-	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 3 --dist worksteal $(PYTEST_ARGS)
+test: .venv/stamp .tools/stamp ## ruff, mypy --strict and pytest
+	@PATH="$(CURDIR)/.tools/bin:$$PATH" sh scripts/test.sh $(PYTEST_ARGS)
 
 lint: .venv/stamp
 	.venv/bin/ruff check .
@@ -38,6 +38,9 @@ demo-picture: .venv/demo ## write docs/pictures/demo.svg; a minute and a half
 
 stack: .venv/demo .tools/stamp ## a simulated cluster with Prometheus, Alertmanager and, if installed, Grafana
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(PY) -m stack $(STACK_ARGS)
+
+stack-cluster: .venv/stamp ## tierd on several nodes over a simulated Lustre: kill one of each while it works
+	@$(PY) -m stack.cluster $(STACK_ARGS)
 
 dashboards: .venv/stamp ## write dashboards/json
 	$(PY) -m dashboards

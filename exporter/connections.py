@@ -12,11 +12,11 @@ from exporter import templates
 from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sample, client_families
 from exporter.counters import StatsPlan
 from exporter.exposition import Family, Gauge, MetricsPage, label_text
-from exporter.forms import RpcForm, rpc_forms
+from exporter.forms import RpcForm, StatsForm, rpc_forms
 from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
-from exporter.sources import Chunks, Columns, Render, Rendered, SampleLines, Source, StatsRenderer
-from exporter.templates import fill, fill_each, fits
+from exporter.sources import NEIGHBOURS, Columns, Lines, Render, Rendered, SampleLines, Source, StatsRenderer
+from exporter.templates import Row, fill_numbers
 from exporter.totals import (
     Contribution,
     G,
@@ -70,30 +70,25 @@ class _ImportOfDevice:
         self._labels = labels
         self._words = SampleLines(labels)
         self._form: import_.ImportForm | None = None
-        self._of: tuple[Family, ...] = ()
-        self._templates: tuple[bytes, ...] = ()
 
     def __call__(self, data: bytes) -> Rendered:
         """Return the finished lines of one reading."""
         families = self._families
-        found = self._forms.read(data, self._form) if fits(self._labels) else None
-        if found is None:
-            link = import_.brief(import_.parse(data))
-            samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
-            return Rendered(tuple(self._words.lines(samples)), link.skipped)
-        form, numbers, _ = found
-        if form is not self._form:
-            self._form = form
-            self._of, shared = self._shared(form)
-            self._templates = templates.with_labels(shared, self._labels)
-        return Rendered(tuple(zip(self._of, fill_each(self._templates, numbers), strict=True)), 0)
+        found = self._forms.read(data, self._form)
+        if found is not None and (shared := self._shared(found[0])) is not None:
+            self._form, numbers, _ = found
+            return Rendered(Row(shared[0], (shared[1], self._labels, numbers)), 0)
+        link = import_.brief(import_.parse(data))
+        samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
+        return Rendered(tuple(self._words.lines(samples)), link.skipped)
 
 
-ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]]
+ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]] | None
+"""The family and the packed template of each; None if they cannot be packed."""
 
 
 def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportForm], ImportTemplates]:
-    """Return a function that gives the families of a form, and their templates with a place for the labels."""
+    """Return a function that gives the families of a form and their templates."""
 
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
@@ -102,7 +97,8 @@ def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportFo
                  for name in form.fields]  # fmt: skip
         shown += [(family, family.line(templates.LABELS + extra, value))
                   for family, extra, value in families.import_gauges(constant)]  # fmt: skip
-        return tuple([family for family, _ in shown]), tuple([template for _, template in shown])
+        packed = templates.packed([template for _, template in shown])
+        return None if packed is None else (tuple([family for family, _ in shown]), packed)
 
     return of_form
 
@@ -150,28 +146,25 @@ class RpcRenderer:
 
 
 class RpcsOfDevice:
-    """Renders the ``rpc_stats`` of one device, and caches the templates of its form."""
+    """Renders the ``rpc_stats`` of one device."""
 
-    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed")
+    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels")
 
     def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], labels: bytes) -> None:
         self._families = families
         self._forms = forms
         self._labels = labels
         self._form: RpcForm | None = None
-        self._printed: tuple[bytes, ...] = ()
-        """Templates of the form."""
         self._gauges = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
         """Return the finished lines of one reading."""
-        found = self._forms.read(data, self._form) if templates.fits(self._labels) else None
+        found = self._forms.read(data, self._form)
         if found is None:
             return self._of_words(data)
         form, numbers, _ = found
-        if form is not self._form:
-            self._form, self._printed = form, form.templates(self._labels)
-        return Rendered(form.printed(self._printed, numbers), 0, any(numbers[: len(form.gauges)]))
+        self._form = form
+        return Rendered(form.row(self._labels, numbers), 0, any(numbers[: len(form.gauges)]))
 
     def _of_words(self, data: bytes) -> Rendered:
         rpcs = rpc_stats.parse(data)
@@ -189,44 +182,31 @@ class _NumberLines:
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
-        self._shared = templates.of_samples(family, templates.LABELS, [b""])
+        self._packed = templates.packed([templates.of_samples(family, templates.LABELS, [b""])])
         self._labels: list[bytes] = []
         self._values: list[int | None] = []
         self._chunks: list[bytes] = []
-        self._templates: list[tuple[tuple[bool, ...], bytes]] = []
-        """For each chunk, which connections have a number, and the template of their lines."""
 
     def put(self, page: MetricsPage, labels: list[bytes], values: list[int | None]) -> None:
         """Show the numbers."""
         if labels != self._labels:
             begins = range(0, len(labels), NEIGHBOURS)
             self._labels, self._values = labels, [None] * len(labels)
-            self._chunks, self._templates = [b"" for _ in begins], [((), b"") for _ in begins]
+            self._chunks = [b"" for _ in begins]
         if values != self._values:
             for number, begin in enumerate(range(0, len(values), NEIGHBOURS)):
                 part = slice(begin, begin + NEIGHBOURS)
                 if values[part] != self._values[part]:
-                    self._chunks[number] = self._lines(number, labels[part], values[part])
+                    self._chunks[number] = self._lines(labels[part], values[part])
             self._values = values
         for chunk in self._chunks:
             page.add(self._family, chunk)
 
-    def _lines(self, number: int, labels: list[bytes], values: list[int | None]) -> bytes:
-        present = tuple([value is not None for value in values])
-        known = tuple([value for value in values if value is not None])
-        if not known:
-            return b""
-        of_present = [label for label, has_number in zip(labels, present, strict=True) if has_number]
-        if not all(map(fits, of_present)):
-            lines = zip(of_present, known, strict=True)
-            return b"".join([self._family.line(label, value) for label, value in lines])
-        if present != self._templates[number][0]:
-            template = b"".join([self._shared.replace(templates.LABELS, label) for label in of_present])
-            self._templates[number] = present, templates.with_labels((template,), b"")[0]
-        return fill(self._templates[number][1], known)
-
-
-NEIGHBOURS = 64
+    def _lines(self, labels: list[bytes], values: list[int | None]) -> bytes:
+        if self._packed is not None:
+            return fill_numbers(self._packed[0], labels, values)
+        lines = zip(labels, values, strict=True)
+        return b"".join([self._family.line(label, value) for label, value in lines if value is not None])
 
 
 class StatsLines:
@@ -250,9 +230,9 @@ class StatsLines:
                     self._shown[position] = None
                     self._columns.put(position, ())
             elif shown is None or shown.of is not contribution:
-                now, chunks = _shown(shown, text, contribution, contribution.plan)
+                now, lines = _shown(shown, text, contribution, contribution.plan)
                 self._shown[position] = now
-                self._columns.put(position, chunks)
+                self._columns.put(position, lines)
         self._columns.show(page)
 
 
@@ -260,23 +240,17 @@ class _Shown(NamedTuple):
     """The source of a device's lines."""
 
     of: Contribution
-    plan: StatsPlan
-    printed: bool
-    """Whether the templates take numbers instead of digits."""
     templates: tuple[bytes, ...]
+    """Templates of the plan, for texts without a form."""
 
 
-def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> tuple[_Shown, Chunks]:
-    printed = contribution.form is not None and fits(labels)
-    if before is not None and before.plan is plan and before.printed == printed:
-        templates = before.templates
-    else:
-        templates = plan.printing_templates(labels) if printed else plan.templates(labels)
-    if printed:
-        chunks = plan.printed(templates, tuple(contribution.values))
-    else:
-        chunks = plan.fill(templates, tuple([b"%d" % value for value in contribution.values]))
-    return _Shown(contribution, plan, printed, templates), chunks
+def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> tuple[_Shown, Lines]:
+    if isinstance(contribution.form, StatsForm):
+        return _Shown(contribution, ()), contribution.form.row(labels, tuple(contribution.values))
+    templates = before.templates if before is not None and before.of.plan is plan else ()
+    templates = templates or plan.templates(labels)
+    digits = tuple([b"%d" % value for value in contribution.values])
+    return _Shown(contribution, templates), plan.fill(templates, digits)
 
 
 class ConnectionSums(Generic[G]):

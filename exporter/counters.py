@@ -12,7 +12,6 @@ from operator import itemgetter
 
 from exporter import templates
 from exporter.exposition import Counter, escape, usecs_to_seconds
-from exporter.templates import fill_each
 from lustre.formats.stats import Stats, is_no_sum
 
 CounterKey = tuple[Counter, bytes]
@@ -82,14 +81,6 @@ class StatsPlan:
                 for (family, part, usec), template in zip(self.parts, templates, strict=True)
             ]
         )
-
-    def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """Return templates for values that are numbers."""
-        return templates.with_labels(self.shared, labels)
-
-    def printed(self, templates: tuple[bytes, ...], values: tuple[int, ...]) -> Chunks:
-        """Return finished lines of numbers."""
-        return tuple(zip(self.families, fill_each(templates, values), strict=True))
 
 
 class StatsPlanner:

@@ -13,11 +13,9 @@ from exporter import templates
 from exporter.counters import StatsPlan, StatsPlanner
 from exporter.exposition import Family, Gauge, Histogram
 from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
-from exporter.templates import LABELS, fill_each, of_samples, of_table
+from exporter.templates import LABELS, Row, of_samples, of_table
 from lustre.formats import rpc_stats, stats
 from lustre.formats.outline import Forms, Outline
-
-Chunks = tuple[tuple[Family, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +25,12 @@ class StatsForm:
     outline: Outline
     timed: bool
     plan: StatsPlan
+    packed: tuple[bytes, ...]
+    """Packed template of each family of the plan."""
+
+    def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
+        """Return the row of a device."""
+        return Row(self.plan.families, (self.packed, labels, numbers))
 
 
 def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
@@ -36,7 +40,9 @@ def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
         parsed = stats.parse(data)
         plan, _ = planner.plan(parsed)
         outline = None if parsed.skipped else stats.outline_of(data, plan.places)
-        return None if outline is None else StatsForm(outline, bool(parsed.start_time), plan)
+        if outline is None or (packed := templates.packed(plan.shared)) is None:
+            return None
+        return StatsForm(outline, bool(parsed.start_time), plan, packed)
 
     return Forms(make)
 
@@ -60,8 +66,8 @@ class RpcForm:
     """Keys of the tables."""
     families: tuple[Family, ...]
     """Families of gauges and tables, each once."""
-    shared: tuple[bytes, ...]
-    """Template of each family, with a place for the labels."""
+    packed: tuple[bytes, ...]
+    """Packed template of each family."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
         """Return the samples of the gauges."""
@@ -71,13 +77,9 @@ class RpcForm:
         """Keys of the tables."""
         return numbers[len(self.gauges) :]
 
-    def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """Return the templates for ``printed``."""
-        return templates.with_labels(self.shared, labels)
-
-    def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
-        """Return the finished lines."""
-        return tuple(zip(self.families, fill_each(templates, numbers), strict=True))
+    def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
+        """Return the row of a device."""
+        return Row(self.families, (self.packed, labels, numbers))
 
 
 def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
@@ -104,6 +106,9 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
             *[of_samples(family, LABELS, [extra for _, extra in of]) for family, of in groupby(gauges, itemgetter(0))],
             *[of_table(table.family, LABELS, table.extras, table.bounds) for table in tables],
         ]
-        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families, tuple(shared))
+        packed = templates.packed(shared)
+        if packed is None:
+            return None
+        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys), families, packed)
 
     return Forms(make)

@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import is_
 from typing import NamedTuple
 
 from exporter.exposition import label_text
@@ -205,6 +206,8 @@ _CLIENT = re.compile(rb"^\S*:/([^/\s]+)\S* (\S+) lustre ", re.MULTILINE)
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _MOUNT_LISTS = ("mounts", "self/mounts", "1/mounts")
 """Files with mounts. The first one that lists a client mount counts; in a container this may be that of process 1."""
+_KINDS_OF_MOUNTS = {"llite": "", "osc": "osc", "mdc": "mdc"}
+"""Kinds of devices that a mount has, and the kind in the names of its own."""
 _DATED_PARAMETERS = (
     ("llite", ("stats", "read_ahead_stats")),
     ("mdc", ("stats", "rpc_stats", "md_stats")),
@@ -425,10 +428,11 @@ class ParameterIndex:
         self._found: dict[str, dict[str, dict[str, str]]] = {}
         """The folder of each parameter, by kind, name and device; whole paths would be megabytes."""
         self._listings: dict[str, tuple[tuple[str, ...], tuple[NamedDevice, ...]]] = {}
-        self._missing: dict[str, set[tuple[str, str]]] = {}
-        """Parameters that this release does not have: by kind, device and name."""
+        self._missing: dict[str, dict[str, set[str]]] = {}
+        """Devices that do not have a parameter, by kind and name."""
         self._passes_left: dict[str, int] = {}
         self._clients: dict[str, tuple[tuple[NamedDevice, ...], Mounts, tuple[ClientDevice, ...]]] = {}
+        self._instances: tuple[list[tuple[NamedDevice, ...]], list[tuple[str, str]]] = [], []
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
         """Return the present devices of a kind. If they changed, their parameters are located again."""
@@ -466,6 +470,19 @@ class ParameterIndex:
         self._clients[kind] = devices, mounts, found
         return found
 
+    def instances(self, devices: list[tuple[NamedDevice, ...]]) -> list[tuple[str, str]]:
+        """Return (fs, instance) of each mount, from the devices of ``_KINDS_OF_MOUNTS``."""
+        seen = self._instances
+        if len(seen[0]) != len(devices) or not all(map(is_, seen[0], devices)):
+            found = {
+                (device.fsname, device.instance)
+                for name, of_kind in zip(_KINDS_OF_MOUNTS.values(), devices, strict=True)
+                for _, device in of_kind
+                if device.kind == name and device.instance and not device.instance.startswith(("MDT", "OST"))
+            }
+            seen = self._instances = devices, sorted(found)
+        return seen[1]
+
     def folders(self, kind: str, name: str) -> dict[str, str]:
         """Return the folder of a parameter by device."""
         return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
@@ -484,12 +501,12 @@ class ParameterIndex:
 
     def _locate(self, kind: str, device: str, name: str) -> str | None:
         missing = self._missing.get(kind)
-        if missing is not None and (device, name) in missing:
+        if missing is not None and device in missing.get(name, ()):
             return None
         place = self.tree.path(f"{kind}/{device}/{name}")
         if place is None:
             if missing is not None:
-                missing.add((device, name))
+                missing.setdefault(name, set()).add(device)
             return None
         folder = self.folders(kind, name)[device] = sys.intern(place.removesuffix(name))
         return folder
@@ -507,15 +524,16 @@ class ParameterIndex:
             return folder.removesuffix("/").removesuffix(device)
         return None
 
-    def missing(self, kind: str) -> Collection[tuple[str, str]]:
-        """Return the pairs of device and parameter that were not found in an earlier pass and are not searched now."""
-        return self._missing.get(kind, ())
+    def missing(self, kind: str, name: str) -> Collection[str]:
+        """Return the devices in which a parameter was not found in an earlier pass, and is not searched now."""
+        missing = self._missing.get(kind)
+        return missing.get(name, ()) if missing else ()
 
     def _remember_missing(self, kind: str) -> None:
         """From the second pass of a device on, search for its missing parameters only once in several passes."""
         left = self._passes_left.get(kind, 0)
         if kind not in self._missing or not left:
-            self._missing[kind] = set()
+            self._missing[kind] = {}
         self._passes_left[kind] = left - 1 if left else PASSES_BEFORE_RETRY
 
 
@@ -706,11 +724,11 @@ class ParameterReader:
         """
         parameters, reads, state, many = self._parameters, self._reads, self._state, parameters_module.read_many
         assert many is not None, "the callers ask"
-        if missing := parameters.missing(kind):
-            skip = bytearray([skipped or (one, name) in missing for one, skipped in zip(devices, skip, strict=True)])
+        if missing := parameters.missing(kind, name):
+            skip = bytearray([skipped or one in missing for one, skipped in zip(devices, skip, strict=True)])
         hanging = parameters.hanging.devices(kind)
         left_to_read = zip(devices, skip, strict=True)
-        candidates = [one for one, skipped in left_to_read if not skipped and one not in hanging]
+        candidates = (one for one, skipped in left_to_read if not skipped and one not in hanging)
         parent = parameters.parent(kind, name, candidates, state)
         if parent is None:
             yield from [(at, None, 0) for at, skipped in enumerate(skip) if not skipped]
@@ -737,20 +755,18 @@ class ParameterReader:
             return [self._numbers_one_by_one(kind, name, wanted) for name in names]
         found: dict[str, list[int | None]] = {name: [None] * len(wanted) for name in names}
         by_parent: dict[str, list[str]] = defaultdict(list)
-        missing, hanging = self._parameters.missing(kind), self._parameters.hanging.devices(kind)
+        hanging = self._parameters.hanging.devices(kind)
+        missing = {name: of_name for name in names if (of_name := self._parameters.missing(kind, name))}
         for name in names:
-            candidates = wanted
-            if missing or hanging:
-                candidates = [one for one in wanted if (one, name) not in missing and one not in hanging]
+            candidates: Iterable[str] = wanted
+            if name in missing or hanging:
+                candidates = _without(wanted, missing.get(name, ()), hanging)
             if (parent := self._parameters.parent(kind, name, candidates, self._state)) is not None:
                 by_parent[parent].append(name)
         for parent, of_parent in by_parent.items():
             found |= zip(of_parent, self._read_numbers(parent, kind, tuple(of_parent), wanted), strict=True)
-        if missing:  # found again at the same time as without the C module
-            places = {device: place for place, device in enumerate(wanted)}
-            for device, name in [*missing]:
-                if name in found and device in places:
-                    found[name][places[device]] = None
+        for name, without in missing.items():  # found again at the same time as without the C module
+            found[name] = [None if one in without else value for one, value in zip(wanted, found[name], strict=True)]
         return [found[name] for name in names]
 
     def _numbers_one_by_one(self, kind: str, name: str, devices: list[str]) -> list[int | None]:
@@ -878,6 +894,10 @@ class ParameterReader:
             return b""
 
 
+def _without(devices: list[str], missing: Container[str], hanging: Container[str]) -> Iterator[str]:
+    return (one for one in devices if one not in missing and one not in hanging)
+
+
 class NodeSnapshot:
     """The view of the node that the collectors of one pass share. Each part is read once, at its first use."""
 
@@ -936,14 +956,8 @@ class Node(ParameterReader):
         return df.of_numbers(*[values[0] for values in self.numbers_of(kind, df.FILES, (device,))])
 
     def instances(self) -> list[tuple[str, str]]:
-        """(fs, instance) of each mount of this node."""
-        found = {
-            (device.fsname, device.instance)
-            for kind, names in (("llite", {""}), ("osc", {"osc"}), ("mdc", {"mdc"}))
-            for _, device in self.devices(kind)
-            if device.kind in names and device.instance and not device.instance.startswith(("MDT", "OST"))
-        }
-        return sorted(found)
+        """(fs, instance) of each mount of this node. Returns the object of the last pass if no device has changed."""
+        return self.snapshot.parameters.instances([self.devices(kind) for kind in _KINDS_OF_MOUNTS])
 
     def devices_of(self, kind: str, fsname: str, instance: str) -> list[str]:
         """Names of the devices of a kind that belong to one mount."""

@@ -6,21 +6,23 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from exporter import templates
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.templates import Row, fill_rows
 from lustre.formats import stats
 from lustre.formats.outline import Forms
 
 Chunks = tuple[tuple[Family, bytes], ...]
+Lines = Row | Chunks
+"""The lines of one device: numbers that are printed with those of its neighbours, or finished lines."""
 
 
 class Rendered(NamedTuple):
-    """The finished lines of one file, and the number of skipped lines."""
+    """The lines of one file, and the number of skipped lines."""
 
-    chunks: Chunks
+    lines: Lines
     skipped: int
     busy: bool = False
     """Whether the file shows requests in progress, so that it may change at any time."""
@@ -34,44 +36,53 @@ NOTHING = Rendered((), 0)
 
 
 class Columns:
-    """Finished lines of many devices, a column for each family. Lines of an unchanged device stay where they are."""
+    """Lines of many devices. The finished lines of neighbours are joined, and reused while none of them changes."""
 
     def __init__(self) -> None:
-        self._columns: dict[Family, list[bytes]] = {}
-        self._families: list[tuple[Family, ...]] = []
-        """The families of each device."""
+        self._lines: list[Lines] = []
+        """The lines of each device."""
+        self._joined: list[Chunks] = []
+        """The finished lines of each group of neighbours."""
+        self._changed: set[int] = set()
+        """Groups with a change since they were joined."""
 
     def move(self, positions: Sequence[int | None]) -> None:
         """Take the lines of each device from its previous position; None for a new device, which has no lines."""
-        self._families = [() if at is None else self._families[at] for at in positions]
-        for family, column in self._columns.items():
-            self._columns[family] = [b"" if at is None else column[at] for at in positions]
+        self._lines = [() if at is None else self._lines[at] for at in positions]
+        groups = range(0, len(self._lines), NEIGHBOURS)
+        self._joined = [() for _ in groups]
+        self._changed = {*range(len(groups))}
 
-    def put(self, position: int, chunks: Chunks) -> None:
+    def put(self, position: int, lines: Lines) -> None:
         """Replace the lines of a device."""
-        if tuple([family for family, _ in chunks]) != self._families[position]:
-            chunks = self._reshape(position, chunks)
-        columns = self._columns
-        for family, chunk in chunks:
-            columns[family][position] = chunk
-
-    def _reshape(self, position: int, chunks: Chunks) -> Chunks:
-        """Remove the lines of a device, and prepare its new families. Returns one chunk for each family."""
-        columns, joined = self._columns, dict[Family, bytes]()
-        for family in self._families[position]:
-            columns[family][position] = b""
-        for family, chunk in chunks:
-            joined[family] = joined.get(family, b"") + chunk
-            if family not in columns:
-                columns[family] = [b""] * len(self._families)
-        self._families[position] = tuple(joined)
-        return tuple(joined.items())
+        self._lines[position] = lines
+        self._changed.add(position // NEIGHBOURS)
 
     def show(self, page: MetricsPage) -> None:
         """Add all lines to a page."""
-        for family, column in self._columns.items():
-            if any(column):
-                page.chunks.setdefault(family, []).extend(column)
+        for group in self._changed:
+            begin = group * NEIGHBOURS
+            self._joined[group] = joined(self._lines[begin : begin + NEIGHBOURS])
+        self._changed.clear()
+        for chunks in self._joined:
+            page.extend(chunks)
+
+
+NEIGHBOURS = 32
+"""Number of devices whose lines are joined. Many cost less if nothing changes, few if one of them does."""
+
+
+def joined(neighbours: Iterable[Lines]) -> Chunks:
+    """Return the lines of some devices by family. Families without lines are left out."""
+    present = [lines for lines in neighbours if lines]
+    rows = [lines for lines in present if isinstance(lines, Row)]
+    if rows and len(rows) == len(present) and all(row.families == rows[0].families for row in rows):
+        return tuple(zip(rows[0].families, fill_rows(rows), strict=True))
+    found: dict[Family, list[bytes]] = {}
+    for lines in present:
+        for family, chunk in joined([lines]) if isinstance(lines, Row) else lines:
+            found.setdefault(family, []).append(chunk)
+    return tuple([(family, text) for family, chunks in found.items() if (text := b"".join(chunks))])
 
 
 @dataclass(slots=True)
@@ -97,6 +108,8 @@ class Source:
         """The devices of the last pass, if they were a list, which is not changed then."""
         self._labelled: list[tuple[str, bytes]] = []
         self._devices: list[_Device] = []
+        self._skipped = 0
+        """Number of skipped lines of all devices."""
         self._columns = Columns()
 
     def collect(
@@ -120,10 +133,11 @@ class Source:
         for position, data in node.changed(texts, quiet):
             device = self._devices[position]
             rendered = NOTHING if data is None else device.render(data)
+            self._skipped += rendered.skipped - device.skipped
             device.skipped, device.busy = rendered.skipped, rendered.busy
-            self._columns.put(position, rendered.chunks)
+            self._columns.put(position, rendered.lines)
             changed += data is not None
-        node.skipped(texts.kind, texts.name, sum([device.skipped for device in self._devices]))
+        node.skipped(texts.kind, texts.name, self._skipped)
         present = sum(texts.present)
         page.count_chunks(present, present - changed)
         self._columns.show(page)
@@ -143,6 +157,7 @@ class Source:
                 moved.append(None)
                 devices.append(_Device(labels, self._renderer(labels)))
         self._labelled, self._devices = labelled, devices
+        self._skipped = sum([device.skipped for device in devices])
         self._columns.move(moved)
 
     def busy(self) -> frozenset[str]:
@@ -193,16 +208,15 @@ class _StatsOfDevice:
         self._form: StatsForm | None = None
         self._plan: object = None
         self._templates: tuple[bytes, ...] = ()
+        """Templates of the plan, for texts without a form."""
 
     def __call__(self, data: bytes) -> Rendered:
-        found = self._forms.read(data, self._form) if templates.fits(self._labels) else None
+        found = self._forms.read(data, self._form)
         if found is not None:
-            form, numbers, _ = found
-            if form is not self._form:
-                self._form, self._plan, self._templates = form, None, form.plan.printing_templates(self._labels)
-            return Rendered(form.plan.printed(self._templates, numbers), form.plan.unknown)
+            self._form, numbers, _ = found
+            return Rendered(self._form.row(self._labels, numbers), self._form.plan.unknown)
         parsed = stats.parse(data)
         plan, columns = self._planner.plan(parsed)
         if plan is not self._plan:
-            self._form, self._plan, self._templates = None, plan, plan.templates(self._labels)
+            self._plan, self._templates = plan, plan.templates(self._labels)
         return Rendered(plan.fill(self._templates, plan.pick(columns)), parsed.skipped + plan.unknown)

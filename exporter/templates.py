@@ -12,9 +12,8 @@ sizes_bucket{fs="a",le="+Inf"} TOTAL
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from typing import NamedTuple
 
 from exporter.exposition import INFINITY, Family, Histogram, format_bound
 from lustre.formats import compiled
@@ -30,30 +29,29 @@ NEW_SUM = b"\x05"
 """Prints nothing and starts a new sum."""
 LABELS = b"\x06"
 """The label text of a device. Templates with it are shared by all devices of a form."""
-_OURS = re.compile(rb"[\x00-\x06]")
-MAX_LABEL_BYTES = 1 << 14
-"""Limit on the length of label text for these templates."""
 
 
-def fill(template: bytes, values: tuple[int, ...]) -> bytes:
-    """Return finished lines from a packed template. Raises ValueError if the number of values is wrong."""
-    return compiled.fill(template, values)
+class Row(NamedTuple):
+    """The numbers of one device's text, to be printed with those of its neighbours."""
+
+    families: tuple[Family, ...]
+    """The family of each template."""
+    row: compiled.Row
 
 
-def fill_each(templates: tuple[bytes, ...], values: tuple[int, ...]) -> list[bytes]:
-    """Return finished lines from packed templates. Each takes the values after those of the previous one."""
-    return compiled.fill_each(templates, values)
+def packed(templates: Iterable[bytes]) -> tuple[bytes, ...] | None:
+    """Return templates in the form that the C module prints; None without it, and for a label of 64 KiB."""
+    return compiled.pack_each(tuple(templates))
 
 
-@lru_cache(maxsize=1 << 14)
-def fits(labels: bytes) -> bool:
-    """Whether templates can be made with this label text."""
-    return compiled.AVAILABLE and _OURS.search(labels) is None and len(labels) < MAX_LABEL_BYTES
+def fill_rows(rows: Sequence[Row]) -> list[bytes]:
+    """Return the lines of each family. All rows have the same families."""
+    return compiled.fill_columns([row for _, row in rows])
 
 
-def with_labels(templates: tuple[bytes, ...], labels: bytes) -> tuple[bytes, ...]:
-    """Pack templates for ``fill``, with this label text in the place of ``LABELS``."""
-    return compiled.pack_each(templates, labels)
+def fill_numbers(template: bytes, labels: list[bytes], values: list[int | None]) -> bytes:
+    """Return the line of each label text with a number, from a packed template of one line."""
+    return compiled.fill_numbers(template, labels, values)
 
 
 def of_samples(family: Family, labels: bytes, extras: Iterable[bytes]) -> bytes:

@@ -139,6 +139,8 @@ class SummedParameter(Generic[G]):
         self._groups: Mapping[str, G] = {}
         self._changed = 0
         """Number of devices whose text changed in the last pass."""
+        self._skipped = 0
+        """Number of skipped lines of all devices."""
 
     def refresh(self, node: Node, groups: Mapping[str, G], quiet: Container[str] = ()) -> None:
         """Read every device, and credit the changed devices. Devices in ``quiet`` keep their last contribution."""
@@ -156,7 +158,8 @@ class SummedParameter(Generic[G]):
         if self._changed or moved_groups:
             found = zip(texts.devices, last, strict=True)
             self._contributions = {device: contribution for device, contribution in found if contribution is not None}
-        node.skipped(texts.kind, texts.name, sum([one.skipped for one in self._contributions.values()]))
+            self._skipped = sum([one.skipped for one in self._contributions.values()])
+        node.skipped(texts.kind, texts.name, self._skipped)
         node.implausible(texts.kind, texts.name, ledger.implausible - implausible)
 
     def _read(self, device: str, data: bytes, before: Contribution | None) -> Contribution:

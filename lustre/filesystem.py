@@ -19,6 +19,7 @@ from enum import Flag
 from typing import Protocol
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 
 
@@ -33,6 +34,22 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataSpace:
+    """Space and inodes on one MDT."""
+
+    size_bytes: int
+    avail_bytes: int
+    inodes: int
+    inodes_free: int
+
+    @property
+    def used(self) -> float:
+        """Used share of the scarcer of bytes and inodes."""
+        bytes_used = 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+        return max(bytes_used, 1 - self.inodes_free / self.inodes if self.inodes else 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class FileStatus:
     """The result of stat(2), with the FID. Times are epoch seconds."""
 
@@ -44,6 +61,8 @@ class FileStatus:
     gid: int
     link_count: int
     is_directory: bool = False
+    mode: int = 0
+    """Type and permission bits, as in ``st_mode``. 0, which permits nothing, where they are not known."""
 
 
 class Filesystem(Protocol):
@@ -58,6 +77,9 @@ class Filesystem(Protocol):
 
     def space(self) -> Mapping[str, Space]:
         """Return the space on each OST, by full target name."""
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT that can be reached, by full target name."""
 
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
@@ -79,6 +101,15 @@ class Filesystem(Protocol):
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """Set the default layout of a directory, or (None) delete it."""
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs."""
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it."""
 
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it.

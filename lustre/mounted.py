@@ -18,11 +18,12 @@ from lustre.attributes import attribute, attribute_names
 from lustre.changelog import device
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Quota, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
 from lustre.formats import df, import_, version
 from lustre.formats import pools as pool_text
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
-from lustre.llapi import layouts
+from lustre.llapi import directories, layouts
 from lustre.llapi.calls import Library
 from lustre.mounted_calls import whole
 from lustre.mounts import Mount
@@ -57,6 +58,10 @@ class MountedFilesystem:
         """Return the space on each OST, by full target name."""
         return read_space(self._tree, self.fsname)
 
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT that can be reached, by full target name."""
+        return read_metadata_space(self._tree, self.fsname)
+
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         return self._library.path_of(self._mount.path, fid)
@@ -75,7 +80,7 @@ class MountedFilesystem:
                 found = os.lstat(place)
             if before.st_ino == found.st_ino:
                 return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, found.st_gid,
-                                  found.st_nlink, stat.S_ISDIR(found.st_mode))  # fmt: skip
+                                  found.st_nlink, stat.S_ISDIR(found.st_mode), found.st_mode)  # fmt: skip
         raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:
@@ -119,6 +124,26 @@ class MountedFilesystem:
         Raises ValueError for a layout that Lustre does not accept.
         """
         layouts.set_default(self._library, self._whole(directory), layout)
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs (``trusted.lmv``, which only root may read)."""
+        place = self._whole(directory)
+        value = attribute(place, directories.STRIPES)
+        with directories.opened(place) as descriptor:
+            index = self._library.mdt_index(descriptor)
+        return DirectoryStripes(0, index) if value is None else directories.understood_stripes(value)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
+        value = attribute(self._whole(directory), directories.DEFAULT)
+        return None if value is None else directories.understood_default(value)
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it.
+
+        Raises ValueError for a striping that Lustre does not accept.
+        """
+        directories.set_default(self._whole(directory), striping)
 
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, without disturbing an application that uses it."""
@@ -173,6 +198,20 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
     return found
 
 
+def read_metadata_space(tree: Tree, fsname: str) -> dict[str, MetadataSpace]:
+    """Read the space on each MDT that this client can reach, by full target name."""
+    found: dict[str, MetadataSpace] = {}
+    for name in tree.devices("mdc"):
+        device = parse_device(name)
+        if device.fsname != fsname:
+            continue
+        room = df.parse(**{file: tree.read(f"mdc/{name}/{file}") for file in df.FILES})
+        if room.size_bytes and room.avail_bytes is not None and room.files and room.files_free is not None:
+            found[f"{fsname}-{device.target}"] = MetadataSpace(room.size_bytes, room.avail_bytes, room.files,
+                                                               room.files_free)
+    return found
+
+
 def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     """Return the bytes that may still be written, reduced if the target is shorter of objects than of bytes.
 
@@ -186,8 +225,10 @@ def _avail_bytes(room: df.Df, avail_bytes: int) -> int:
     return min(avail_bytes, (room.size_bytes or 0) * left // objects)
 
 
-_SINCE = (2, 16)
 _RELEASE = re.compile(rb"(\d{1,4})\.(\d{1,4})\.")
+_ARCHIVES_FOLLOW_SINCE = (2, 16)
+_OVERSTRIPING_SINCE = (2, 13)
+_OVERSTRIPED_MIGRATION_SINCE = (2, 17)
 
 
 def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
@@ -198,15 +239,34 @@ def archives_follow_swaps(tree: Tree, fsname: str) -> bool:
     could no longer be released ("Operation not permitted"), and was not archived again. Returns True if this client and
     all metadata targets to which it is connected run 2.16 or later. An unknown release counts as older.
     """
+    return _all_run(tree, fsname, _ARCHIVES_FOLLOW_SINCE)
+
+
+def knows_overstriping(tree: Tree, fsname: str) -> bool:
+    """Whether Lustre can place several objects of a file on one target (LU-9846, 2.13).
+
+    Returns True if this client and all metadata targets to which it is connected run 2.13 or later.
+    """
+    return _all_run(tree, fsname, _OVERSTRIPING_SINCE)
+
+
+def migrates_to_overstriped(tree: Tree) -> bool:
+    """Whether ``lfs migrate -C`` of this client gives a file several objects on one target (LU-18824, 2.17)."""
+    ours = tree.read("version")
+    return ours is not None and _number(version.parse(ours).release) >= _OVERSTRIPED_MIGRATION_SINCE
+
+
+def _all_run(tree: Tree, fsname: str, since: tuple[int, int]) -> bool:
+    """Whether this client and its metadata targets run this release or a later one. False if a release is unknown."""
     ours = tree.read("version")
     releases = [None if ours is None else version.parse(ours).release]
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
             connection = tree.read(f"mdc/{name}/import")
             releases.append(None if connection is None else import_.parse(connection).target_version)
-    return len(releases) > 1 and all(map(_follows_swaps, releases))
+    return len(releases) > 1 and all(_number(release) >= since for release in releases)
 
 
-def _follows_swaps(release: bytes | None) -> bool:
+def _number(release: bytes | None) -> tuple[int, int]:
     found = _RELEASE.match(release or b"")
-    return found is not None and (int(found[1]), int(found[2])) >= _SINCE
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))

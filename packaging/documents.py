@@ -28,6 +28,7 @@ EXAMPLES = {
                      "dashboards/provisioning/**/*", "packaging/containers/**/*", "packaging/ansible/**/*",
                      "systemd/tierd.toml", "systemd/tierd.service", "systemd/tierd@.service", "systemd/web.yml",
                      "systemd/tierd-mover@.service", "systemd/tierd-reader@.service", "packaging/nats/nats.conf",
+                     "packaging/slurm/*",
                      "systemd/lustre-gather@.service", "systemd/lustre-gather.toml",
                      "tests/tapes/README.md", "tests/tapes/noisy-create-1m/*"),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
@@ -145,20 +145,35 @@ class Cluster:
     def wait_for(self, completion: Completion) -> None:
         """Advance virtual time until a completion."""
         if self.timekeeper is None:
-            self.live(float("inf"), lambda: completion.done)
+            awaited: list[object] = []
+            completion.then(awaited.append)
+            self.live(float("inf"), awaited)
         else:
             self.timekeeper.wait_for(completion)
 
-    def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
-        """Process all events up to a time, or until ``enough`` is true. For the timekeeper only."""
+    def live(self, until: float, awaited: Collection[object] | None = None) -> None:
+        """Process all events up to a time, or until an event fills ``awaited``. For the timekeeper only."""
         with self.lock:
-            if enough is None:
+            if awaited is None:
                 self.engine.run_until(until)
             else:
-                self.engine.run_while(until, enough)
+                self.engine.run_until_any(until, awaited)
 
     def about_to_change(self) -> None:
         """Called before the cluster changes from outside. The flow model settles its flows here."""
+
+    def data_on_mdts(self) -> list[int]:
+        """Bytes of files that are stored on each MDT."""
+        stored = [0] * len(self.mdts)
+        with self.lock:
+            waiting = [self.namespace.root]
+            while waiting:
+                inode = waiting.pop()
+                waiting += inode.children.values()
+                first = inode.layout.components[0] if inode.layout is not None and not inode.is_directory else None
+                if first is not None and first.on_mdt:
+                    stored[inode.mdt_index] += min(inode.size_bytes, first.extent_end or inode.size_bytes)
+        return stored
 
     # Files and jobs
 

@@ -210,20 +210,30 @@ class JobStats:
 
     def tally(self, job_id: str, name: str, value: int, now: float) -> None:
         """Count an operation of a job. An empty job id is not counted."""
-        self.bulk(job_id, name, 1, value, now)
+        if not job_id:
+            return
+        entry = self._entry(job_id, now)
+        entry.stats.tally(name, value)
+        if name in entry.histograms:
+            entry.histograms[name].tally_log2(value)
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
         """Count several operations of a job with the same value."""
         if not job_id or samples <= 0:
             return
+        entry = self._entry(job_id, now)
+        entry.stats[name].bulk(samples, value)
+        if name in entry.histograms:
+            entry.histograms[name].tally_log2(value, samples)
+
+    def _entry(self, job_id: str, now: float) -> JobEntry:
+        """Entry of a job that does something now."""
         entry = self._entries.get(job_id)
         if entry is None or now - entry.latest > CLEANUP_SECONDS:
             self._entries.pop(job_id, None)
             entry = self._entries[job_id] = JobEntry(job_id[:JOB_ID_BYTES_MAX], self._shape, now)
         entry.latest = now
-        entry.stats[name].bulk(samples, value)
-        if name in entry.histograms:
-            entry.histograms[name].tally_log2(value, samples)
+        return entry
 
     def entries(self, now: float) -> tuple[JobEntry, ...]:
         """Return the entries of the file, without expired ones."""

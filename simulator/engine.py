@@ -15,7 +15,7 @@ returns the value of the completion or raises its OSError. This module does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from heapq import heappop, heappush
 from math import inf
 from typing import Any, TypeAlias, TypeVar
@@ -119,19 +119,21 @@ class Engine:
             callback(*arguments)
         self.now = max(self.now, time)
 
-    def run_while(self, time: float, enough: Callable[[], bool]) -> None:
-        """Process all events up to a virtual time, or until ``enough`` is true.
+    def run_until_any(self, time: float, awaited: Collection[object]) -> None:
+        """Process all events up to a virtual time, or until an event puts something into ``awaited``.
 
-        Raises RuntimeError if ``time`` is infinite and no event is left.
+        A collection is tested after each event because that costs less than a call. Raises RuntimeError if ``time`` is
+        infinite and no event is left.
         """
         events = self._events
-        while not enough():
+        pop = heappop
+        while not awaited:
             if not events or events[0][0] > time:
                 if time == inf:
                     raise RuntimeError("no event is left to wait for")
                 self.now = max(self.now, time)
                 return
-            self.now, _, callback, arguments = heappop(events)
+            self.now, _, callback, arguments = pop(events)
             callback(*arguments)
 
     def _resume(self, steps: Steps[Any], finished: Completion, value: Any, error: OSError | None) -> None:

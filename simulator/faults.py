@@ -51,6 +51,21 @@ def fill(cluster: Cluster, target: str, free_percent: float) -> None:
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
 
+def lay_down_files(
+    cluster: Cluster, directory: str, target: str, files: int, size_bytes: int, idle_days: float
+) -> None:
+    """Make files with one stripe on a target, in its smallest pool, that were last used some days ago."""
+    index = _ost(cluster, target).index
+    pools = sorted((len(members), pool) for pool, members in cluster.settings.pools.items() if index in members)
+    layout = Layout((Component(pool=pools[0][1] if pools else "", ost_list=(index,)),), composite=False)
+    made = cluster.make_directory(directory)
+    before, made.layout = made.layout, layout
+    for number in range(files):
+        inode = cluster.make_file(f"{directory}/f{number:05d}", size_bytes)
+        inode.atime = inode.mtime = cluster.epoch - idle_days * 86_400
+    made.layout = before
+
+
 def take_down(cluster: Cluster, target: str) -> None:
     """Take a target down. Requests wait until it returns."""
     cluster.target(target).fail()

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
-from lustre.filesystem import FileStatus, Space
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from simulator import calls
 from simulator.calls import Calls
@@ -57,6 +58,16 @@ class SimulatedFilesystem:
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
 
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """Return the space on each MDT, by full target name."""
+        self.calls.statfs()
+        with self._cluster.lock:
+            found = {}
+            for mdt in self._cluster.mdts:
+                size, inodes = mdt.settings.capacity.size_bytes, mdt.settings.capacity.inodes
+                found[mdt.name] = MetadataSpace(size, size * mdt.inodes_free // inodes, inodes, mdt.inodes_free)
+            return found
+
     def path_of(self, fid: Fid) -> str:
         """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
@@ -70,7 +81,7 @@ class SimulatedFilesystem:
             inode = self._cluster.namespace.lookup(path)
             return FileStatus(
                 inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, inode.gid,
-                2 if inode.is_directory else 1, inode.is_directory,
+                2 if inode.is_directory else 1, inode.is_directory, inode.mode,
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
@@ -126,6 +137,34 @@ class SimulatedFilesystem:
         with self._cluster.lock:
             self._cluster.set_default_layout(directory, layout)
 
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """Read the stripes of a directory over MDTs."""
+        self.calls.to_mdt(calls.XATTR, directory)
+        with self._cluster.lock:
+            inode = self._directory(directory)
+            if not inode.shards:
+                return DirectoryStripes(0, inode.mdt_index)
+            fids = tuple(Fid(inode.fid.parts[0] + 1, inode.fid.parts[1], n) for n in range(len(inode.shards)))
+            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids, inode.shards)
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """Read a directory's own default striping of new subdirectories."""
+        self.calls.to_mdt(calls.XATTR, directory)
+        with self._cluster.lock:
+            return self._directory(directory).default_striping
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """Set the default striping of new subdirectories of a directory, or (None) delete it."""
+        self.calls.to_mdt(calls.SET_XATTR, directory)
+        with self._cluster.lock:
+            self._directory(directory).default_striping = striping
+
+    def _directory(self, path: str) -> Inode:
+        inode = self._cluster.namespace.lookup(path)
+        if not inode.is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return inode
+
     def migrate(self, path: str, layout: Layout) -> None:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
@@ -166,6 +205,35 @@ class SimulatedFilesystem:
             if target.short_name == mdt:
                 return target.changelog
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
+
+
+class SimulatedObjectCreation:
+    """``osp.*.max_create_count`` of all MDTs, on a node that serves them all (:class:`lustre.creation.ObjectCreation`).
+
+    The model has one limit for each OST, the lowest of all MDTs.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._limits: dict[tuple[str, str], int] = {}
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """Limit of each MDT for an OST."""
+        with self._cluster.lock:
+            index = self._index(target)
+            present = self._cluster.osts[index].max_create_count
+            return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """Set the limit of one MDT for an OST."""
+        with self._cluster.lock:
+            self._limits = {**{(target, name): value for name, value in self.limits(target).items()}, **self._limits,
+                            (target, mdt): count}
+            self._cluster.osts[self._index(target)].max_create_count = min(
+                value for (of, _), value in self._limits.items() if of == target)
+
+    def _index(self, target: str) -> int:
+        return next(ost.index for ost in self._cluster.osts if ost.name == target)
 
 
 _CONTENT = "symlink"

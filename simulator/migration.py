@@ -4,7 +4,8 @@ A migration reads every byte from the old targets, writes it to the new targets 
 the file meanwhile, or the file is unlinked, the copy is discarded. The changelog has the records of a real migration:
 the file opened and closed, a nameless file opened, one layout change. As in Lustre, a swap that removes data from the
 MDT sets the modification time to the present; the mover restores it if nobody has written since
-(``tierd.act.movers.inspection``). The model does not move data to an MDT.
+(``tierd.act.movers.inspection``). Data gets to an MDT by a mirror, as ``lfs migrate`` does it: the file is copied, then
+the part for the MDT is written once more.
 
 A resync rewrites every stale mirror from a mirror that is in sync. Components of the stale mirror without objects first
 get their objects.
@@ -44,7 +45,7 @@ class Migration:
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         check_movable(inode)
-        if bytes_on_mdt_of(self.layout) not in {0, bytes_on_mdt_of(inode.layout)}:
+        if bytes_on_mdt_of(inode.layout) and bytes_on_mdt_of(self.layout) not in {0, bytes_on_mdt_of(inode.layout)}:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), inode.path)
         if inode.migrating:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
@@ -76,12 +77,24 @@ class Migration:
         finally:
             yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
+        if bytes_on_mdt_of(volatile.layout) and not bytes_on_mdt_of(inode.layout):
+            yield from self._resync_on_mdt(client, actor, inode)
         old, inode.layout = inode.layout, volatile.layout
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
         if bytes_on_mdt_of(old) and not bytes_on_mdt_of(inode.layout):
             yield from restore_times(client, inode, actor)
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)
+
+    def _resync_on_mdt(self, client: Client, actor: Actor, inode: Inode) -> Steps[None]:
+        """Write the part of the file for the MDT from the old layout, which is still the only one in sync."""
+        client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
+        size = min(bytes_on_mdt_of(self.layout), inode.size_bytes)
+        if size:
+            yield from client.data.read(FileHandle(inode, actor, 1, 0.0, writable=False), 0, size, direct=True)
+            yield from client.mdcs[inode.mdt_index].transfer(True, size, actor.job_id)
+        check_movable(inode)
+        client.record(RecordType.RESYNC, inode, actor)
 
     def _count(self, size_bytes: int) -> None:
         self.copied_bytes += size_bytes

@@ -103,7 +103,8 @@ class VirtualScheduler:
     def __init__(self, cluster: Cluster, timeout_seconds: float = BATON_TIMEOUT_SECONDS) -> None:
         self._cluster = cluster
         self._timeout_seconds = timeout_seconds
-        self._ready: deque[Activity] = deque()
+        self._ready: deque[Activity | None] = deque()
+        """Activities that can run now. None: only the owner of the run has something to look at."""
         self._activities: list[Activity] = []
         self._baton_returned = Baton()
         self._driving = threading.RLock()
@@ -217,6 +218,7 @@ class VirtualScheduler:
         """Wait for a completion in virtual time."""
         activity = self._current()
         if activity is None:
+            completion.then(lambda _: self._ready.append(None))
             self._drive(float("inf"), lambda: completion.done)
         elif not completion.done:
             completion.then(lambda _: self._ready.append(activity))
@@ -228,11 +230,12 @@ class VirtualScheduler:
         with self._driving:
             while not enough():
                 if self._ready:
-                    self._hand_over(self._ready.popleft())
+                    if (activity := self._ready.popleft()) is not None:
+                        self._hand_over(activity)
                 elif self._cluster.now >= time:
                     return
                 else:
-                    self._cluster.live(time, lambda: bool(self._ready) or enough())
+                    self._cluster.live(time, self._ready)
 
     # The baton
 

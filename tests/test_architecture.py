@@ -38,7 +38,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.sense.slurm"),
     "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),

@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lustre.fid import Fid
 from tierd import policies
 from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
+from tierd.detect.block_accelerator import Accelerator, accelerators, with_absorbed
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
 from tierd.detect.history import History, packed
@@ -20,13 +22,17 @@ from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
 from tierd.model import (
+    ACTIONABLE_KINDS,
+    EVIDENCE_BY_KIND,
     Action,
     Activities,
     Capacity,
     DirectoryActivity,
     Facts,
+    FillEvidence,
     Finding,
     NoisyNeighbourEvidence,
+    OtherEvidence,
     SlowdownEvidence,
     Window,
 )
@@ -61,6 +67,8 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
+        self._accelerated: tuple[Facts, Mapping[str, Accelerator]] = self._facts, {}
+        """Targets behind accelerators or write caches, and the facts that show them."""
         self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
@@ -116,7 +124,7 @@ class Engine:
         view = replace(view, device_time=self._account(view, complete, facts))
         counted = partial(self._activities, counts or activities)
         found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
-                 for finding in self._slowed(view)}
+                 for finding in map(partial(self._unless_absorbed, view), self._slowed(view))}
         view.tracks.settle()
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
@@ -184,6 +192,15 @@ class Engine:
                 if held:
                     yield held
 
+    def _unless_absorbed(self, view: SlowdownView, finding: Finding) -> Finding:
+        """The finding, as advice only if accelerators in front of the disks take the aggressor's writes in."""
+        if self._accelerated[0] is not self._facts:
+            self._accelerated = self._facts, accelerators(self._facts.disk_writes)
+        aggressor = view.jobs.get(finding.aggressor)
+        if not self._accelerated[1] or aggressor is None or finding.kind != "noisy-neighbour":
+            return finding
+        return with_absorbed(finding, aggressor.by_target, self._accelerated[1])
+
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """Active findings of the half-minute detectors."""
         if complete:
@@ -191,10 +208,18 @@ class Engine:
             self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
-        return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
+        return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
-    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
-        """The plan for a finding."""
+    def _acted_on(self, finding: Finding) -> Finding:
+        """The finding as one that tierd acts on, if ``[act] on`` names its kind, and a policy knows its evidence."""
+        known = EVIDENCE_BY_KIND.get(finding.kind, OtherEvidence)
+        named = finding.kind in ACTIONABLE_KINDS and finding.kind in self._settings.act.on
+        acted_on = finding.advice_only and named and isinstance(finding.evidence, known)
+        return replace(finding, advice_only=False) if acted_on else finding
+
+    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
+             left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
+        """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
         targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
@@ -202,8 +227,9 @@ class Engine:
             attribution.activities_of_finding(finding, activities),
             capacity,
             self._settings,
-            self._facts.stored,
+            self._facts.resident if isinstance(finding.evidence, FillEvidence) else self._facts.stored,
             not targets_of_victims.isdisjoint(finding.targets),
+            left_alone,
         )
 
 

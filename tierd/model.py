@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
 
@@ -72,6 +73,26 @@ class NamespaceLoad:
         return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
 
 
+class Service(NamedTuple):
+    """Operations of one kind on one MDT during a window, and their service time together."""
+
+    operations: float
+    usec: float
+
+
+@dataclass(frozen=True, slots=True)
+class StorageWork:
+    """Work of the storage below a target that slows the target, and that no job causes."""
+
+    kind: str
+    """``rebuild``, ``rebalance``, or ``unknown`` while the storage does not answer."""
+    volume: str
+    pool: str
+    """The storage's pool of the volume; "" if unknown."""
+    bytes_per_second: float
+    pending_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
@@ -86,6 +107,12 @@ class Window:
     """Condition of unhealthy targets, whose speed means nothing: ``degraded``, ``in recovery``, ``full``."""
     learned: bool = False
     """Whether the window comes from Prometheus' history."""
+    metadata: Mapping[str, Mapping[str, Service]] = field(default_factory=dict)
+    """Service of each operation on each MDT, by full target name and operation; only in short windows."""
+    data_limits: Mapping[str, int] = field(default_factory=dict)
+    """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By target, for targets whose storage rebuilds or rebalances."""
 
     @property
     def seconds(self) -> float:
@@ -157,6 +184,8 @@ class DirectoryActivity:
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
     """Time of the newest record; epoch seconds."""
+    write_opens: int = 0
+    """Opens of existing files for writing. 0 if the changelog has no open modes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,16 +341,88 @@ class ColdOnFlashEvidence(Evidence):
     """Bytes to move until ``target_used_share`` is reached."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallRandomIoEvidence(Evidence):
+    """Small I/O of a job in large files on disk targets."""
+
+    rpcs_per_second: float
+    """Bulk RPCs on all disk targets."""
+    busiest_target_rpcs_per_second: float
+    """Small RPCs on the busiest target."""
+    small_rpc_share: float
+    mean_rpc_bytes: float
+    operations_per_mib: float
+    read_share: float
+    seconds: float = 0.0
+    """Time for which the job has done such I/O, as far as the history reaches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentionEvidence(Evidence):
+    """A file that many processes have open."""
+
+    openers: int
+    objects: int
+    """Number of objects of the file."""
+    targets_available: int
+    """Number of targets in the pool."""
+    wanted_objects: int
+    bytes_per_second: float
+    """Throughput of the job."""
+    record_bytes: int = 0
+    """Typical size of the job's RPCs, which are as large as its records where processes share a file; 0 if unknown."""
+    seconds: float = 0.0
+    """Time for which the job has been active, as far as the history reaches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripingEvidence(Evidence):
+    """Files whose stripes break the rules of striping guides: small files with several, or a stream with one."""
+
+    stripe_count: int | None = None
+    """Stripes of the small files; -1 for all targets. None for a stream."""
+    files_created: int | None = None
+    """None for a stream."""
+    target_share: float | None = None
+    """Share of a stream's bytes on its busiest target. None for small files."""
+    bytes_per_second: float | None = None
+    """Throughput of the stream. None for small files."""
+    targets_available: int | None = None
+    """Number of targets in the stream's pool. None for small files."""
+    record_bytes: int | None = None
+    """Typical size of the stream's RPCs. None for small files."""
+    seconds: float | None = None
+    """Time for which the stream has been active, as far as the history reaches. None for small files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillEvidence(Evidence):
+    """Used space of one target and of the other targets of its pool: ``imbalance`` by space."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the other targets."""
+    pool_used_share: float
+    """Used share of the whole pool, which moves within it do not change."""
+
+
 EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "noisy-neighbour": NoisyNeighbourEvidence,
     "shared-bandwidth": SlowdownEvidence,
     "outgrown-component": OutgrownComponentEvidence,
     "hot-small-files": HotSmallFilesEvidence,
     "cold-on-flash": ColdOnFlashEvidence,
+    "small-random-io": SmallRandomIoEvidence,
+    "shared-file-contention": ContentionEvidence,
+    "striping": StripingEvidence,
+    "imbalance": FillEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
-ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash")
+ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
+                                     "small-random-io", "shared-file-contention", "striping", "imbalance")
 """Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
+DATA_ON_MDT = "data-on-mdt"
+"""Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
 
 
 def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
@@ -416,6 +517,51 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataSpace:
+    """Room on one MDT. Data on the MDT takes from its bytes; every file takes an inode."""
+
+    size_bytes: int
+    avail_bytes: int
+    inodes: int
+    inodes_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """Facts about the file system that tierd's own mount shows."""
+
+    metadata_spaces: tuple[MetadataSpace, ...] = ()
+    """Room on all MDTs; empty if that of an MDT is unknown."""
+    overstriping: bool = False
+    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTargets:
+    """Room and load of the metadata targets. A policy considers the worst of them: a file stays on its MDT."""
+
+    spaces: tuple[MetadataSpace, ...]
+    data_limit_bytes: int | None = None
+    """Largest component that every MDT accepts (``lod.*.dom_stripesize``); None if unknown."""
+    slowdown: float | None = None
+    """Service time of an operation now as a multiple of that in quiet times, on the slowest MDT; None if unknown."""
+
+    @property
+    def free_share(self) -> float:
+        """Lowest free share of bytes or inodes; 0 without an MDT."""
+        return min((min(each.avail_bytes / each.size_bytes if each.size_bytes else 0.0,
+                        each.inodes_free / each.inodes if each.inodes else 0.0) for each in self.spaces), default=0.0)
+
+    def spare_bytes(self, min_free: float) -> float:
+        """Bytes that any MDT can take until only this share of it is free; negative if less is free already."""
+        return min((each.avail_bytes - min_free * each.size_bytes for each in self.spaces), default=0.0)
+
+    def spare_inodes(self, min_free: float) -> float:
+        """Files that any MDT can take until only this share of its inodes is free."""
+        return min((each.inodes_free - min_free * each.inodes for each in self.spaces), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """Pools and their free space."""
 
@@ -427,8 +573,15 @@ class Capacity:
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Default layout of each directory; None if the directory has no own layout; absent if it could not be read."""
-    metadata_free: float | None = None
-    """Free share of bytes or inodes on the fullest MDT; None if unknown."""
+    metadata: MetadataTargets | None = None
+    """None if the room of an MDT is unknown."""
+    won_back: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """What earlier acts against findings of this kind won back, by the pool of their first component; "" for data on
+    the MDT. The newest first."""
+    overstriping: bool = False
+    """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
+    fill: Mapping[str, TargetFill] = field(default_factory=dict)
+    """Space on each OST that can be reached, by full target name."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
@@ -483,6 +636,8 @@ class ClientLoad:
     statahead_max: float = 0.0
     """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
+    statahead_batch: float | None = None
+    """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,6 +653,23 @@ class TargetFill:
     def used(self) -> float:
         """Used share; 1 for a target without a size."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskWrites:
+    """Writes of one object target to its disks between two readings: differences of ``brw_stats`` and
+    ``io_latency_stats``.
+    """
+
+    time: float
+    """Time of the second reading; epoch seconds."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Disk I/Os, by inclusive upper bound of their bytes."""
+    msec: Mapping[int, float] = field(default_factory=dict)
+    """Bulk requests, by upper bound of the milliseconds of their disk I/O."""
+    usec_by_size: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """Bulk requests, by lower bound of their bytes and by upper bound of the microseconds of their disk I/O. Since
+    2.17; empty before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,6 +700,64 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoryPlacement:
+    """The MDTs of a directory, and the default of its new subdirectories."""
+
+    stripes: DirectoryStripes
+    default: DefaultStriping | None
+    """None if the directory has no default of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFill:
+    """Space on one MDT."""
+
+    used_share: float
+    """Used share of the scarcer of bytes and inodes."""
+    inodes_free: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLoad:
+    """Operations of one MDT per second, by job statistics."""
+
+    mdt: str
+    """Full target name."""
+    creates: float = 0.0
+    unlinks: float = 0.0
+    stats: float = 0.0
+    """``getattr``, ``getxattr``, ``statfs``."""
+    opens: float = 0.0
+    others: float = 0.0
+    jobs: tuple[tuple[str, float], ...] = ()
+    """The jobs with most operations, and their operations per second."""
+    usec_per_operation: float = 0.0
+    """Mean time of an operation on the server; 0 if the release prints no times."""
+
+    @property
+    def operations(self) -> float:
+        """All operations."""
+        return self.creates + self.unlinks + self.stats + self.opens + self.others
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataService:
+    """The service for metadata requests (``mds.MDS.mdt``) of one MDS."""
+
+    node: str
+    """Origin of the counters: the exporter, or ``this node``."""
+    threads: float
+    threads_max: float
+    requests_per_second: float
+    wait_usec: float
+    """Mean time that a request waited for a thread."""
+    active: float
+    """Mean number of requests in progress at the start of a request."""
+    queued: float
+    """Mean number of requests in the queue at the start of a request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All facts as of one cycle. Unknown facts are empty."""
 
@@ -538,15 +768,29 @@ class Facts:
     """By full target name."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
+    resident: tuple[StoredFile, ...] = ()
+    """Files on the fuller targets of unevenly filled pools, as far as scans have found them."""
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
+    metadata: Mapping[str, MetadataFill] = field(default_factory=dict)
+    """Space on MDTs, by full target name."""
+    metadata_loads: tuple[MetadataLoad, ...] = ()
+    """Recent operations of each MDT."""
+    metadata_services: tuple[MetadataService, ...] = ()
+    """Recent load of the service for metadata requests of each MDS."""
+    placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
+    """MDTs of the directories with the most operations, as far as read."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
+    """By full target name, the last readings of its disk I/O, oldest first."""
+    max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

@@ -12,23 +12,54 @@ from dataclasses import replace
 from tierd.config.act import mode_allows
 from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, small_files_to_flash
+from tierd.decide import (
+    cold_to_disk,
+    data_on_mdt,
+    hot_files_to_flash,
+    larger_component,
+    random_io_to_flash,
+    rebalance,
+    restripe,
+    small_files_to_flash,
+)
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import (
+    DATA_ON_MDT,
     Capacity,
     ColdOnFlashEvidence,
+    ContentionEvidence,
     DirectoryActivity,
+    FillEvidence,
     Finding,
     HotSmallFilesEvidence,
     NoisyNeighbourEvidence,
     OutgrownComponentEvidence,
+    SmallRandomIoEvidence,
     StoredFile,
+    StripingEvidence,
 )
 
 
 def is_judged(finding: Finding) -> bool:
     """Whether the throughput of a victim shows if an act helped. Other findings close when their cause has ended."""
     return isinstance(finding.evidence, NoisyNeighbourEvidence)
+
+
+def is_judged_by_itself(finding: Finding) -> bool:
+    """Whether the job whose files are moved shows by its own rate if an act helped: there is no victim."""
+    return isinstance(finding.evidence,
+                      (HotSmallFilesEvidence, SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
+def waits_for_close(finding: Finding) -> bool:
+    """Whether the files of the finding are open while it begins, so that it is planned again until they are closed."""
+    return isinstance(finding.evidence, (SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
+
+
+def is_measured_in_operations(finding: Finding) -> bool:
+    """Whether the rate of the job is that of its metadata operations: data on the MDT shows in no object target."""
+    return isinstance(finding.evidence, HotSmallFilesEvidence) or (
+        isinstance(finding.evidence, StripingEvidence) and finding.evidence.files_created is not None)
 
 
 def plan_in_scope(
@@ -43,24 +74,39 @@ def plan_in_scope(
     """Plan for one finding in one scope. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
     if finding.advice_only:
         return Plan((), ())
+    rules = data_on_mdt.Rules(DATA_ON_MDT in settings.act.on, settings.data_on_mdt, settings.benefit)
     match finding.evidence:
         case NoisyNeighbourEvidence() as evidence:
-            return small_files_to_flash.decide(finding, evidence, activities, capacity, pools)
+            return small_files_to_flash.decide(finding, evidence, activities, capacity, pools, rules)
         case OutgrownComponentEvidence() as evidence:
             return larger_component.decide(finding, evidence, activities, capacity, pools)
         case HotSmallFilesEvidence() as evidence:
             return hot_files_to_flash.decide(finding, evidence, activities, capacity, pools,
-                                             settings.hot_files_to_flash, victim_slowed)
+                                             settings.hot_files_to_flash, victim_slowed, rules)
         case ColdOnFlashEvidence() as evidence:
             return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
+        case SmallRandomIoEvidence() as evidence:
+            return random_io_to_flash.decide(finding, evidence, activities, capacity, pools,
+                                             settings.random_io_to_flash)
+        case ContentionEvidence() as evidence:
+            return restripe.decide_shared(finding, evidence, activities, capacity, pools, settings.restripe)
+        case StripingEvidence() as evidence:
+            return restripe.decide_striping(finding, evidence, activities, capacity, pools, settings.restripe)
     return Plan((), ())
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Settings,
-                  stored: Sequence[StoredFile] = (), victim_slowed: bool = False) -> Plan:
-    """Plan for one finding over all scopes. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
+                  stored: Sequence[StoredFile] = (), victim_slowed: bool = False,
+                  left_alone: rebalance.LeftAlone = rebalance.never_moved) -> Plan:
+    """Plan for one finding over all scopes. ``victim_slowed``: a neighbour is slowed on the finding's targets.
+
+    ``left_alone``: a file was moved, or tried, lately.
+    """
     scopes = settings.resolved_scopes
-    if isinstance(finding.evidence, ColdOnFlashEvidence):
+    if isinstance(finding.evidence, FillEvidence):
+        planned = rebalance.decide(finding, finding.evidence, stored, capacity, settings.rebalance, victim_slowed,
+                                   left_alone)
+    elif isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:
         planned = plan_in_scope(finding, (), capacity, stored, victim_slowed, scopes.whole.small_files_to_flash,

@@ -22,12 +22,20 @@ class Reason(StrEnum):
     """The servers report rotating disks for targets of the flash pool."""
     NO_LAYOUT = "no-layout"
     NO_ROOM = "no-room"
+    MDT_UNKNOWN = "mdt-unknown"
+    """Free space or service times of an MDT are unknown."""
+    MDT_LIMIT = "mdt-limit"
+    """The MDTs take smaller components than the files need."""
+    MDT_BUSY = "mdt-busy"
+    MDT_ROOM = "mdt-room"
     SIZES_UNKNOWN = "sizes-unknown"
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
     OPTED_OUT = "opted-out"
     OTHER_MOVER = "other-mover"
     OTHER_LAYOUT = "other-layout"
+    IN_USE = "in-use"
+    """A file is open. It is moved when it is closed."""
     NOT_WORTH = "not-worth"
     LITTLE_TO_GAIN = "little-to-gain"
     UNCERTAIN_GAIN = "uncertain-gain"
@@ -68,6 +76,13 @@ class Reason(StrEnum):
     OUT_OF_DATE = "out-of-date"
     REMEDIATION_OVER = "remediation-over"
     POOL_CHANGED = "pool-changed"
+    # staging for a scheduler
+    NO_PERMISSION = "no-permission"
+    """The user of the job may not read or write the file."""
+    LINKED = "linked"
+    """The path goes through a symbolic link, or the file has several names."""
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
     # movers: the file or the destination, as examined just before a move
     NOT_A_FILE = "not-a-file"
     EXECUTABLE = "executable"
@@ -89,6 +104,10 @@ class Reason(StrEnum):
     WANTED_LAYOUT = "wanted-layout"
     ENCRYPTED = "encrypted"
     TIMES = "times"
+    OVERSTRIPED = "overstriped"
+    """``lfs migrate`` before 2.17 does not place several objects on one target (LU-18824)."""
+    TO_MDT = "to-mdt"
+    """The engine ``lease`` does not move data to an MDT; ``lfs`` does."""
     NO_SUCH_POOL = "no-such-pool"
     EMPTY_POOL = "empty-pool"
     ROOM = "room"
@@ -107,6 +126,11 @@ REMEDIES = {
     Reason.POOL_ROTATES: "name the right pool in [small_files_to_flash]; for flash that reports itself as rotating: "
                          "lctl set_param osd-*.*.nonrotational=1 on its server",
     Reason.NO_LAYOUT: "check that tierd may read the layout there (lfs getstripe -d)",
+    Reason.MDT_UNKNOWN: "check that tierd's mount reaches all MDTs (lfs df), and that they report service times in "
+                        "mdt.*.job_stats (Lustre 2.14)",
+    Reason.MDT_LIMIT: "raise the limit on the MDSs (lctl set_param -P lod.*.dom_stripesize=1M), or data_on_mdt"
+                      ".largest_bytes",
+    Reason.MDT_ROOM: "add metadata targets, remove files, or lower data_on_mdt.min_free",
     Reason.NO_ROOM: "free space in the flash pool, add targets to it, or lower small_files_to_flash.reserve",
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",
     Reason.NOT_SMALL: "raise small_files_to_flash.sizing.largest_component_bytes, if flash is to hold such files",

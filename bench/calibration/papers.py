@@ -18,7 +18,7 @@ from simulator.devices.flash import AcceleratorSettings, FlashSettings
 from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import RaidSettings
 from simulator.jobs import Job
-from simulator.jobs.large_files import SharedFile, StreamingWriter
+from simulator.jobs.large_files import SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import PHASES, LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
@@ -32,14 +32,18 @@ MIB = 1 << 20
 DISKS = OstSettings(HddSettings(spindles=8, bytes_per_second=1e9, size_bytes=1 << 40), Capacity(1 << 40, 1 << 24),
                     journal_device=FlashSettings(), preparing_seconds=0.00005,
                     preparing_seconds_per_mib=0.00005)  # fmt: skip
-OLD_KERNEL = ClientSettings(parallel_lookups=False)
-"""CentOS 7.5 on the clients: Linux 3.10 (given)."""
+INFINIBAND_SECONDS = 0.00004
+"""One-way latency of a request over InfiniBand or Omni-Path, with the threads of both ends."""
+OLD_KERNEL = ClientSettings(parallel_lookups=False, network_seconds=INFINIBAND_SECONDS, name_seconds=0.00005)
+"""CentOS 7.5 on the clients: Linux 3.10, with its protection against Spectre and Meltdown (given).
+
+An operation on a name takes 50 microseconds of a processor."""
 DOM = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
 
 
 def rows() -> list[Row]:
     """Return all comparisons."""
-    return [*metadata(), *accelerator(), *shared_file(), *strides(), *statahead(), *rpcs()]
+    return [*metadata(), *powerflex(), *accelerator(), *shared_file(), *strides(), *statahead(), *rpcs()]
 
 
 def machine(osts: int, clients: int, ost: OstSettings = DISKS, client: ClientSettings | None = None,
@@ -63,22 +67,109 @@ def per_second(cluster: Cluster, what: str) -> float:
     return next(iter(cluster.runs.values())).team.per_second(what)
 
 
+def metadata_machine(mdts: int, nodes: int = 64, ahead: int = 100) -> ClusterSettings:
+    """The machine of table 1 in seed 001: 64 clients with Linux 3.10, 6 OSTs, up to 4 MDSs.
+
+    A short run has few precreated objects, so that it resembles a run of a million files for each MDT.
+    """
+    settings = machine(6, nodes, replace(DISKS, precreate_ahead=ahead), OLD_KERNEL, mdts=mdts)
+    return replace(settings, mdts=tuple(replace(mdt, cores=24) for mdt in settings.mdts))
+
+
+def phase_rates(settings: ClusterSettings, job: Mdtest) -> dict[str, float]:
+    """Operations per second of each phase of mdtest."""
+    cluster = ran(settings, job, 30.0)
+    return {phase: per_second(cluster, phase) for phase in PHASES}
+
+
 def metadata() -> list[Row]:
-    """Compare DoM with a plain layout: empty files on four MDTs (seeds 001, Table 1)."""
+    """Compare DoM with a plain layout, and 4 MDTs with 1: mdtest with empty files (seeds 000 and 001, table 1)."""
     published = {
         False: (352809 / 167611, 1053564 / 753885, 787548 / 602834, 373597 / 346796),
         True: (174572 / 148974, 332047 / 428402, 823025 / 605334, 189968 / 187857),
     }  # fmt: skip
-    few = replace(DISKS, precreate_ahead=200)  # a short run then resembles a long run
+    scaling = 148974 / 76578, 428402 / 181320, 605334 / 152441, 187857 / 80390
+    job = Mdtest(nodes=64, threads=5, files_each=20)
     found = []
+    plain: dict[str, float] = {}
     for shared, gains in published.items():
-        job = Mdtest(nodes=32, threads=8, files_each=25, shared=shared)
-        rates = [ran(machine(3, 32, few, OLD_KERNEL, mdts=2), replace(job, layout=layout), 30.0)
-                 for layout in (None, DOM)]
+        plain = phase_rates(metadata_machine(4), replace(job, shared=shared))
+        on_mdt = phase_rates(metadata_machine(4), replace(job, shared=shared, layout=DOM))
         kind = "shared directory" if shared else "unique directories"
-        found += [Row(f"DoM / none, {kind}: {what}", gain, per_second(rates[1], what) / per_second(rates[0], what))
+        found += [Row(f"DoM / none, {kind}: {what}", gain, on_mdt[what] / plain[what])
                   for what, gain in zip(PHASES, gains, strict=True)]  # fmt: skip
-    return found
+    one = phase_rates(metadata_machine(1), replace(job, shared=True))
+    return found + [Row(f"4 MDTs / 1, shared directory: {what}", gain, plain[what] / one[what])
+                    for what, gain in zip(PHASES, scaling, strict=True)]  # fmt: skip
+
+
+POWERFLEX_IO_SECONDS = 0.00022
+"""Time of one I/O of a PowerFlex volume apart from its bytes: fitted to the three comparisons of :func:`powerflex`."""
+POWERFLEX_CLIENT = ClientSettings(
+    parallel_lookups=False, network_seconds=INFINIBAND_SECONDS, name_seconds=0.00005, network_bytes_per_second=12.3e9,
+    osc=OscSettings(max_rpcs_in_flight=16, max_pages_per_rpc=4096),
+)  # fmt: skip
+"""A client of seed 002: Linux 3.10, Omni-Path at 100 Gb/s, its tunables (given)."""
+
+
+def powerflex_ost(io_seconds: float = POWERFLEX_IO_SECONDS) -> OstSettings:
+    """A quarter of an OSS of seed 002: two NVMe SSDs below a mirrored volume, 3 of the 12 threads of an SDS (given).
+
+    The bandwidth is the published maximum of reads. Each write is two I/Os, because volumes are mirrored (given).
+    """
+    device = FlashSettings(30.8e9 / 16, io_seconds, 3, 1 << 40, copies=2)
+    return OstSettings(device, Capacity(1 << 40, 1 << 24), journal_device=FlashSettings(), preparing_seconds=0.00005,
+                       preparing_seconds_per_mib=0.00005)  # fmt: skip
+
+
+def powerflex() -> list[Row]:
+    """Compare transfer sizes, numbers of MDSs and files for each process on PowerFlex (seeds 002)."""
+    kib = 1024
+    writes = {call: _direct_rate(StreamingWriter, call) for call in (128 * kib, 8 * MIB)}
+    reads = {call: _direct_rate(StreamingReader, call) for call in (128 * kib, 32 * MIB)}
+    many = {mdts: created_per_second(mdts, 65536) for mdts in (1, 2)}
+    return [
+        Row("IOR write, 128 KiB / 8 MiB calls", 7.4 / 11.5, writes[128 * kib] / writes[8 * MIB]),
+        Row("IOR read, 128 KiB / 32 MiB calls", 18.3 / 30.8, reads[128 * kib] / reads[32 * MIB]),
+        Row("2 MDSs / 1, 65,536 files of 4 KiB for each process: create", 1.37, many[2] / many[1]),
+        Row("65,536 files for each process / 4,096: create", 98.3 / 218, many[2] / created_per_second(2, 4096),
+            "not all of it modelled, see below"),
+    ]  # fmt: skip
+
+
+def _direct_rate(kind: type[StreamingWriter | StreamingReader], call_bytes: int) -> float:
+    """Bytes per second of one OSS with 3 of the 12 clients, 72 processes each, and one file for each process."""
+    layout = Layout((Component(pool="hdd", stripe_size=4 * MIB),), composite=False)
+    job = kind(threads=1, call_bytes=call_bytes, file_bytes=8 << 30, think_seconds=0.0, direct=True, layout=layout)
+    jobs = [replace(job, job_id=f"ior.{n}", path=f"/proj/ior/f{n}", client=n % 3) for n in range(3 * 72)]
+    cluster = Cluster(machine(4, 3, powerflex_ost(), POWERFLEX_CLIENT), jobs)
+    cluster.advance(0.2)
+
+    def moved() -> int:
+        return sum(ost.bulk.read_bytes + ost.bulk.written_bytes for ost in cluster.osts)
+
+    before, seconds = moved(), 0.2 if call_bytes < MIB else 0.6
+    cluster.advance(seconds)
+    return (moved() - before) / seconds
+
+
+def created_per_second(mdts: int, files_each: int, io_seconds: float = POWERFLEX_IO_SECONDS) -> float:
+    """Rate of creates of 4 KiB files by 432 processes on 12 clients.
+
+    The model creates 20 files in each process. What does not grow with the number of files is scaled down alike: the
+    dirty bytes of a client for each OST (32 MiB), the precreated objects (20,000 for each OST) and the age of dirty
+    pages at which the kernel writes them (30 s).
+    """
+    model_files = 20
+    scale = files_each / model_files
+    osc = replace(POWERFLEX_CLIENT.osc, max_dirty_bytes=int((32 << 20) / scale))
+    client = replace(POWERFLEX_CLIENT, osc=osc, write_back_seconds=30 / scale)
+    ost = replace(powerflex_ost(io_seconds), precreate_ahead=max(int(20_000 / scale), 1))
+    settings = machine(16, 12, ost, client, mdts=mdts)
+    settings = replace(settings, mdts=tuple(replace(mdt, cores=24) for mdt in settings.mdts))  # 2 x 12 cores (given)
+    job = Mdtest(nodes=12, threads=36, files_each=model_files, file_bytes=4096, phases=("create",),
+                 layout=Layout((Component(pool="hdd"),), composite=False))  # fmt: skip
+    return phase_rates(settings, job)["create"]
 
 
 def accelerator() -> list[Row]:
@@ -90,8 +181,10 @@ def accelerator() -> list[Row]:
         return mean(_iops(*pair, call, threads, nxd=True) / _iops(*pair, call, threads, nxd=False) for pair in pairs)
 
     return [
-        Row("NXD / none, 4 KiB, one process on each of 64 nodes", 4.0, gains(4096, 1, sizes), "published: 3.5 to 4.5"),
-        Row("NXD / none, 4 KiB, four processes a node", 4.0, gains(4096, 4, sizes[1::3]), "number not published"),
+        Row("NXD / none, 4 KiB, three processes on each of 64 nodes", 4.0, gains(4096, 3, sizes[1::3]),
+            "published: 3.5 to 4.5, without the number of processes"),
+        Row("NXD / none, 4 KiB, one process a node", 4.0, gains(4096, 1, sizes[1::3])),
+        Row("NXD / none, 4 KiB, four processes a node", 4.0, gains(4096, 4, sizes[1::3])),
         Row("NXD / none, 40 KiB (beyond the bypass size)", 1.0, gains(40960, 1, sizes[1::3])),
     ]
 
@@ -100,7 +193,7 @@ def _iops(size: int, first: int, call: int, threads: int, *, nxd: bool) -> float
     """Write RPCs a second of 64 nodes, to 4 groups of 41 disks and 2 flash targets, journals on SSD (given)."""
     disks = replace(DISKS, device=RaidSettings(), accelerator=AcceleratorSettings() if nxd else None)
     flash = replace(DISKS, device=FlashSettings(2.2e9, 0.0001, 64, 1 << 40))
-    settings = machine(4, 64, disks, ClientSettings(osc=OscSettings(max_rpcs_in_flight=64)))
+    settings = machine(4, 64, disks, replace(OLD_KERNEL, osc=OscSettings(max_rpcs_in_flight=64)))
     settings = replace(settings, osts=(*settings.osts, flash, flash), pools={"hdd": (0, 1, 2, 3), "flash": (4, 5)})
     layout = Layout((Component(0, first, "flash"), Component(first, None, "hdd")))
     cluster = Cluster(settings, (SmallFileWriter(
@@ -155,11 +248,18 @@ def strides() -> list[Row]:
             Row("47,008-byte strides, hits from 2.14 on", 0.88, share(by_bytes=True))]  # fmt: skip
 
 
+VIRTUAL_MACHINE_SECONDS = 0.00006
+"""One-way latency to the servers of seed 003, which are virtual machines (given)."""
+
+
 def statahead() -> list[Row]:
     """Compare the mean time of getattr in ``ls -l`` with and without batches (seeds 003)."""
     def seconds(batch: int) -> float:
-        client = ClientSettings(statahead=StataheadSettings(128, batch))
-        counter = ran(machine(4, 1, client=client), LsScan(names=5000), 60.0).clients[0].stats["getattr"]
+        client = ClientSettings(statahead=StataheadSettings(128, batch), network_seconds=VIRTUAL_MACHINE_SECONDS)
+        settings = machine(4, 1, client=client)
+        mdts = tuple(replace(mdt, work_factor=0.05) for mdt in settings.mdts)
+        cluster = ran(replace(settings, mdts=mdts), LsScan(names=5000), 60.0)
+        counter = cluster.clients[0].stats["getattr"]
         return counter.total / counter.samples
 
     return [Row("getattr time, batched / single statahead", 5410470 / 10099392, seconds(64) / seconds(0))]

@@ -31,6 +31,7 @@ OF_FS = '{fs=~"$fs"}'
 VICTIM = "max by (victim)"
 ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 NO_CLUSTER = "no movers on other nodes"
+NO_READERS = "no changelog readers"
 OWN = "unless on (jobid) tierd_own_job_info"
 
 STORY = Row("Now", (
@@ -153,6 +154,12 @@ MOVERS = Row("Movers on other nodes", (
     stat("Stopped movers", "Movers that stopped because a file was not as expected after its move.",
          Query('sum(tierd_movers{fs=~"$fs", state="stopped"})'), unit="short", steps=ANY_IS_BAD, width=4, height=6,
          empty=NO_CLUSTER),
+    stat("Standbys", "Standbys of the leader. Without one, nobody takes over from a leader that fails.",
+         Query(f"min(tierd_standbys{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)), width=4, height=6,
+         empty=NO_CLUSTER),
+    stat("Age of the journal's copy", "Longest time since the copy of the journal of a standby was complete.",
+         Query(f"max(tierd_standby_copy_age_seconds{OF_FS})"), unit="s",
+         steps=((None, GREEN), (30, YELLOW), (60, RED)), width=4, height=6, empty=NO_CLUSTER),
     timeseries("Moves under way by target", "Files sent to movers without a result yet, by the target that holds them.",
                Query(f"sum by (target) (tierd_target_moves_under_way{OF_FS})", "{{target}}"), unit="short", width=8,
                height=6, empty=NO_CLUSTER),
@@ -163,6 +170,24 @@ MOVERS = Row("Movers on other nodes", (
                height=6, empty=NO_CLUSTER),
 ), closed=True)
 
+READERS = Row("Changelog readers on other nodes", (
+    stat("Readers", "Changelog readers that have described themselves in the last 20 s. Empty if tierd reads the "
+         "changelogs itself.", Query(f"sum(tierd_readers{OF_FS})"), unit="short", steps=((None, RED), (1, GREEN)),
+         width=4, height=6, empty=NO_READERS),
+    stat("Changelogs without tallies", "MDTs whose last tally is older than half a minute, or whose reader reports a "
+         "problem. tierd begins nothing new until a reader has caught up.",
+         Query(f"count(tierd_reader_tally_age_seconds{OF_FS} > 30 or tierd_reader_problem{OF_FS} > 0) "
+               f"or 0 * max(tierd_readers{OF_FS})"), unit="short", steps=ANY_IS_BAD, width=4, height=6,
+         empty=NO_READERS),
+    timeseries("Age of the last tally", "Time since the last tally of each MDT.",
+               Query(f"max by (mdt) (tierd_reader_tally_age_seconds{OF_FS} < Inf)", "{{mdt}}"), unit="s", width=8,
+               height=6, empty=NO_READERS),
+    timeseries("Tallies by outcome", "Tallies per second by outcome, and requests to read records again.",
+               Query(f"sum by (outcome) (rate(tierd_reader_tallies_total{OF_FS}{RATE}))", "{{outcome}}"),
+               Query(f"sum(rate(tierd_reader_rereads_total{OF_FS}{RATE}))", "read again"), unit="ops", width=8,
+               height=6, empty=NO_READERS),
+), closed=True)
+
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Victims and aggressors, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),
-                  (STORY, INTERFERENCE, BENEFIT, DONE, LIMITS, MOVERS), tierd_events())
+                  (STORY, INTERFERENCE, BENEFIT, DONE, LIMITS, MOVERS, READERS), tierd_events())

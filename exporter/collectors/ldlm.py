@@ -7,7 +7,7 @@ pool. It skips the namespaces of servers for other servers, except those between
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
@@ -89,20 +89,23 @@ class Group(NamedTuple):
 def start(_: Context) -> Collect:
     """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
-    seen: tuple[Sequence[NamedDevice], Mounts, dict[str, Group]] = (), {}, {}
+    seen: tuple[Sequence[NamedDevice], Mounts] = (), {}
+    servers, clients, order = _members({}), _members({}), tuple[Group, ...]()
 
     def collect(node: Node, page: MetricsPage) -> None:
-        nonlocal seen
+        nonlocal seen, servers, clients, order
         devices, mounts = node.devices(KIND), node.snapshot.mounts(node)
         if seen[0] is not devices or seen[1] is not mounts:
-            seen = devices, mounts, dict(_groups(devices, mounts))
-        groups = seen[2]
-        ledger.begin({name: group for name, group in groups.items() if group.namespace in SERVERS.values()})
-        _gauges(node, page, groups)
-        for name, group in groups.items():
-            if group.namespace in SERVERS.values():
-                counted = dict(_counters(node, name))
-                ledger.credit(name, b"", tuple(counted), tuple(counted.values()))
+            groups = dict(_groups(devices, mounts))
+            of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
+            of_clients = {name: group for name, group in groups.items() if name not in of_servers}
+            seen, order = (devices, mounts), tuple(dict.fromkeys(groups.values()))
+            servers, clients = _members(of_servers), _members(of_clients)
+        ledger.begin(servers.groups)
+        _gauges(node, page, servers, clients, order)
+        for name in servers.groups:
+            counted = dict(_counters(node, name))
+            ledger.credit(name, b"", tuple(counted), tuple(counted.values()))
         for group in sorted(ledger.groups):
             for counter, value in ledger.totals(group).items():
                 page.sample(counter, group.labels(), value)
@@ -123,21 +126,34 @@ def _groups(devices: Sequence[NamedDevice], mounts: Mounts) -> Iterator[tuple[st
             yield name, Group(device.fsname, "", "osp")
 
 
-def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group]) -> None:
+class _Members(NamedTuple):
+    """Namespaces of servers or of clients."""
+
+    groups: dict[str, Group]
+    """The group of each namespace."""
+    places: dict[Group, list[int]]
+    """The positions of the namespaces of each group."""
+
+
+def _members(groups: dict[str, Group]) -> _Members:
+    places: dict[Group, list[int]] = {}
+    for place, group in enumerate(groups.values()):
+        places.setdefault(group, []).append(place)
+    return _Members(groups, places)
+
+
+def _gauges(
+    node: Node, page: MetricsPage, servers: _Members, clients: _Members, order: Iterable[Group]
+) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
-    of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}
-    of_clients = {name: group for name, group in groups.items() if name not in of_servers}
-    for families, members in ((ON_SERVERS, of_servers), (ON_CLIENTS, of_clients)):
-        places = {group: place for place, group in enumerate(dict.fromkeys(members.values()))}
-        of_members = [places[group] for group in members.values()]
-        numbers = node.numbers_of(KIND, tuple(families), members)
+    for families, members in ((ON_SERVERS, servers), (ON_CLIENTS, clients)):
+        numbers = node.numbers_of(KIND, tuple(families), members.groups)
         for family, values in zip(families.values(), numbers, strict=True):
-            whole: list[int | None] = [None] * len(places)
-            for place, value in zip(of_members, values, strict=True):
-                if value is not None:
-                    whole[place] = value + (whole[place] or 0)
-            sums |= {(family, group): total for group, place in places.items() if (total := whole[place]) is not None}
-    for group in dict.fromkeys(groups.values()):
+            for group, places in members.places.items():
+                known = [value for place in places if (value := values[place]) is not None]
+                if known:
+                    sums[family, group] = sum(known)
+    for group in order:
         for family in (*ON_SERVERS.values(), *ON_CLIENTS.values()):
             if (value := sums.pop((family, group), None)) is not None:
                 page.sample(family, group.labels(), value)

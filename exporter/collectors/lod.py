@@ -26,7 +26,22 @@ NUMBERS = {
     "stripesize": _gauge(
         "stripe_size_bytes", "Stripe size of files without a layout of their own.", "stripesize", "bytes"
     ),
+    "dom_stripesize": _gauge(
+        "dom_stripe_size_bytes",
+        "Maximum size of a component with data on the metadata target (DoM).",
+        "dom_stripesize",
+        "bytes",
+        "2.11+",
+    ),
 }
+DOM_NOW = _gauge(
+    "dom_stripe_size_current_bytes",
+    "Maximum size of a new component with data on the metadata target. Lustre lowers it while the target has little "
+    "free space.",
+    "dom_stripesize_cur_kb",
+    "bytes",
+    "2.13+",
+)
 STRIPES = _gauge(
     "stripes",
     "Stripe count of files without a layout of their own. -1 means one stripe on every target.",
@@ -58,6 +73,8 @@ def start(_: Context) -> Collect:
             labels = label_text(fs=device.fsname, target=device.target)
             for parameter, family in NUMBERS.items():
                 page.sample(family, labels, node.number("lod", name, parameter))
+            kib = node.number("lod", name, "dom_stripesize_cur_kb")
+            page.sample(DOM_NOW, labels, None if kib is None else kib * 1024)
             page.sample(STRIPES, labels, node.number("lod", name, "stripecount", integer))
             for parameter, family in RATIOS.items():
                 percent = node.number("lod", name, parameter, parse_percent)
@@ -75,5 +92,5 @@ def parse_percent(data: bytes) -> int | None:
     return df.integer(data.replace(b"%", b"", 1))
 
 
-FAMILIES = (*NUMBERS.values(), STRIPES, *RATIOS.values())
+FAMILIES = (*NUMBERS.values(), DOM_NOW, STRIPES, *RATIOS.values())
 COLLECTOR = Collector("lod", "how metadata targets of this node place files", FAMILIES, start)

@@ -160,9 +160,11 @@ def omitted_bounds(table: histogram.Histogram) -> list[int]:
     [1, 2, 4, 8]
     >>> omitted_bounds(histogram.Histogram(b"discontiguous pages", (3,), ((1,), (2,))))
     [1, 2]
+    >>> omitted_bounds(histogram.Histogram(b"discontiguous pages", (64,), ((1,), (2,))))  # powers of two
+    [1, 2, 4, 8, 16, 32]
     """
     first = table.uppers[0]
-    if table.name in LINEAR:
+    if table.name in LINEAR and first <= SINGLE_VALUES[-1] + 1:
         return list(range(1, first))
     return [1 << power for power in range(12 if table.name == b"disk I/O size" else 0, first.bit_length() - 1)]
 

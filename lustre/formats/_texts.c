@@ -5,9 +5,10 @@
  *     mark_below_times(text) -> int                     hash without the header's lines, which change at every reading
  *     following(text, keys) -> tuple                    the rest of the line after each key; keys are in text order
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text; None if it does not match the outline
- *     fill(template, values) -> bytes                   prints values into a template
- *     fill_each(templates, values) -> list[bytes]       the same for several templates, each with the next values
- *     pack_each(templates, labels) -> tuple[bytes]      makes templates for fill, with this text at each place for labels
+ *     pack_each(templates) -> tuple[bytes] | None       makes templates for the next two; None if one has too long a text
+ *     fill_columns(rows) -> list[bytes]                 prints rows (templates, labels, values, ...): for each template in turn
+ *                                                       the texts of all rows. Each takes the values after the previous one
+ *     fill_numbers(template, labels, values) -> bytes   prints a template for each labels with its value, unless that is None
  *     grow(sums, before, now, most) -> bool             adds each increase in place; False, without change, if any number
  *                                                       fell or grew by more than most
  *
@@ -216,9 +217,39 @@ numbers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t size)
 
 /* A packed template is a sequence of pieces. A piece has the length of its text in 16 bits, a character for the kind of
  * value that follows the text, and the text. The texts are copied whole, without a search for places. */
-enum { NOTHING, INTEGER, SECONDS, ADDED, TOTAL, ANEW };
-#define MOST_PRINTED 24 /* length of one number: twenty digits, a point, leading zeros */
-#define MOST_FILLED (1 << 16) /* length of one filled template on the stack; longer ones use allocated memory */
+enum { NOTHING, INTEGER, SECONDS, ADDED, TOTAL, ANEW, LABELS };
+#define MOST_PRINTED 32 /* length of one number: twenty digits, a point, leading zeros */
+#define FIRST_ROOM (1 << 16)
+
+typedef struct {
+    char *begin, *at, *end;
+} Out;
+
+/* The labels and values of one device, and the number of its values that are printed. */
+typedef struct {
+    PyObject *labels, *values;
+    Py_ssize_t used;
+} Row;
+
+/* Makes room for a number of bytes. Returns 0 with an exception set. */
+static int
+make_room(Out *out, size_t size)
+{
+    if ((size_t)(out->end - out->at) >= size)
+        return 1;
+    size_t used = out->at - out->begin, most = 2 * (out->end - out->begin);
+    if (most < used + size)
+        most = used + size;
+    if (most < FIRST_ROOM)
+        most = FIRST_ROOM;
+    char *begin = PyMem_Realloc(out->begin, most);
+    if (begin == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    *out = (Out){begin, begin + used, begin + most};
+    return 1;
+}
 
 static char *
 printed(char *out, uint64_t value)
@@ -244,54 +275,61 @@ printed_seconds(char *out, uint64_t usec)
     return out + 7;
 }
 
-/* Prints the values from a position on, and moves the position. Returns the end of the printed text, or NULL with an exception
- * set. */
-static char *
-print(const char *template, const char *end, PyObject *values, Py_ssize_t *position, char *out)
+/* Takes the next value of a row. Returns 0 with an exception set. */
+static int
+take(Row *row, uint64_t *value)
 {
-    Py_ssize_t used = *position, size = PyTuple_GET_SIZE(values);
+    if (row->used == PyTuple_GET_SIZE(row->values)) {
+        PyErr_SetString(PyExc_ValueError, "fill: fewer values than places");
+        return 0;
+    }
+    *value = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row->values, row->used++));
+    return *value != (uint64_t)-1 || !PyErr_Occurred();
+}
+
+/* Prints one template of a row. Returns 0 with an exception set. */
+static int
+print(PyObject *packed, Row *row, Out *out)
+{
+    const char *template = PyBytes_AS_STRING(packed), *end = template + PyBytes_GET_SIZE(packed);
+    size_t label_size = PyBytes_GET_SIZE(row->labels);
     uint64_t value = 0, total = 0;
     while (end - template > 2) {
         uint16_t length;
         memcpy(&length, template, sizeof length);
         int kind = template[2];
         template += 3;
-        if (length > end - template || kind > ANEW || kind < NOTHING) {
+        if (length > end - template || kind > LABELS || kind < NOTHING) {
             PyErr_SetString(PyExc_ValueError, "fill: not a packed template");
-            return NULL;
+            return 0;
         }
-        memcpy(out, template, length);
-        out += length;
+        if (!make_room(out, length + label_size + MOST_PRINTED))
+            return 0;
+        memcpy(out->at, template, length);
+        out->at += length;
         template += length;
-        if (kind == INTEGER || kind == SECONDS || kind == ADDED) {
-            if (used == size) {
-                PyErr_SetString(PyExc_ValueError, "fill: fewer values than places");
-                return NULL;
-            }
-            value = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(values, used++));
-            if (value == (uint64_t)-1 && PyErr_Occurred())
-                return NULL;
-        }
-        if (kind == INTEGER)
-            out = printed(out, value);
+        if ((kind == INTEGER || kind == SECONDS || kind == ADDED) && !take(row, &value))
+            return 0;
+        if (kind == LABELS) {
+            memcpy(out->at, PyBytes_AS_STRING(row->labels), label_size);
+            out->at += label_size;
+        } else if (kind == INTEGER)
+            out->at = printed(out->at, value);
         else if (kind == SECONDS)
-            out = printed_seconds(out, value);
+            out->at = printed_seconds(out->at, value);
         else if (kind == ADDED || kind == TOTAL)
-            out = printed(out, total += kind == ADDED ? value : 0);
+            out->at = printed(out->at, total += kind == ADDED ? value : 0);
         else if (kind == ANEW)
             total = 0;
     }
     if (template != end) {
         PyErr_SetString(PyExc_ValueError, "fill: not a packed template");
-        return NULL;
+        return 0;
     }
-    *position = used;
-    return out;
+    return 1;
 }
 
 /* -- Making templates (exporter.templates). */
-
-#define LABELS 6
 
 /* Ends a piece: enters its length and the kind of the value that follows it. Returns the place for the next piece's text, or
  * NULL if the piece is too long. */
@@ -307,116 +345,156 @@ end_piece(char *piece, char *out, int kind)
     return out;
 }
 
+/* Returns None if the template has too long a text. */
 static PyObject *
-packed(PyObject *template, PyObject *labels)
+packed(PyObject *template)
 {
     const char *at = PyBytes_AS_STRING(template), *end = at + PyBytes_GET_SIZE(template);
     Py_ssize_t size = 3;
     for (const char *one = at; one < end; one++)
-        size += *one == LABELS ? PyBytes_GET_SIZE(labels) : *one >= INTEGER && *one <= ANEW ? 3 : 1;
+        size += *one >= INTEGER && *one <= LABELS ? 3 : 1;
     PyObject *result = PyBytes_FromStringAndSize(NULL, size);
     if (result == NULL)
         return NULL;
     char *piece = PyBytes_AS_STRING(result), *out = piece + 3;
     for (; at < end && piece != NULL; at++) {
-        if (*at == LABELS) {
-            memcpy(out, PyBytes_AS_STRING(labels), PyBytes_GET_SIZE(labels));
-            out += PyBytes_GET_SIZE(labels);
-        } else if (*at >= INTEGER && *at <= ANEW) {
+        if (*at >= INTEGER && *at <= LABELS) {
             piece = end_piece(piece, out, *at);
             out += 3;
         } else
             *out++ = *at;
     }
-    if (piece == NULL || end_piece(piece, out, NOTHING) == NULL) {
-        PyErr_SetString(PyExc_ValueError, "pack_each: too long a piece");
-        Py_CLEAR(result);
-    }
+    if (piece == NULL || end_piece(piece, out, NOTHING) == NULL)
+        Py_SETREF(result, Py_NewRef(Py_None));
     return result;
 }
 
 static PyObject *
-pack_each(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+pack_each(PyObject *Py_UNUSED(module), PyObject *templates)
 {
-    if (count != 2 || !PyTuple_Check(args[0]) || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "pack_each(templates: tuple, labels: bytes)");
+    if (!PyTuple_Check(templates)) {
+        PyErr_SetString(PyExc_TypeError, "pack_each(templates: tuple)");
         return NULL;
     }
-    PyObject *results = PyTuple_New(PyTuple_GET_SIZE(args[0]));
-    for (Py_ssize_t i = 0; results != NULL && i < PyTuple_GET_SIZE(args[0]); i++) {
-        PyObject *template = PyTuple_GET_ITEM(args[0], i), *result = NULL;
+    PyObject *results = PyTuple_New(PyTuple_GET_SIZE(templates));
+    for (Py_ssize_t i = 0; results != NULL && i < PyTuple_GET_SIZE(templates); i++) {
+        PyObject *template = PyTuple_GET_ITEM(templates, i), *result = NULL;
         if (PyBytes_Check(template))
-            result = packed(template, args[1]);
+            result = packed(template);
         else
             PyErr_SetString(PyExc_TypeError, "pack_each: templates must be bytes");
         if (result == NULL)
             Py_CLEAR(results);
-        else
+        else if (result == Py_None) {
+            Py_DECREF(results);
+            return result;
+        } else
             PyTuple_SET_ITEM(results, i, result);
     }
     return results;
 }
 
+/* Fills in a row from a tuple (templates, labels, values, ...). Returns the templates, or NULL with an exception set. */
 static PyObject *
-filled(PyObject *template, PyObject *values, Py_ssize_t *position)
+row_of(PyObject *object, Row *row)
 {
-    char here[MOST_FILLED], *room = here;
-    /* every place takes at least three bytes of the template, so this is enough */
-    size_t most = PyBytes_GET_SIZE(template) * (MOST_PRINTED / 3);
-    if (most > sizeof here && (room = PyMem_Malloc(most)) == NULL)
+    if (PyTuple_Check(object) && PyTuple_GET_SIZE(object) >= 3) {
+        PyObject *templates = PyTuple_GET_ITEM(object, 0);
+        *row = (Row){PyTuple_GET_ITEM(object, 1), PyTuple_GET_ITEM(object, 2), 0};
+        if (PyTuple_Check(templates) && PyBytes_Check(row->labels) && PyTuple_Check(row->values))
+            return templates;
+    }
+    PyErr_SetString(PyExc_TypeError, "fill_columns(rows: list of (templates: tuple, labels: bytes, values: tuple, ...))");
+    return NULL;
+}
+
+/* Prints one template of all rows. Returns 0 with an exception set. */
+static int
+print_column(PyObject *rows, Py_ssize_t column, Row *row, Out *out)
+{
+    out->at = out->begin;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *template = PyTuple_GET_ITEM(PyTuple_GET_ITEM(PyList_GET_ITEM(rows, i), 0), column);
+        if (!PyBytes_Check(template)) {
+            PyErr_SetString(PyExc_TypeError, "fill_columns: templates must be bytes");
+            return 0;
+        }
+        if (!print(template, &row[i], out))
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *
+fill_columns(PyObject *Py_UNUSED(module), PyObject *rows)
+{
+    if (!PyList_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "fill_columns(rows: list)");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(rows), columns = 0;
+    PyObject *texts = NULL;
+    Out out = {0};
+    Row *row = PyMem_Calloc(count + 1, sizeof *row);
+    if (row == NULL)
         return PyErr_NoMemory();
-    const char *begin = PyBytes_AS_STRING(template);
-    const char *end = print(begin, begin + PyBytes_GET_SIZE(template), values, position, room);
-    PyObject *text = end == NULL ? NULL : PyBytes_FromStringAndSize(room, end - room);
-    if (room != here)
-        PyMem_Free(room);
-    return text;
-}
-
-/* Returns the result if all values were used. */
-static PyObject *
-if_all_used(PyObject *result, Py_ssize_t used, PyObject *values)
-{
-    if (result != NULL && used != PyTuple_GET_SIZE(values)) {
-        PyErr_SetString(PyExc_ValueError, "fill: more values than places");
-        Py_CLEAR(result);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *templates = row_of(PyList_GET_ITEM(rows, i), &row[i]);
+        if (templates == NULL)
+            goto end;
+        if (i > 0 && PyTuple_GET_SIZE(templates) != columns) {
+            PyErr_SetString(PyExc_ValueError, "fill_columns: rows must have as many templates as the first");
+            goto end;
+        }
+        columns = PyTuple_GET_SIZE(templates);
     }
-    return result;
-}
-
-static PyObject *
-fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    Py_ssize_t used = 0;
-    if (count != 2 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "fill(template: bytes, values: tuple)");
-        return NULL;
-    }
-    PyObject *text = filled(args[0], args[1], &used);
-    return if_all_used(text, used, args[1]);
-}
-
-static PyObject *
-fill_each(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    Py_ssize_t used = 0;
-    if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "fill_each(templates: tuple, values: tuple)");
-        return NULL;
-    }
-    PyObject *texts = PyList_New(PyTuple_GET_SIZE(args[0]));
-    for (Py_ssize_t i = 0; texts != NULL && i < PyTuple_GET_SIZE(args[0]); i++) {
-        PyObject *template = PyTuple_GET_ITEM(args[0], i), *text = NULL;
-        if (PyBytes_Check(template))
-            text = filled(template, args[1], &used);
-        else
-            PyErr_SetString(PyExc_TypeError, "fill_each: templates must be bytes");
+    texts = PyList_New(columns);
+    for (Py_ssize_t j = 0; texts != NULL && j < columns; j++) {
+        PyObject *text = print_column(rows, j, row, &out) ? PyBytes_FromStringAndSize(out.begin, out.at - out.begin) : NULL;
         if (text == NULL)
             Py_CLEAR(texts);
         else
-            PyList_SET_ITEM(texts, i, text);
+            PyList_SET_ITEM(texts, j, text);
     }
-    return if_all_used(texts, used, args[1]);
+    for (Py_ssize_t i = 0; texts != NULL && i < count; i++)
+        if (row[i].used != PyTuple_GET_SIZE(row[i].values)) {
+            PyErr_SetString(PyExc_ValueError, "fill: more values than places");
+            Py_CLEAR(texts);
+        }
+end:
+    PyMem_Free(out.begin);
+    PyMem_Free(row);
+    return texts;
+}
+
+static PyObject *
+fill_numbers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0]) || !PyList_Check(args[1]) || !PyList_Check(args[2]) ||
+        PyList_GET_SIZE(args[1]) != PyList_GET_SIZE(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "fill_numbers(template: bytes, labels: list, values: list), lists of one length");
+        return NULL;
+    }
+    PyObject *text = NULL;
+    Out out = {0};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); i++) {
+        PyObject *value = PyList_GET_ITEM(args[2], i), *labels = PyList_GET_ITEM(args[1], i);
+        if (value == Py_None)
+            continue;
+        if (!PyBytes_Check(labels)) {
+            PyErr_SetString(PyExc_TypeError, "fill_numbers: labels must be bytes");
+            goto end;
+        }
+        Row row = {labels, PyTuple_Pack(1, value), 0};
+        int whole = row.values != NULL && print(args[0], &row, &out);
+        Py_XDECREF(row.values);
+        if (!whole)
+            goto end;
+    }
+    text = PyBytes_FromStringAndSize(out.begin, out.at - out.begin);
+end:
+    PyMem_Free(out.begin);
+    return text;
 }
 
 /* -- Adding up. */
@@ -491,9 +569,9 @@ static PyMethodDef methods[] = {
     {"mark_below_times", mark_below_times, METH_O, "Hash of the text after the times of a header."},
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text that matches an outline, or None."},
-    {"pack_each", (PyCFunction)(void (*)(void))pack_each, METH_FASTCALL, "Templates with labels."},
-    {"fill_each", (PyCFunction)(void (*)(void))fill_each, METH_FASTCALL, "Texts of templates, each with the next values."},
-    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "Prints values into a template."},
+    {"pack_each", pack_each, METH_O, "Templates for the next two, or None."},
+    {"fill_columns", fill_columns, METH_O, "Texts of the templates of many devices, a column for each template."},
+    {"fill_numbers", (PyCFunction)(void (*)(void))fill_numbers, METH_FASTCALL, "Prints a template for each labels and value."},
     {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "Adds each increase in place; False if any number fell or jumped."},
     {NULL, NULL, 0, NULL},
 };

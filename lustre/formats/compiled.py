@@ -17,6 +17,8 @@ from operator import add, sub
 from lustre.formats import header
 
 Mark = Callable[[bytes], int]
+Row = tuple[tuple[bytes, ...], bytes, tuple[int, ...]]
+"""Packed templates, label text and numbers of a device."""
 
 
 def _mark(text: bytes, begin: int, end: int) -> int:
@@ -45,15 +47,15 @@ def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes,
     return None
 
 
-def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
+def _pack_each(_templates: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+    return None
+
+
+def _fill_columns(_rows: list[Row]) -> list[bytes]:
     raise NotImplementedError("this kind of template needs the C module")
 
 
-def _fill_each(_templates: tuple[bytes, ...], _values: tuple[int, ...]) -> list[bytes]:
-    raise NotImplementedError("this kind of template needs the C module")
-
-
-def _pack_each(_templates: tuple[bytes, ...], _labels: bytes) -> tuple[bytes, ...]:
+def _fill_numbers(_template: bytes, _labels: list[bytes], _values: list[int | None]) -> bytes:
     raise NotImplementedError("this kind of template needs the C module")
 
 
@@ -76,21 +78,23 @@ following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
 """The rest of the line after each key; empty for a missing key. The keys appear in the text in the given order."""
 numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
 """The numbers of a text that matches an outline (``lustre.formats.outline``)."""
-fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
-"""Prints numbers into a template (``exporter.templates``)."""
-fill_each: Callable[[tuple[bytes, ...], tuple[int, ...]], list[bytes]] = _fill_each
-"""Prints numbers into several templates, each with the numbers after those of the previous one."""
-pack_each: Callable[[tuple[bytes, ...], bytes], tuple[bytes, ...]] = _pack_each
-"""Makes templates for ``fill`` from readable ones, with this label text (``exporter.templates``)."""
+pack_each: Callable[[tuple[bytes, ...]], tuple[bytes, ...] | None] = _pack_each
+"""Makes templates for the next two from readable ones (``exporter.templates``). None if one has too long a text."""
+fill_columns: Callable[[list[Row]], list[bytes]] = _fill_columns
+"""Prints numbers into templates, for many devices: for each template, the texts of all devices as one text. Each
+template takes the numbers after those of the previous one."""
+fill_numbers: Callable[[bytes, list[bytes], list[int | None]], bytes] = _fill_numbers
+"""Prints a template for each label text with its number. None prints nothing."""
 grow: Callable[[list[int], Sequence[int], Sequence[int], int], bool] = plain_grow
 """Adds the increase of each number to its sum. If any number fell, grew by more than the last argument, or is beyond 63
 bits, adds nothing and returns False."""
 try:
     from lustre.formats import _texts
-except ImportError:
+
+    pack_each, fill_columns, fill_numbers = _texts.pack_each, _texts.fill_columns, _texts.fill_numbers
+except (ImportError, AttributeError):  # not built, or built from an earlier source
     AVAILABLE = False
 else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
     following, numbers, grow = _texts.following, _texts.numbers, _texts.grow
-    fill, fill_each, pack_each = _texts.fill, _texts.fill_each, _texts.pack_each

@@ -76,6 +76,8 @@ LINEAR = frozenset({
     b"disk I/Os in flight",
 })  # fmt: skip
 """Tables with one value per bucket. Their last bucket is 31 or more."""
+LAST_LABEL = 1 << 31
+"""Label of the last of 32 buckets of a table of powers of two."""
 
 
 @lru_cache(maxsize=1024)
@@ -85,6 +87,8 @@ def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], 
     Raises ValueError for an invalid label.
     """
     values = [_value(label) for label in labels]
+    if any(value > LAST_LABEL for value in values):
+        raise ValueError(f"a label beyond the kernel's last bucket: {max(values)}")
     upper = LABELS.get(name, _label_is_the_upper_bound)
     last = values[-1] if values else 0
     kernels_last = 31 if name in LINEAR else 1 << (30 if name in LABELS else 31)

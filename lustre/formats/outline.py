@@ -43,6 +43,7 @@ SEEN = b"\x06"
 MOST_FORMS = 4096
 LONGEST = 1 << 15
 """Length in bytes above which a text gets no outline. The kernel's texts are less than half as long."""
+_EXTRACTED = frozenset({WANTED, WANTED_TIME, ZERO})
 _NOT_OF_THE_FORM = b"0123456789 \t"
 _BLANKS = b"\x0e"
 """Any number of further blanks, which are padding."""
@@ -61,8 +62,13 @@ class Outline:
 
 
 def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | None:
-    """Make the outline of a text from its places, in order. None if the text is too long or has control characters."""
-    if len(text) > LONGEST or _OURS.search(text):
+    """Make the outline of a text from its places, in order. None for an unusual text.
+
+    It is unusual if it is too long, if it has control characters, or if it has not one number for each position in
+    ``order``, for example because its header has two start times.
+    """
+    places = [*places]
+    if len(text) > LONGEST or _OURS.search(text) or sum(kind in _EXTRACTED for _, _, kind in places) != len(order):
         return None
     parts: list[bytes] = []
     at = 0

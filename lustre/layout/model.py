@@ -71,6 +71,9 @@ class Component:
     parity_stripes: int = 0
     """Parity stripes per set of a ``parity`` component (erasure coding). They protect ``data_stripes`` data stripes."""
     foreign: Foreign | None = None
+    ost_list: tuple[int, ...] = ()
+    """OST of each stripe of a component that is requested (``lfs setstripe -o``); empty leaves the choice to Lustre. An
+    OST that appears twice holds two objects (overstriping)."""
 
     @property
     def released(self) -> bool:
@@ -98,6 +101,19 @@ class Layout:
     composite: bool = True
     state: str = ""
     """State of a mirrored file: ``ro`` in sync, ``wp`` written to one mirror, ``sp`` resync in progress."""
+
+
+def names_osts(layout: Layout) -> bool:
+    """Whether a requested layout names the OST of each stripe in some component."""
+    return any(component.ost_list for component in layout.components)
+
+
+def without_objects(layout: Layout) -> Layout:
+    """The layout in a form that can be requested: without objects and component flags."""
+    return replace(layout, generation=0, state="", components=tuple(
+        replace(c, objects=(), flags=tuple(f for f in c.flags if f == "extension"), component_id=0, stripe_offset=-1,
+                ost_list=())
+        for c in layout.components))
 
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
@@ -144,7 +160,7 @@ def same_shape(a: Layout, b: Layout) -> bool:
     Compares extents, pools, patterns and counts of all mirrors, not objects, ids or flags. A default stripe size or
     count matches any value. A count of -1 (all targets) matches a component with objects, because their number was
     chosen at its creation. Pools, counts and sizes of data on the MDT are ignored. A released file has the shape that
-    it will have after a restore.
+    it will have after a restore. A list of OSTs matches objects on exactly these OSTs, and a component without objects.
     """
     ours, theirs = mirrors(a), mirrors(b)
     return [len(mirror) for mirror in ours] == [len(mirror) for mirror in theirs] and all(
@@ -158,8 +174,17 @@ def _same_component(a: Component, b: Component) -> bool:
     return (
         (a.extent_start, a.extent_end, a.extension_size) == (b.extent_start, b.extent_end, b.extension_size)
         and (_kind(a), a.foreign) == (_kind(b), b.foreign)
-        and (a.on_mdt or (a.pool == b.pool and _same_count(a, b) and _same_size(a.stripe_size, b.stripe_size)))
+        and (a.on_mdt or (a.pool == b.pool and _same_count(a, b) and _same_size(a.stripe_size, b.stripe_size)
+                          and _same_osts(a, b)))
     )
+
+
+def _same_osts(a: Component, b: Component) -> bool:
+    """Whether the OSTs that one component names are those of the other."""
+    if not a.ost_list and not b.ost_list:
+        return True
+    ours, theirs = (c.ost_list or tuple(one.ost_index for one in c.objects) for c in (a, b))
+    return not ours or not theirs or sorted(ours) == sorted(theirs)
 
 
 def _kind(component: Component) -> tuple[str, ...]:
@@ -191,6 +216,8 @@ def _phrase(component: Component) -> str:
         return f"foreign layout of {len(component.foreign.value)} bytes"
     where = "the MDT" if component.on_mdt else component.pool or "any OST"
     notes = [] if component.on_mdt else [_stripes(component)]
+    if component.ost_list:
+        notes.append(f"on {', '.join(f'OST{index:04x}' for index in component.ost_list)}")
     notes += [f"grows by {size_text(component.extension_size)}"] if component.extension_size else []
     notes += ["released to the archive"] if component.released else []
     return f"{_extent(component)} on {where}" + (f" ({', '.join(notes)})" if notes else "")

@@ -31,6 +31,8 @@ def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
 
     >>> setstripe_arguments(Layout((Component(pool="flash", stripe_size=1 << 20),), composite=False))
     ('-c', '1', '-S', '1M', '-p', 'flash')
+    >>> setstripe_arguments(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False))
+    ('-c', '2', '-p', 'hdd', '-o', '4,2')
     """
     if not layout.components:
         raise ValueError("a layout without components")
@@ -92,7 +94,9 @@ def _options(component: Component, before: Component | None) -> list[str]:
         options += ["-z", _aligned("extension size", component.extension_size)]
     if component.pool or (inherits and before is not None and before.pool):
         options += ["-p", component.pool or NO_POOL]
-    if component.stripe_offset >= 0 and not component.objects:
+    if component.ost_list:
+        options += ["-o", ",".join(map(str, component.ost_list))]
+    elif component.stripe_offset >= 0 and not component.objects:
         options += ["-i", str(component.stripe_offset)]
     return options
 

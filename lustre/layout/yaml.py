@@ -2,7 +2,8 @@
 
 The YAML is simple and needs no YAML library: every line is a key and a value, and a component or an object begins with
 its first key. Keys of a file begin with ``lmm_``; keys of a directory's default do not. The text contains neither the
-state of the mirrors of a file nor the type of a foreign layout.
+state of the mirrors of a file nor the type of a foreign layout. A list of OSTs that a component requests has the form
+of objects with the FID 0, as Lustre stores it until the component has objects.
 
 >>> text = '''lmm_stripe_count:  1
 ... lmm_stripe_size:   4194304
@@ -34,6 +35,8 @@ from typing import Any
 from lustre.fid import Fid
 from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
 
+NO_FID = Fid(0, 0)
+"""FID of a stripe without an object."""
 _LINE = re.compile(r"\s*(?:- )?([a-z_.]+):(?:[ \t]+(.*))?")
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
 _FOREIGN = re.compile(r"\s*lfm_value:\s+'(.*)'\s*", re.DOTALL)
@@ -140,7 +143,7 @@ class _Reader:
 
     def layout(self) -> Layout:
         pairs = zip(self._components, self._objects, strict=True)
-        components = tuple(Component(**fields, objects=tuple(objects)) for fields, objects in pairs)
+        components = tuple(Component(**fields, **_placed(objects)) for fields, objects in pairs)
         if not components:
             raise ValueError("layout: no components")
         expected = self._header.get("lcm_entry_count", len(components))
@@ -153,6 +156,13 @@ class _Reader:
             mirror_count=self._header.get("lcm_mirror_count", 1),
             composite=composite,
         )
+
+
+def _placed(objects: list[StripeObject]) -> dict[str, Any]:
+    """The objects of a component, or the OSTs that it requests."""
+    if objects and all(one.fid == NO_FID for one in objects):
+        return {"ost_list": tuple(one.ost_index for one in objects)}
+    return {"objects": tuple(objects)}
 
 
 def _number(text: str) -> int:
@@ -218,8 +228,9 @@ def _striping(component: Component, generation: int, directory: bool, indent: st
         yield f"{prefix}stripe_offset: {component.stripe_offset}"
     if component.pool:
         yield f"{prefix}pool:          {component.pool}"
-    if component.objects:
+    objects = component.objects or tuple(StripeObject(index, NO_FID) for index in component.ost_list)
+    if objects:
         yield f"{prefix}objects:"
-    for one in component.objects:
+    for one in objects:
         yield f"      - l_ost_idx: {one.ost_index}"
         yield f"        l_fid:     {str(one.fid)[1:-1]}"

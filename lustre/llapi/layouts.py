@@ -99,7 +99,9 @@ def _fill(library: Library, handle: int, component: Component, composite: bool) 
         _set(library, "llapi_layout_stripe_count_set", handle, count if count > 0 else _DEFAULT - count)
     if component.pool:
         _set(library, "llapi_layout_pool_name_set", handle, component.pool.encode("ascii"))
-    if component.stripe_offset >= 0 and not component.objects:
+    for stripe, index in enumerate(component.ost_list):
+        _set(library, "llapi_layout_ost_index_set", handle, stripe, index)
+    if component.stripe_offset >= 0 and not component.objects and not component.ost_list:
         _set(library, "llapi_layout_ost_index_set", handle, 0, component.stripe_offset)
 
 

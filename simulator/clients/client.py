@@ -13,18 +13,20 @@ import errno
 import os
 from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
 
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
+from lustre.layout.model import Layout
 from simulator.clients.data import DataPath
 from simulator.clients.handle import FileHandle
 from simulator.clients.mount import ClientSettings, Mount, Servers
 from simulator.counters import microseconds
 from simulator.engine import Completion, Engine, Steps, gather
-from simulator.network import NETWORK_SECONDS
 from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
 from simulator.servers.namespace import Inode
 
+T = TypeVar("T")
 OPEN_READ, OPEN_WRITE = 1, 2
 DESTROY_SECONDS = 0.5
 """Time from an unlink until the MDT requests the destruction of the objects."""
@@ -42,13 +44,14 @@ class Names:
     ) -> Steps[Inode]:  # fmt: skip
         """Create a directory. It inherits its parent's default layout if the parent has its own."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
-        yield from client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
+        change = client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
+        yield from self._alone(parent, change)
         index = parent.shard(name) if mdt_index is None else mdt_index
         fid = servers.namespace.new_fid(index, client.index)
         inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
         inode.uid, inode.gid = actor.uid, actor.gid
         inode.layout = parent.layout if parent.parent is not None else None
-        inode.shards = shards
+        inode.shards = shards or servers.namespace.default_shards(parent, inode, len(servers.mdts))
         servers.mdts[index].inodes_used += 1
         client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
         client.stats.tally("mkdir", client.since(began))
@@ -62,11 +65,7 @@ class Names:
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         self._check_permission()
         shard = parent.shard(name)
-        yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
-        layout = servers.placement.create(parent.layout or servers.namespace.root.layout, actor.job_id)
-        targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
-        if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
-            yield waiting
+        layout = yield from self._alone(parent, self._with_objects(parent, shard, actor))
         fid = servers.namespace.new_fid(shard, client.index)
         try:
             inode = servers.namespace.add(parent, name, fid, shard, client.time, directory=False)
@@ -90,7 +89,8 @@ class Names:
         client, began = self._client, self._client.engine.now
         mode = OPEN_WRITE if write else OPEN_READ
         self._check_permission()
-        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+        yield from self._processed()
+        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id, inode.parent)
         if inode.unlinked:
             raise _gone(inode)
         client.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
@@ -112,7 +112,8 @@ class Names:
         """Remove a file and its name. The OSTs destroy its objects later, when the MDT requests it."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         parent, name = inode.parent, inode.name
-        yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
+        removal = client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
+        yield from (removal if parent is None else self._alone(parent, removal))
         if inode.unlinked:
             raise _gone(inode)
         servers.namespace.remove(inode, client.time)
@@ -137,10 +138,12 @@ class Names:
     def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
         """Request the attributes from the MDT and the size from the OSTs of the file."""
         mdc = self._client.mdcs[inode.mdt_index]
+        lookup = mdc.ask("getattr", actor.job_id, inode.parent, inode)
         if self._client.settings.parallel_lookups or inode.parent is None:
-            yield from mdc.ask("getattr", actor.job_id, inode=inode)
+            yield from self._processed()
+            yield from lookup
         else:
-            yield from self._alone(inode.parent, mdc.ask("getattr", actor.job_id, inode=inode))
+            yield from self._alone(inode.parent, lookup)
         yield from self.glimpse(inode, actor)
 
     def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
@@ -148,7 +151,7 @@ class Names:
         client = self._client
         if inode.data_lock not in {-1, client.index}:
             yield from client.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
-            yield 2 * NETWORK_SECONDS
+            yield 2 * client.settings.network_seconds
         stripes = [stripe for part in (inode.layout.components if inode.layout else ()) for stripe in part.objects]
         if len(stripes) == 1:
             yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
@@ -156,14 +159,34 @@ class Names:
             glimpses = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
             yield gather(glimpses)
 
-    def _alone(self, directory: Inode, steps: Steps[None]) -> Steps[None]:
-        """Run steps while no other process of this node looks up a name of the directory."""
+    def _with_objects(self, parent: Inode, shard: int, actor: Actor) -> Steps[Layout]:
+        """Let the MDT create a file with its first objects, and wait for objects that no OST has in advance."""
+        client, servers = self._client, self._client.servers
+        yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
+        layout = servers.placement.create(parent.layout or servers.namespace.root.layout, actor.job_id)
+        targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
+        if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
+            yield waiting
+        return layout
+
+    def _processed(self) -> Steps[None]:
+        """Spend the processor time of one operation on a name."""
+        if seconds := self._client.settings.name_seconds:
+            yield self._client.jitter(seconds)
+
+    def _alone(self, directory: Inode, steps: Steps[T]) -> Steps[T]:
+        """Run steps while no other process of this node changes the directory.
+
+        The kernel holds the lock of the directory (``i_rwsem``, before 4.7 ``i_mutex``) during the request to the MDT:
+        for changes in all releases, for lookups before 4.7.
+        """
         turn, before = Completion(), self._looking_up.get(directory.fid)
         self._looking_up[directory.fid] = turn
         if before is not None:
             yield before
         try:
-            yield from steps
+            yield from self._processed()
+            return (yield from steps)
         finally:
             if self._looking_up[directory.fid] is turn:
                 del self._looking_up[directory.fid]

@@ -24,7 +24,6 @@ from simulator.clients.mount import Mount
 from simulator.clients.osc import Osc
 from simulator.clients.readahead import ReadAheadWindow
 from simulator.engine import Completion, Steps, gather
-from simulator.network import NETWORK_SECONDS
 from simulator.servers import layouts
 from simulator.servers.changelog import SERVER
 from simulator.servers.locks import Lock
@@ -66,7 +65,7 @@ class Transfer:
         if lock is None and write and not direct:
             return self._under_its_lock(osc, stored, handle, piece)
         if lock is None:
-            asking = stored.locks.ask(self._mount.index, start, end, write, flush, NETWORK_SECONDS)
+            asking = stored.locks.ask(self._mount.index, start, end, write, flush, self._mount.settings.network_seconds)
             return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
         lock.using += 1
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
@@ -91,7 +90,8 @@ class Transfer:
                 flush = partial(self.flush_object, piece.fid)
                 if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
-                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
+                    away = self._mount.settings.network_seconds
+                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, away)
                     (yield from lock).put(_DONE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:

@@ -38,7 +38,7 @@ class Mdc:
     max_rpcs_in_flight = 8
     max_mod_rpcs_in_flight = 7
 
-    def __init__(self, engine: Engine, name: str, mdt: Mdt) -> None:
+    def __init__(self, engine: Engine, name: str, mdt: Mdt, network_seconds: float = NETWORK_SECONDS) -> None:
         self.name = name
         self.mdt = mdt
         self.stats = Stats(counters.MDC_STATS, engine.now)
@@ -48,14 +48,15 @@ class Mdc:
         self.in_flight = 0
         self.locks = 0
         self._engine = engine
+        self._network_seconds = network_seconds
         self._waiting: deque[Completion] = deque()
 
     def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
         """Send or fetch data that is stored on the MDT."""
         self.in_flight += 1
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         yield from self.mdt.data(write, size_bytes, job_id)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         self._answered()
 
     def _slot(self) -> Completion:
@@ -75,9 +76,9 @@ class Mdc:
             yield self._slot()
         began = self._engine.now
         self.in_flight += 1
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         yield from self.mdt.work(operation, job_id, names=names)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         self._answered()
         self.stats.tally("req_waittime", microseconds(self._engine.now - began))
         self.md_stats.count("intent_getattr_async", names)
@@ -87,7 +88,7 @@ class Mdc:
     ) -> Steps[None]:  # fmt: skip
         """Send one request and wait for the answer.
 
-        ``directory`` is the directory that changes, ``inode`` the affected file.
+        ``directory`` is the directory that changes or is searched for a name, ``inode`` the affected file.
         """
         while self.in_flight >= self.max_rpcs_in_flight:
             yield self._slot()
@@ -98,9 +99,9 @@ class Mdc:
             self.modifying_in_flight += 1
             self.modifying.tally(self.modifying_in_flight)
         self.stats.tally("req_active", self.in_flight)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         yield from self.mdt.work(operation, job_id, directory, inode=inode)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         self._answered()
         self.modifying_in_flight -= operation in _MODIFYING
         waited = microseconds(self._engine.now - began)

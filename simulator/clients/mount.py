@@ -15,7 +15,7 @@ from simulator.clients.osc import Osc, OscSettings
 from simulator.clients.readahead import ReadAhead, ReadAheadSettings
 from simulator.counters import Stats, microseconds
 from simulator.engine import Engine
-from simulator.network import NetworkAdapter
+from simulator.network import NETWORK_SECONDS, NetworkAdapter
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
@@ -59,6 +59,10 @@ class ClientSettings:
     """Time to copy between the application and the page cache."""
     parallel_lookups: bool = True
     """False for Linux before 4.7: processes of one node look up names of one directory one after the other."""
+    network_seconds: float = NETWORK_SECONDS
+    """One-way latency of a request, from the client's program to the server's thread."""
+    name_seconds: float = 0.0
+    """Processor time of the client for one operation on a name."""
     network_bytes_per_second: float | None = None
     """Rate of the client's network adapter; None: unlimited."""
     osc: OscSettings = field(default_factory=OscSettings)
@@ -134,8 +138,11 @@ class Mount:
         self.statahead = StataheadCounters()
         suffix = settings.instance
         adapter = NetworkAdapter(engine, settings.network_bytes_per_second)
-        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, adapter) for ost in servers.osts)
-        self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt) for mdt in servers.mdts)
+        away = settings.network_seconds
+        self.oscs = tuple(
+            Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, adapter, away) for ost in servers.osts
+        )
+        self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt, away) for mdt in servers.mdts)
 
     @property
     def time(self) -> float:

@@ -44,8 +44,9 @@ class Osc:
     """The connection of one client to one OST."""
 
     def __init__(
-        self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter | None = None
-    ) -> None:
+        self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter | None = None,
+        network_seconds: float = NETWORK_SECONDS,
+    ) -> None:  # fmt: skip
         self.name = name
         self.ost = ost
         self.settings = settings
@@ -58,6 +59,7 @@ class Osc:
         """Bytes of writes without an answer."""
         self.locks = 0
         self._engine = engine
+        self._network_seconds = network_seconds
         self._wire = wire or NetworkAdapter(engine, None)
         self._gathering: list[Rpc] = []
         self._ready: deque[Rpc] = deque()
@@ -103,11 +105,11 @@ class Osc:
             rpc.sent_at = self._engine.now
             self._count_sent(rpc)
             sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
-            self._engine.after(NETWORK_SECONDS + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
+            self._engine.after(self._network_seconds + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
 
     def _reply(self, rpc: Rpc, error: OSError | None) -> None:
         receiving = 0.0 if rpc.write else self._wire.seconds(False, rpc.size_bytes)
-        self._engine.after(NETWORK_SECONDS + receiving, self._answered, rpc, error)
+        self._engine.after(self._network_seconds + receiving, self._answered, rpc, error)
 
     def _answered(self, rpc: Rpc, error: OSError | None) -> None:
         self.in_flight[rpc.write] -= 1
@@ -127,17 +129,17 @@ class Osc:
     def sync(self, job_id: str) -> Steps[None]:
         """Request a sync from the OST."""
         began = self._engine.now
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         yield from self.ost.sync(job_id)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         self.request("ost_sync", self._engine.now - began)
 
     def glimpse(self, job_id: str) -> Steps[None]:
         """Request the size of an object without revoking a lock."""
         began = self._engine.now
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         yield from self.ost.getattr(job_id)
-        yield NETWORK_SECONDS
+        yield self._network_seconds
         self.stats.tally("req_waittime", microseconds(self._engine.now - began))
         self.stats.tally("ldlm_glimpse_enqueue", 1)
 

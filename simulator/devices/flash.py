@@ -5,6 +5,10 @@ Flash has a fixed latency, several channels, one bandwidth for all of them, and 
 The accelerator stores I/O up to the bypass size on a pair of SSDs of the enclosure and writes it to the disks later, in
 order and merged. Larger I/O goes directly to the disks. Small reads of data that is still on flash are served from
 flash. Cray's NXD is such a filter.
+
+A write is answered when its data and an entry of the map, which says where the data is, are on the SSDs: otherwise a
+crash of the server would lose it. Entries of the map are written one after the other, so they limit the rate of small
+writes. No publication describes the map of an NXD; this is how the model explains its limit.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ class FlashSettings:
     latency_seconds: float = 0.0002
     channels: int = 16
     size_bytes: int = 1 << 30
+    copies: int = 1
+    """Number of times that each write is stored, for a mirrored volume. All copies use the channels and the bandwidth
+    of this device, because servers that mirror each other store as much for others as others store for them."""
 
 
 class Flash:
@@ -45,14 +52,17 @@ class Flash:
         """Queue one I/O."""
         now, settings = self._engine.now, self._settings
         io.queued_at = now
-        free_at = min(self._channel_free_at)
-        bus_from = max(now, free_at, self._bus_free_at)
-        self._bus_free_at = bus_from + self.slowdown * io.size_bytes / settings.bytes_per_second
-        done_at = self._bus_free_at + self.slowdown * settings.latency_seconds
-        self._channel_free_at[self._channel_free_at.index(free_at)] = done_at
+        copies = settings.copies if io.write else 1
+        done_at = now
+        for _ in range(copies):
+            free_at = min(self._channel_free_at)
+            bus_from = max(now, free_at, self._bus_free_at)
+            self._bus_free_at = bus_from + self.slowdown * io.size_bytes / settings.bytes_per_second
+            done_at = self._bus_free_at + self.slowdown * settings.latency_seconds
+            self._channel_free_at[self._channel_free_at.index(free_at)] = done_at
         self._under_way += 1
         per_channel = settings.latency_seconds / settings.channels
-        io.served(self.slowdown * max(io.size_bytes / settings.bytes_per_second, per_channel))
+        io.served(copies * self.slowdown * max(io.size_bytes / settings.bytes_per_second, per_channel))
         self._engine.after(done_at - now, self._finish, io)
 
     def _finish(self, io: Io) -> None:
@@ -67,6 +77,10 @@ class AcceleratorSettings:
     flash: FlashSettings = field(default_factory=lambda: FlashSettings(1.0e9, 0.0001, 16))
     bypass_bytes: int = 32 << 10
     capacity_bytes: int = 1 << 40
+    map_seconds: float = 0.0001
+    """Time to store one entry of the map: one more write of an SSD. 0: the map costs nothing."""
+    targets_per_pair: int = 2
+    """Targets that share the pair of SSDs and its map. An enclosure of a ClusterStor L300N has two."""
     flush_seconds: float = 1.0
     """Interval between write-backs to the disks."""
     flush_ios: int = 32
@@ -86,6 +100,9 @@ class Accelerator:
         self._flash = Flash(engine, settings.flash)
         self._held: dict[int, int] = {}
         self._flushing = False
+        self._map_free_at = 0.0
+        self._mapping = 0
+        """Number of writes that wait for their entry of the map."""
         self._order: list[int] = []
         """Remaining places of the present sweep over the disk."""
 
@@ -101,7 +118,7 @@ class Accelerator:
     @property
     def queued(self) -> int:
         """Number of I/Os that wait or are in progress, without pending write-backs."""
-        return self._disks.queued + self._flash.queued
+        return self._disks.queued + self._flash.queued + self._mapping
 
     @property
     def held_bytes(self) -> int:
@@ -116,7 +133,8 @@ class Accelerator:
             self.taken_in += 1
             self._held[io.position_bytes] = io.size_bytes
             io.serve = None  # it occupies the SSDs, not the disks
-            self._flash.submit(io)
+            self._mapping += 1
+            self._engine.after(self._mapped_seconds(), self._store, io)
             if not self._flushing:
                 self._flushing = True
                 self._engine.after(self._settings.flush_seconds, self._flush)
@@ -125,6 +143,16 @@ class Accelerator:
             self._flash.submit(io)
         else:
             self._disks.submit(io)
+
+    def _store(self, io: Io) -> None:
+        self._mapping -= 1
+        self._flash.submit(io)
+
+    def _mapped_seconds(self) -> float:
+        """Time until the map has an entry for another write. The other targets of the pair take their turns."""
+        now, settings = self._engine.now, self._settings
+        self._map_free_at = max(now, self._map_free_at) + settings.map_seconds * settings.targets_per_pair
+        return self._map_free_at - now
 
     def _flush(self) -> None:
         """Write part of the held data to the disks in ascending order, merging neighbours; then the next part."""

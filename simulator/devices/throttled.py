@@ -61,21 +61,23 @@ class Throttled:
                 self._engine.after(wait, self._dispatch)
                 return
             io = self._waiting.popleft()
-            before = self._full_seconds()
+            before = self._full_seconds() if io.serve is not None else 0.0
             self._byte_level += io.size_bytes
             self._io_level += 1
             self._under_way += 1
-            io.served(self._full_seconds() - before)
+            if io.serve is not None:
+                io.serve(self._full_seconds() - before)
             self._engine.after(self._settings.latency_seconds * self.slowdown, self._finish, io)
 
     def _wait_seconds(self) -> float:
-        settings = self._settings
-        elapsed = self._engine.now - self._leaked_at
-        self._leaked_at = self._engine.now
+        settings, now = self._settings, self._engine.now
         byte_rate = settings.bytes_per_second / self.slowdown
         io_rate = settings.ios_per_second / self.slowdown
-        self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
-        self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
+        if now != self._leaked_at:
+            elapsed = now - self._leaked_at
+            self._leaked_at = now
+            self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
+            self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
         return max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
 
     def _full_seconds(self) -> float:

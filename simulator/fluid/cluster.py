@@ -8,7 +8,7 @@ RPCs of flows are counted in bulk in the counters of the targets. Fractions are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,11 +92,11 @@ class FluidCluster(Cluster):
         for job in jobs:
             self.add(job)
 
-    def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
-        """Process all events up to a time, or until ``enough`` is true."""
+    def live(self, until: float, awaited: Collection[object] | None = None) -> None:
+        """Process all events up to a time, or until an event fills ``awaited``."""
         with self.lock:
-            super().live(until, enough)
-            if enough is None or self.now > self._settled_at + SETTLE_SECONDS:
+            super().live(until, awaited)
+            if awaited is None or self.now > self._settled_at + SETTLE_SECONDS:
                 self._settle()
 
     def about_to_change(self) -> None:

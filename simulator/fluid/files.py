@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from random import Random
 
 from lustre.changelog.record import RecordType
+from simulator.fluid.flows import ON_MDT
 from simulator.jobs.job import user_of
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
@@ -131,5 +132,7 @@ def _objects(layout: object) -> int:
 
 
 def _pool(inode: Inode) -> str:
-    """Pool of the first byte of a file."""
-    return inode.layout.components[0].pool if inode.layout is not None else ""
+    """Pool of the first byte of a file, or :data:`ON_MDT`."""
+    if inode.layout is None:
+        return ""
+    return ON_MDT if inode.layout.components[0].on_mdt else inode.layout.components[0].pool

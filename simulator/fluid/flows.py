@@ -24,7 +24,7 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.servers.mdt import SERVICE_SECONDS
+from simulator.servers.mdt import DATA_SECONDS, SERVICE_SECONDS
 
 
 class IoKind(NamedTuple):
@@ -72,6 +72,8 @@ def _positioning(device: HddSettings | RaidSettings) -> float:
     return max(device.seek_seconds * sqrt(0.1), device.settle_seconds) + 30.0 / device.revolutions_per_minute
 
 
+ON_MDT = "on the MDT"
+"""Stands for the pool of files whose first byte is on an MDT. No pool has such a name."""
 RPC_BYTES_MAX = 4 << 20
 CHECKPOINT_IOS_PER_FILE = 0.5
 """Checkpoint I/Os per object created and destroyed: two blocks, of which four leave as one I/O."""
@@ -168,9 +170,12 @@ def _small_files(
     size = sum(job.sizes) / len(job.sizes)
     stages: list[tuple[Demand, ...]] = []
     names = ["mknod", "close", "unlink"]
+    data_seconds = 0.0
     for part in _components(job.layout):
         end = size if part.extent_end is None else min(size, part.extent_end)
         length = int(end - part.extent_start)
+        if length > 0 and part.on_mdt:
+            data_seconds += DATA_SECONDS
         if length <= 0 or part.on_mdt:
             continue
         if part.extent_start:
@@ -182,8 +187,10 @@ def _small_files(
             again = rpcs * job.rereads_per_second / job.files_per_second
             read = IoKind(False, length // rpcs, scattered=True)
             stages += [(Demand(pool, 1, again * share, read, sync=False),)
-                       for pool, share in (pool_shares or {part.pool: 1.0}).items()]  # fmt: skip
-    work = sum(SERVICE_SECONDS[name] for name in names)
+                       for pool, share in (pool_shares or {part.pool: 1.0}).items() if pool != ON_MDT]  # fmt: skip
+    rereads = job.rereads_per_second / job.files_per_second
+    data_seconds += rereads * pool_shares.get(ON_MDT, 0.0) * DATA_SECONDS
+    work = sum(SERVICE_SECONDS[name] for name in names) + data_seconds
     copying = client.copy_seconds_per_mib * size / (1 << 20)
     turns = copying + len(names) * NETWORK_TURN_SECONDS
     rate_max = job.files_per_second * job.nodes

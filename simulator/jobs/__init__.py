@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from simulator.jobs.io500 import Io500
 from simulator.jobs.job import Distribution, Run
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
 
-Job: TypeAlias = StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | SharedFile
+Job: TypeAlias = (StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | SharedFile
+                  | Io500)
 
 __all__ = [
-    "Distribution", "Job", "LsScan", "Mdtest", "RandomWriter", "Run", "SharedFile", "SmallFileWriter",
+    "Distribution", "Io500", "Job", "LsScan", "Mdtest", "RandomWriter", "Run", "SharedFile", "SmallFileWriter",
     "StreamingReader", "StreamingWriter",
 ]  # fmt: skip

@@ -118,16 +118,16 @@ class Team:
     """State that the nodes of one job share: barriers, and counts of operations."""
 
     def __init__(self) -> None:
-        self.done: dict[str, tuple[int, float, float]] = {}
+        self.done: dict[str, tuple[float, float, float]] = {}
         self.files: dict[int, list[Inode]] = {}
         """By process, the files it created."""
         self._here: dict[str, int] = {}
         self._all: dict[str, Completion] = {}
 
-    def count(self, what: str, now: float) -> None:
-        """Count an operation of a kind, with its time."""
+    def count(self, what: str, now: float, amount: float = 1) -> None:
+        """Count an operation of a kind, or an amount of it, with its time."""
         number, since, _ = self.done.get(what, (0, now, now))
-        self.done[what] = (number + 1, since, now)
+        self.done[what] = (number + amount, since, now)
 
     def begin(self, what: str, now: float) -> None:
         """Start the count of a phase."""
@@ -137,6 +137,10 @@ class Team:
         """Operations of a kind per second, from the start of its phase to its last operation."""
         number, since, last = self.done.get(what, (0, 0.0, 0.0))
         return number / (last - since) if last > since else 0.0
+
+    def reached(self, name: str) -> Completion:
+        """Something that one member does and the others wait for. The member completes it."""
+        return self._all.setdefault(name, Completion())
 
     def barrier(self, name: str, members: int) -> Completion:
         """Wait for all members; completes when the last arrives."""

@@ -25,6 +25,9 @@ class Streaming(FileJob):
     direct: bool = False
     """Bypass the client's cache. Otherwise I/O goes through it, and reads use read-ahead."""
     think_seconds: float = 0.005
+    run_seconds: float = float("inf")
+    """Time after which the job closes the file. It opens it again after ``pause_seconds``."""
+    pause_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before the job starts, with their sizes."""
@@ -76,6 +79,14 @@ def stream_paths(job: Streaming) -> list[str]:
 
 
 def _stream(run: Run, job: Streaming, call: Call, *, write: bool) -> Steps[None]:
+    while True:
+        yield from _one_stream(run, job, call, run.now + job.run_seconds, write=write)
+        if not run.active:
+            return
+        yield job.pause_seconds
+
+
+def _one_stream(run: Run, job: Streaming, call: Call, until: float, *, write: bool) -> Steps[None]:
     engine, names = run.client.engine, run.client.names
     path = stream_paths(job)[run.rank]
     if isinstance(job, StreamingWriter) and job.fresh:
@@ -84,13 +95,13 @@ def _stream(run: Run, job: Streaming, call: Call, *, write: bool) -> Steps[None]
     else:
         handle = yield from names.open(run.lookup(path), run.actor, write=write)
     turn = [0]
-    yield gather([engine.spawn(_thread(run, handle, turn, job, call)) for _ in range(job.threads)])
+    yield gather([engine.spawn(_thread(run, handle, turn, job, call, until)) for _ in range(job.threads)])
     yield from names.close(handle)
 
 
-def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call: Call) -> Steps[None]:
+def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call: Call, until: float) -> Steps[None]:
     calls = max(job.file_bytes // job.call_bytes, 1)
-    while run.active:
+    while run.active and run.now < until:
         yield run.think(job.think_seconds)
         offset = turn[0] % calls * job.call_bytes
         turn[0] += 1
@@ -113,6 +124,10 @@ class RandomWriter(FileJob):
     processes_count: int = 8
     read_share: float = 0.0
     """Share of calls that read; the others write."""
+    run_seconds: float = float("inf")
+    """Time after which the processes close the file. They open it again after ``pause_seconds``."""
+    pause_seconds: float = 0.0
+    think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before the job starts, with their sizes."""
@@ -123,9 +138,16 @@ class RandomWriter(FileJob):
         yield from (self._process(run) for _ in range(self.processes_count))
 
     def _process(self, run: Run) -> Steps[None]:
+        while run.active:
+            yield from self._one_run(run, run.now + self.run_seconds)
+            yield self.pause_seconds
+
+    def _one_run(self, run: Run, until: float) -> Steps[None]:
         names = run.client.names
         handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
-        while run.active:
+        while run.active and run.now < until:
+            if self.think_seconds:
+                yield run.think(self.think_seconds)
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
                 if self.read_share and run.rng.random() < self.read_share:
@@ -152,6 +174,10 @@ class SharedFile(FileJob):
     write: bool = True
     direct: bool = False
     think_seconds: float = 0.0
+    runs: int = 1
+    """Times that the processes open the file, access their pieces and close it."""
+    period_seconds: float = 0.0
+    """Time from the start of a run to that of the next. A run that lasts longer delays the next."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """The shared file, with all its pieces."""
@@ -162,6 +188,13 @@ class SharedFile(FileJob):
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
+        began = run.now
+        for turn in range(self.runs):
+            yield max(0.0, began + turn * self.period_seconds - run.now)
+            if run.active:
+                yield from self._one_run(run, number)
+
+    def _one_run(self, run: Run, number: int) -> Steps[None]:
         names, data = run.client.names, run.client.data
         members = self.nodes * self.threads
         handle = yield from names.open(run.lookup(self.path), run.actor, write=self.write)

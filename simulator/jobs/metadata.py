@@ -27,6 +27,8 @@ class Mdtest(DirectoryJob):
     """Whether all processes share one directory."""
     drops_locks: bool = True
     """Whether clients drop their locks before the stat phase, as benchmarks do."""
+    phases: tuple[str, ...] = PHASES
+    """The phases that run."""
     striped_directories: bool = True
     """Whether directories are striped over all MDTs (unique directories: each on the next MDT)."""
 
@@ -44,7 +46,7 @@ class Mdtest(DirectoryJob):
         members = self.nodes * self.threads
         own: list[Inode] = []
         run.team.files[number] = own
-        for phase in PHASES:
+        for phase in self.phases:
             yield run.team.barrier(phase, members)
             run.team.begin(phase, run.now)
             if phase == "stat" and self.drops_locks:

@@ -4,6 +4,7 @@ Kinds, with their keys besides ``at``: ``slow`` (target, factor), ``degraded`` (
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
 ``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),
+``files`` (directory, target, files, size_bytes, idle_days),
 ``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``resync`` (path),
 ``job`` (job, and ``set``: fields with new values), ``stop`` (job).
 """
@@ -50,6 +51,11 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
         lambda c, e: faults.mask_changelog(c, e.text("target"), e.text("without")), frozenset(("target", "without"))
     ),
     "changelog_gap": (lambda c, e: faults.lose_changelog_records(c, e.text("target")), frozenset(("target",))),
+    "files": (
+        lambda c, e: faults.lay_down_files(c, e.text("directory"), e.text("target"), int(e.number("files", 100)),
+                                           int(e.number("size_bytes", 1 << 20)), e.number("idle_days", 30.0)),
+        frozenset(("directory", "target", "files", "size_bytes", "idle_days")),
+    ),
     "exporter_unreachable": (
         lambda c, e: faults.make_exporter_unreachable(c, e.number("seconds", 30.0)),
         frozenset(("seconds",)),
@@ -66,6 +72,7 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
 _NUMBER = (int, float)
 _KEY_TYPES: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
     "factor": _NUMBER, "rebuild_share": _NUMBER, "free_percent": _NUMBER, "seconds": _NUMBER, "files": _NUMBER,
+    "size_bytes": _NUMBER, "idle_days": _NUMBER,
     "set": dict,
 }  # fmt: skip
 """Keys whose values are not text."""

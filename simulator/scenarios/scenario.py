@@ -50,6 +50,7 @@ from simulator.cluster import Cluster
 from simulator.costs import PRESETS, CallCosts
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
+from simulator.jobs.io500 import Io500
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest
 from simulator.jobs.small_files import SmallFileWriter
@@ -65,6 +66,7 @@ _JOBS: Mapping[str, type[Any]] = {
     "mdtest": Mdtest,
     "ls": LsScan,
     "shared_file": SharedFile,
+    "io500": Io500,
 }
 _KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs", "extends"))
 _EVENTS_ONLY = ("directories_count", "burst_seconds", "build_up_seconds")
@@ -258,7 +260,7 @@ _POOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _FSNAME = re.compile(r"[A-Za-z0-9_-]{1,8}")
 _AT_LEAST_ONE = frozenset((
     "nodes", "threads", "call_bytes", "file_bytes", "piece_bytes", "pieces_each", "processes_count", "names", "times",
-    "files_each",
+    "files_each", "easy_files_each", "hard_files_each", "easy_bytes",
 ))  # fmt: skip
 _MAY_BE_ZERO = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
 _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client",

@@ -46,7 +46,9 @@ REQUEST_SECONDS = 0.0001
 """Part of the time for receiving a request and sending the reply; a batch needs it once."""
 DIRECTORIES_MAX = 1000
 DIRECTORY_SECONDS = 0.0001
-"""Part of a create or unlink that locks the directory."""
+"""Part of a create or unlink that locks the directory on its MDT, one operation after the other."""
+LOOKUP_SECONDS = 0.00005
+"""The same for an operation that only looks up a name. All requests for one directory use one lock resource."""
 DATA_SECONDS = 0.0004
 """Processor time of one read or write of data on the MDT."""
 
@@ -123,7 +125,7 @@ class Mdt:
 
     def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1,
              inode: Inode | None = None) -> Steps[None]:  # fmt: skip
-        """Do one operation: wait for a core, use it and count it. Changes of one directory are serialised."""
+        """Do one operation: wait for a core, use it and count it. Names of one directory wait for each other."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -133,7 +135,7 @@ class Mdt:
         if self._queue_wait is not None:
             yield self._queue_wait()
         yield self._core(seconds * self.settings.work_factor, self._caller_rng if job_id == CALLER else self._rng)
-        if directory is not None and (wait := self._directory_lock(directory)):
+        if directory is not None and (wait := self._directory_lock(directory, operation in _CHANGING)):
             yield wait
         if operation in _CHANGING:
             self.journal.change((operation, self._rng.randrange(64)), redo=operation)
@@ -164,9 +166,9 @@ class Mdt:
         self.stats.tally(name, value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
-    def _directory_lock(self, directory: Inode) -> float:
-        """Wait and time of the part of an operation that locks the directory on this MDT."""
-        seconds = DIRECTORY_SECONDS * self.settings.work_factor
+    def _directory_lock(self, directory: Inode, changes: bool) -> float:
+        """Wait for the part of an operation that locks the directory on this MDT."""
+        seconds = (DIRECTORY_SECONDS if changes else LOOKUP_SECONDS) * self.settings.work_factor
         free_at = self._directory_free_at.get(directory.fid, 0.0)
         now = self._engine.now
         if len(self._directory_free_at) > DIRECTORIES_MAX:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from stat import S_IFDIR, S_IFREG
 from zlib import crc32
 
 from lustre.fid import Fid
+from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from simulator.engine import Completion
 
@@ -22,9 +25,9 @@ class Inode:
     """
 
     __slots__ = (
-        "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
-        "mdt_index", "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
-        "writers", "xattrs",
+        "atime", "children", "content", "data_lock", "default_striping", "fid", "gid", "is_directory", "layout",
+        "lease_broken", "mdt_index", "migrating", "mode", "mtime", "name", "parent", "shards", "size_bytes", "uid",
+        "unlinked", "write_back", "writers", "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -36,10 +39,13 @@ class Inode:
         self.children: dict[str, Inode] = {}
         self.layout: Layout | None = None
         self.shards: tuple[int, ...] = ()
+        self.default_striping: DefaultStriping | None = None
+        """Striping of new subdirectories; None without a default of its own."""
         self.size_bytes = 0
         self.content = 0
         self.atime = self.mtime = now
         self.uid = self.gid = 0
+        self.mode = S_IFREG | 0o644
         self.writers = 0
         self.data_lock = -1
         """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
@@ -76,6 +82,7 @@ class Namespace:
     def __init__(self, now: float) -> None:
         self.root = Inode(ROOT_FID, 0, None, "", now)
         self.root.is_directory = True
+        self.root.mode = S_IFDIR | 0o755
         self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
         self._next_id: dict[int, int] = {}
 
@@ -91,10 +98,24 @@ class Namespace:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         inode = Inode(fid, mdt_index, parent, name, now)
         inode.is_directory = directory
+        if directory:
+            inode.mode = S_IFDIR | 0o755
         parent.children[name] = inode
         parent.mtime = now
         self._by_fid[fid] = inode
         return inode
+
+    @staticmethod
+    def default_shards(parent: Inode, inode: Inode, mdts: int) -> tuple[int, ...]:
+        """MDTs of a new subdirectory by its parent's default striping, of which the subdirectory gets its part."""
+        default = parent.default_striping
+        if default is None:
+            return ()
+        if default.max_inherit == -1 or default.max_inherit > 1:
+            levels = default.max_inherit if default.max_inherit == -1 else default.max_inherit - 1
+            inode.default_striping = replace(default, max_inherit=levels)
+        count = mdts if default.stripe_count < 0 else min(default.stripe_count, mdts)
+        return tuple((inode.mdt_index + n) % mdts for n in range(count)) if count > 1 else ()
 
     def remove(self, inode: Inode, now: float) -> None:
         """Remove a name and its file."""

@@ -71,6 +71,8 @@ class ObjectStore:
 
     def __init__(self, ost_index: int, capacity: Capacity) -> None:
         self.capacity = capacity
+        self._room_bytes = capacity.size_bytes - capacity.overhead_bytes
+        self._reserved_bytes = int(capacity.size_bytes * capacity.reserved_share)
         self.objects: dict[Fid, StoredObject] = {}
         self.used_bytes = 0
         self.withheld_bytes = 0
@@ -97,7 +99,7 @@ class ObjectStore:
         stored.start_bytes = start_bytes if old[0] < 0 else min(old[0], start_bytes)
         stored.end_bytes = max(old[1], end_bytes)
         more = stored.allocated_bytes - before
-        if more > self.space().avail_bytes:
+        if more > self.avail_bytes:
             stored.start_bytes, stored.end_bytes = old
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used_bytes += more
@@ -113,10 +115,16 @@ class ObjectStore:
 
     def space(self) -> Space:
         """Space as statfs shows it."""
-        capacity = self.capacity
-        free = max(capacity.size_bytes - capacity.overhead_bytes - self.used_bytes - self.withheld_bytes, 0)
-        avail = max(free - int(capacity.size_bytes * capacity.reserved_share), 0)
-        return Space(capacity.size_bytes, free, avail)
+        return Space(self.capacity.size_bytes, self._free_bytes, self.avail_bytes)
+
+    @property
+    def _free_bytes(self) -> int:
+        return max(self._room_bytes - self.used_bytes - self.withheld_bytes, 0)
+
+    @property
+    def avail_bytes(self) -> int:
+        """Free space without the reserve."""
+        return max(max(self._room_bytes - self.used_bytes - self.withheld_bytes, 0) - self._reserved_bytes, 0)
 
     @property
     def inodes_free(self) -> int:

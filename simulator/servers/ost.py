@@ -142,8 +142,9 @@ class BulkService:
 
     def __init__(self, engine: Engine, ost: Ost) -> None:
         self.brw = BrwStats(engine.now)
-        self.service = Stats(counters.OST_IO_STATS, engine.now)
-        """This OST's part of the node's ``ost_io`` service statistics."""
+        self._service = Stats(counters.OST_IO_STATS, engine.now)
+        self._served_uncounted = 0
+        """RPCs whose constant values are not in the statistics yet."""
         self.cache = ServerCache(ost.settings.read_cache_bytes, ost.settings.write_back_bytes_max)
         self.active = 0
         self.read_bytes = 0
@@ -188,7 +189,7 @@ class BulkService:
         finally:
             self.active -= 1
             name = "ost_write" if rpc.write else "ost_read"
-            self.service.tally(name, microseconds(self._engine.now - arrived))
+            self._service.tally(name, microseconds(self._engine.now - arrived))
 
     def _allocate(self, rpc: Rpc) -> None:
         store = self._ost.store
@@ -228,18 +229,23 @@ class BulkService:
                 self.brw.end(rpc.write, self._engine.now - began)
                 done.succeed()
 
-        serve = partial(self._ost.device_time.book, {rpc.job_id: 1})
+        serve = partial(self._ost.device_time.book_all, rpc.job_id)
         for place, size in runs:
             self._ost.device.submit(Io(rpc.write, place, size, one_done, serve))
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
-        service = self.service
-        service.tally("req_waittime", microseconds(waited_seconds))
-        service.tally("req_qdepth", 0)
-        service.tally("req_active", self.active)
-        service.tally("req_timeout", 5)
-        service.tally("reqbuf_avail", 64)
+        self._service.tally("req_waittime", microseconds(waited_seconds))
+        self._service.tally("req_active", self.active)
+        self._served_uncounted += 1
+
+    @property
+    def service(self) -> Stats:
+        """Part of this OST in the node's ``ost_io`` service statistics."""
+        for name, value in (("req_qdepth", 0), ("req_timeout", 5), ("reqbuf_avail", 64)):
+            self._service[name].bulk(self._served_uncounted, value)
+        self._served_uncounted = 0
+        return self._service
 
 
 class Ost:
@@ -262,6 +268,8 @@ class Ost:
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False
+        self.max_create_count = settings.precreate_ahead
+        """``osp.*.max_create_count`` on all MDTs."""
         self.health = Health()
         self.precreated = Precreated(engine, settings.precreate_seconds, settings.precreate_ahead)
         self.rotational = not isinstance(settings.device, FlashSettings)
@@ -270,6 +278,11 @@ class Ost:
         self._precreated = 0
         self._lost: list[object] = []
         self.bulk = BulkService(engine, self)
+
+    @property
+    def precreates(self) -> bool:
+        """Whether MDTs create objects here (``osp.*.max_create_count`` is not 0)."""
+        return self.max_create_count > 0
 
     @property
     def away(self) -> bool:

@@ -59,6 +59,8 @@ class OstSelector:
 
     def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
         """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
+        if part.ost_list:
+            return self._named(part, room_bytes)
         name = self.pool(part.pool)
         fit = self._fit(name, room_bytes)
         if not fit:
@@ -77,6 +79,16 @@ class OstSelector:
         self._turn[name] = start + count
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
+    def _named(self, part: Component, room_bytes: int) -> list[Ost]:
+        """The OSTs that a component names. Raises OSError EINVAL for an OST outside of its pool, and ENOSPC."""
+        members = self._pools[part.pool] if part.pool else range(len(self._osts))
+        if any(index not in members for index in part.ost_list):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        chosen = [self._osts[index] for index in part.ost_list]
+        if not all(self._fits(ost, room_bytes) for ost in chosen):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return chosen
+
     def _fit(self, name: str, room_bytes: int) -> list[Ost]:
         """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
         members = self._pools[name] if name else tuple(range(len(self._osts)))
@@ -94,17 +106,17 @@ class OstSelector:
         return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
 
     def _fits(self, ost: Ost, room_bytes: int) -> bool:
-        return not ost.away and ost.store.space().avail_bytes >= room_bytes
+        return not ost.away and ost.precreates and ost.store.avail_bytes >= room_bytes
 
     def _uneven(self, fit: list[Ost]) -> bool:
         some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
-        room = [ost.store.space().avail_bytes for ost in some]
+        room = [ost.store.avail_bytes for ost in some]
         return max(room) - min(room) > QOS_THRESHOLD * max(room)
 
     def _weighted(self, fit: list[Ost], count: int) -> list[Ost]:
         left, chosen = list(fit), []
         for _ in range(count):
-            weights = [ost.store.space().avail_bytes for ost in left]
+            weights = [ost.store.avail_bytes for ost in left]
             (ost,) = self._rng.choices(left, weights)
             left.remove(ost)
             chosen.append(ost)
@@ -128,6 +140,18 @@ class Extent(NamedTuple):
     size_bytes: int
 
 
+NO_TEMPLATE = Layout((Component(),), composite=False)
+
+
+def without_objects(template: Layout) -> tuple[Component, ...]:
+    """Components of a new file before any of them has objects."""
+    return tuple(
+        replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, objects=(),
+                flags=tuple(flag for flag in given.flags if flag in ("prefer", "extension")),
+                component_id=number if template.composite else 0)
+        for number, given in enumerate(template.components, start=1))
+
+
 class Placement:
     """Turns templates into layouts with objects."""
 
@@ -137,20 +161,19 @@ class Placement:
     ) -> None:  # fmt: skip
         self._osts = osts
         self._pools = pools
+        self._last_template: Layout | None = None
+        self._last_parts: tuple[Component, ...] = ()
+        """Template of the last new file, and its components. Thousands of files in a row have the same template."""
         self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
 
     def create(self, template: Layout | None, job_id: str = "") -> Layout:
         """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
-        template = template or Layout((Component(),), composite=False)
-        first = {min(part.extent_start for part in template.components)}
-        parts: list[Component] = []
-        for number, given in enumerate(template.components, start=1):
-            keep = tuple(flag for flag in given.flags if flag in ("prefer", "extension"))
-            part = replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, flags=keep, objects=(),
-                           component_id=number if template.composite else 0)  # fmt: skip
-            parts.append(part)
-        parts = self._with_objects(parts, [part.extent_start in first for part in parts], job_id)
+        template = template or NO_TEMPLATE
+        if template is not self._last_template:
+            self._last_template, self._last_parts = template, without_objects(template)
+        first = min(part.extent_start for part in self._last_parts)
+        parts = self._with_objects(self._last_parts, [part.extent_start == first for part in self._last_parts], job_id)
         state = "ro" if template.mirror_count > 1 else template.state
         generation = len(parts) if template.composite else 0
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
@@ -195,7 +218,7 @@ class Placement:
         targets = self._choice.targets(part)
         pool = self._choice.pool(part.pool)
         objects = tuple(StripeObject(ost.index, ost.create_object(job_id).fid) for ost in targets)
-        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool,
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool, ost_list=(),
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
 
     def _room(self, part: Component) -> int:
@@ -203,8 +226,8 @@ class Placement:
         osts = [self._osts[stripe.ost_index] for stripe in part.objects]
         if not osts:
             members = self._pools[part.pool] if part.pool else range(len(self._osts))
-            return max((self._osts[i].store.space().avail_bytes for i in members), default=0)
-        return min(ost.store.space().avail_bytes for ost in osts)
+            return max((self._osts[i].store.avail_bytes for i in members), default=0)
+        return min(ost.store.avail_bytes for ost in osts)
 
 
 def _missing(part: Component, end_bytes: int) -> bool:

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.alerts.narrowed import groups_of, order_of, rules_for
 from tests.alerts.shown import in_page, output, with_output, without_numbers
 from tests.alerts.site import Series, Site, promtool_series
 from tests.alerts.troubles import SHOWN, TROUBLES, Trouble
 from tests.dashboards.files import ROOT, RULES, metric_names, sources
 from tests.servers import program
 
-GROUPS = [group for file in sorted(RULES.glob("*.yml"))
-          for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
+GROUPS = groups_of(sorted(RULES.glob("*.yml")))
 ALERTING = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
-ORDER = [group["name"] for group in sorted(GROUPS, key=lambda group: any("alert" in r for r in group["rules"]))]
+ORDER = order_of(GROUPS)
 UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440}
 NOT_OURS = ("up", "scrape_duration_seconds", "process_start_time_seconds")
 """Metrics in rules whose names do not begin as ours do."""
@@ -59,18 +58,6 @@ def names_of(alert: str) -> set[str]:
     texts = [text for rule in rules_of(alert) for text in (rule["expr"], *rule["annotations"].values())]
     return set().union(*(sources(metric_names(text)) for text in texts)) | {
         name for name in NOT_OURS if any(re.search(rf"\b{name}\b", text) for text in texts)}
-
-
-def needed_rules(alert: str) -> dict[str, Any]:
-    """A rule file with the rules of an alert and the recording rules below them. All rules would take far longer."""
-    exprs = {rule["expr"] for rule in rules_of(alert)}
-    recorded: set[str] = set()
-    while more := {name for expr in exprs for name in metric_names(expr)} - recorded:
-        recorded |= more
-        exprs |= {rule["expr"] for group in GROUPS for rule in group["rules"] if rule.get("record") in more}
-    rules = [(group, [rule for rule in group["rules"] if rule.get("alert") == alert or rule.get("record") in recorded])
-             for group in GROUPS]
-    return {"groups": [{**group, "rules": wanted} for group, wanted in rules if wanted]}
 
 
 def simulated(trouble: Trouble, folder: Path) -> tuple[Series, str]:
@@ -122,7 +109,7 @@ def test_trouble_makes_its_alert_fire(trouble: Trouble, tmp_path: Path) -> None:
     assert without_numbers(in_page(page)) == without_numbers(printed), "make runbooks"
     exposed = {name.partition("{")[0] for name in series}
     assert names_of(trouble.alert) - exposed <= OPTIONAL, "a rule asks for what nobody exposes"
-    rules = needed_rules(trouble.alert)
+    rules = rules_for({trouble.alert}, GROUPS)
     wanted = {group["name"] for group in rules["groups"]}
     tests = {"rule_files": [str(tmp_path / "rules.yml")], "evaluation_interval": "1m",
              "group_eval_order": [name for name in ORDER if name in wanted], "tests": [unit_test(trouble, series)]}

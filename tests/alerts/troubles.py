@@ -23,7 +23,7 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import Claim
-from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover
+from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
@@ -157,7 +157,8 @@ def waiting_moves(site: Site) -> None:
 
 
 MOVER = RemoteMover("mover1", "mover1", "lease", 4, 0.0, "", 0, {"done": 1200}, 5 << 30, 0, 0)
-CLUSTER = DispatchState(True, "", (MOVER,), {}, 0.0, 0, 75, {"done": 1200}, 0, 0, 0, 0, 0)
+STANDBY = RemoteStandby("tierd2", "tierd2", 0, 0.0, "")
+CLUSTER = DispatchState(True, "", (MOVER,), (STANDBY,), {}, 0.0, 0, 75, {"done": 1200}, 0, 0, 0, 0, 0)
 """A leader whose movers are at work, and have nothing to do."""
 
 
@@ -414,6 +415,9 @@ TROUBLES = (
             site=TIERD_SITE),
     Trouble("TierdNoMovers", moves_without_movers, site={"settings": SLOWLY}),
     Trouble("TierdJournalNotCopied", cluster(journal_lag=2000), site=TIERD_SITE),
+    Trouble("TierdNoStandby", cluster(standbys=()), site=TIERD_SITE),
+    Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
+            site=TIERD_SITE),
     Trouble("TierdSecondMover", lambda _: None, site={"settings": ACTING, "claim": held_by_another}),
     Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
             healthy_minutes=1, site={"settings": USELESS}, instances=3),
@@ -485,6 +489,8 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdMoverStopped": ((OF_TIERD.format("tierd_movers"),), ""),
     "TierdNoMovers": ((OF_TIERD.format("tierd_(nats_up|movers|waiting_moves)"),), ""),
     "TierdJournalNotCopied": ((OF_TIERD.format("tierd_(nats_up|journal_lag)"),), ""),
+    "TierdNoStandby": ((OF_TIERD.format("tierd_(nats_up|standbys)"),), ""),
+    "TierdStandbyBehind": ((OF_TIERD.format("tierd_standby"),), ""),
     "TierdSecondMover": ((OF_TIERD.format("tierd_claim"),), ""),
     "TierdIneffective": ((OF_TIERD.format("tierd_(judgements|undone)"),), ""),
     "TierdNoRoom": ((OF_TIERD.format("tierd_refusals_total.* [1-9]|tierd_case"),), ""),

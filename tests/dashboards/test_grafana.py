@@ -101,8 +101,7 @@ def all_rows_open(board: Dashboard) -> Dashboard:
 @pytest.fixture(scope="module")
 def grafana(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Grafana with the recorded site as data source and all rows open."""
-    if GRAFANA is None or CHROMIUM is None:
-        pytest.skip("no Grafana (GRAFANA_HOME), or no Chromium")
+    assert GRAFANA is not None
     folder = tmp_path_factory.mktemp("grafana")
     boards = folder / "boards"
     boards.mkdir()
@@ -131,6 +130,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
         yield made
 
 
+@pytest.mark.skipif(GRAFANA is None or CHROMIUM is None, reason="no Grafana (GRAFANA_HOME), or no Chromium")
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
 def test_a_dashboard_in_a_real_grafana(board: Dashboard, grafana: str, browser: Browser, site: Site) -> None:
     made = json.loads(text(all_rows_open(board)))

@@ -13,6 +13,7 @@ from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import MetricsPage
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.rpc_stats import RpcKeys
+from exporter.sources import joined
 from exporter.totals import stats_contributions
 from lustre.formats import compiled, rpc_stats, stats
 from lustre.formats.outline import LONGEST, Forms
@@ -75,8 +76,7 @@ def stats_agree(
     assert (start, parsed.skipped) == (parsed.start_time, 0)
     assert form.plan is plan
     assert numbers == tuple(map(int, plan.pick(columns)))
-    templates, printed = plan.templates(b'fs="a"'), plan.printing_templates(b'fs="a"')
-    assert plan.printed(printed, numbers) == plan.fill(templates, plan.pick(columns))
+    assert joined([form.row(b'fs="a"', numbers)]) == plan.fill(plan.templates(b'fs="a"'), plan.pick(columns))
     return form
 
 
@@ -95,6 +95,17 @@ def test_recorded_stats_have_a_form(capture) -> None:
     known = [text for text in texts(capture(TREE), "stats") if stats.parse(text).names]
     found = [stats_agree(forms, planner, text) for text in known]
     assert sum(form is not None for form in found) > 0.9 * len(found) > 20
+
+
+def test_a_header_with_two_start_times_has_no_form(capture) -> None:
+    known = texts(capture(TREE), "stats") + texts(capture(TREE), "rpc_stats")
+    timed = [text for text in known if text.count(b"start_time") == 1]
+    assert len(timed) > 20
+    for text in timed:
+        line = next(line for line in text.splitlines(keepends=True) if b"start_time" in line)
+        planner = StatsPlanner(OSC.rule)
+        assert stats_agree(stats_forms(planner), planner, text.replace(line, 2 * line, 1)) is None
+        assert rpcs_agree(rpc_forms(OSC.rpcs), text.replace(line, 2 * line, 1)) is None
 
 
 @pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])

@@ -129,6 +129,28 @@ def test_a_target_that_vanishes_is_absent_and_no_error(tree, exporter) -> None:
     assert running.reasons() == {}
 
 
+DISK_IOS = b"""\
+snapshot_time:         1795218508.746199856 secs.nsecs
+
+                           read      |     write
+disk I/Os in flight        ios   %% cum %% |  ios         %% cum %%
+%b:                  2 100 100   |    3 100 100
+"""
+
+
+@pytest.mark.parametrize(("label", "buckets"), [(b"5", 31), (b"64", 8), (b"2147483648", 33), (b"2147483649", 0)])
+def test_a_bucket_beyond_the_kernels_last_costs_no_memory(capture, tmp_path, exporter, label, buckets) -> None:
+    device = "sys/kernel/debug/lustre/osd-ldiskfs/lustre-OST0000"
+    (tmp_path / device).mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    (tmp_path / device / "brw_stats").write_bytes(DISK_IOS % label)
+    running = exporter(tmp_path)
+    shown = running.scrape("osd")
+    assert running.reasons() == {}
+    assert shown.count(b'lustre_osd_io_in_flight_bucket{') == 2 * buckets
+    assert bool(running.skipped()) == (not buckets)
+
+
 def test_a_number_that_is_none_is_counted(tree, exporter, samples) -> None:
     overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0001/kbytesfree", b"12\x00\n")
     overwrite(tree / "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesfree", b"12345")

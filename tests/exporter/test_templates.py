@@ -24,50 +24,91 @@ keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).
 summands = st.lists(st.one_of(st.integers(0, 50), st.integers(-(1 << 66), 1 << 66), st.just((1 << 63) - 1)), max_size=6)
 
 
-def packed(template: bytes) -> bytes:
-    return templates.with_labels((template,), b"")[0]
+A = Counter("a_total", "", ("fs", "x"), "")
+
+
+def packed(*shared: bytes) -> tuple[bytes, ...]:
+    found = templates.packed(shared)
+    assert found is not None
+    return found
+
+
+def filled(shared: bytes, values: tuple[int, ...], labels: bytes = b"") -> bytes:
+    (text,) = compiled.fill_columns([(packed(shared), labels, values)])
+    return text
 
 
 def test_a_template_of_a_form_takes_the_labels_of_each_device() -> None:
-    shared = templates.of_samples(Counter("a_total", "", ("fs", "x"), ""), templates.LABELS, [b',x="1"', b',x="2"'])
-    (template, other) = templates.with_labels((shared, b"no place\n"), NODE)
-    assert templates.fill(template, (7, 8)) == b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\n' % (NODE, NODE)
-    assert templates.fill_each((template, other), (1, 2))[1] == b"no place\n"
-    with pytest.raises(ValueError, match="too long a piece"):
-        templates.with_labels((b"x" * (1 << 16),), b"")
+    shared = templates.of_samples(A, templates.LABELS, [b',x="1"', b',x="2"'])
+    both = packed(shared, b"no place\n")
+    devices = ((NODE, (7, 8)), (b"\x01", (9, 1 << 63)))
+    rows = [templates.Row((A, A), (both, labels, values)) for labels, values in devices]
+    lines = b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\na_total{\x01,x="1"} 9\na_total{\x01,x="2"} %d\n'
+    assert templates.fill_rows(rows) == [lines % (NODE, NODE, 1 << 63), b"no place\nno place\n"]
+
+
+def test_each_template_takes_the_values_after_those_of_the_one_before() -> None:
+    family = packed(*[templates.of_samples(A, templates.LABELS, [extra]) for extra in (b"", b',x="1"')])
+    assert compiled.fill_columns([(family, b"l", (1, 2)), (family, b"m", (3, 4))]) == [
+        b"a_total{l} 1\na_total{m} 3\n", b'a_total{l,x="1"} 2\na_total{m,x="1"} 4\n',
+    ]  # fmt: skip
+
+
+def test_templates_and_rows_that_cannot_be_printed_are_refused() -> None:
+    one = packed(b"\x01\n")
+    assert templates.packed([b"\x01\n", b"x" * (1 << 16)]) is None
     with pytest.raises(ValueError, match="more values"):
-        templates.fill_each((template,), (1, 2, 3))
-    for wrong in ((b"a", b""), ((1,), b""), ((b"a",), "")):
+        compiled.fill_columns([(one, b"", (1,)), (one, b"", (1, 2, 3))])
+    with pytest.raises(ValueError, match="as many templates"):
+        compiled.fill_columns([(one, b"", (1,)), ((*one, *one), b"", (1, 2))])
+    for wrong in ([b"a"], b"a", (1,)):
         with pytest.raises(TypeError):
-            templates.with_labels(*wrong)
+            compiled.pack_each(wrong)
+    wrong_rows = ((), 1, (one, b""), (one, "", (1,)), (one, b"", [1]), ((1,), b"", ()), ([*one], b"", (1,)))
+    for wrong in ((), *[[row] for row in wrong_rows]):
+        with pytest.raises(TypeError):
+            compiled.fill_columns(wrong)
+    for wrong in ((one[0], [b""], []), (one[0], [1], [1]), (one, [b""], [1]), (one[0], (b"",), [1])):
+        with pytest.raises(TypeError):
+            compiled.fill_numbers(*wrong)
+    assert compiled.fill_columns([]) == []
+
+
+@given(st.lists(st.tuples(st.binary(max_size=9), st.none() | st.integers(0, (1 << 64) - 1)), max_size=9))
+def test_numbers_are_printed_for_each_label_that_has_one(known) -> None:
+    (template,) = packed(templates.of_samples(A, templates.LABELS, [b""]))
+    lines = b"".join([A.line(label or b"", value) if label else b"a_total{} %d\n" % value
+                      for label, value in known if value is not None])  # fmt: skip
+    assert templates.fill_numbers(template, [label for label, _ in known], [value for _, value in known]) == lines
 
 
 @given(counts, st.integers(0, 18), st.booleans())
 def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None:
     family = Histogram("sizes", "", ("fs",), "", usual=single_values(usual))
     bounds = (*map(float, range(1, len(column))), float("inf") if overflow else float(len(column)))
-    template = packed(templates.of_table(family, NODE, [b',d="r"', b',d="w"'], bounds))
+    template = templates.of_table(family, templates.LABELS, [b',d="r"', b',d="w"'], bounds)
     both = [family.buckets(NODE + extra, bounds, column) for extra in (b',d="r"', b',d="w"')]
-    assert templates.fill(template, (*column, *column)) == b"".join(both)
+    assert filled(template, (*column, *column), NODE) == b"".join(both)
 
 
 @given(st.integers(0, (1 << 64) - 1))
 def test_numbers_and_seconds_are_printed_whole(value) -> None:
     for unit in ("", "seconds"):
-        template = packed(templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""]))
+        template = templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""])
         digits = b"%d.%06d" % divmod(value, 10**6) if unit else b"%d" % value
-        assert templates.fill(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
+        assert filled(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
 
 
 def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
-    template = packed(b"a \x01 b \x02\n")
+    template = b"a \x01 b \x02\n"
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
-            templates.fill(template, values)
+            filled(template, values)
     with pytest.raises(ValueError, match="fewer"):
-        templates.fill(b"\0\0\1", ())
-    with pytest.raises(ValueError, match="packed"):
-        templates.fill(b"\xff\xff\x01a", (1,))
+        compiled.fill_columns([((b"\0\0\1",), b"", ())])
+    for wrong in (b"\xff\xff\x01a", b"\0\0\x07", b"\0"):
+        with pytest.raises(ValueError, match="packed"):
+            compiled.fill_columns([((wrong,), b"", (1,))])
 
 
 @given(st.binary(max_size=200), st.integers(0, 200), st.integers(0, 200))

@@ -8,8 +8,8 @@ import pytest
 
 from simulator.devices import DeviceSettings, build
 from simulator.devices.device import Device, DeviceTimeAccount, Io
-from simulator.devices.flash import FlashSettings
-from simulator.devices.hdd import HddSettings
+from simulator.devices.flash import Accelerator, AcceleratorSettings, Flash, FlashSettings
+from simulator.devices.hdd import Hdd, HddSettings
 from simulator.devices.raid import RaidSettings
 from simulator.devices.throttled import ThrottledSettings
 from simulator.engine import Engine
@@ -124,6 +124,40 @@ def test_a_slow_device_takes_that_many_times_as_long() -> None:
         load.engine.run_until(10)
         rates.append(load.bytes)
     assert rates[0] == pytest.approx(3 * rates[1], rel=0.05)
+
+
+@pytest.mark.parametrize(("write", "share"), [(True, 0.5), (False, 1.0)])
+@pytest.mark.parametrize("size", [4096, 4 * MIB])
+def test_a_mirrored_volume_stores_each_write_twice(write: bool, share: float, size: int) -> None:
+    done = [0, 0]
+    for copies in (1, 2):
+        engine = Engine()
+        device = Flash(engine, FlashSettings(1e9, 0.0002, 4, copies=copies))
+
+        def again(device: Flash = device, at: int = copies - 1) -> None:
+            done[at] += 1
+            device.submit(Io(write, 0, size, again))
+
+        for _ in range(16):
+            again()
+        engine.run_until(1.0)
+    assert done[1] / done[0] == pytest.approx(share, rel=0.1)
+
+
+@pytest.mark.parametrize(("map_seconds", "most"), [(0.0, 200_000), (0.0001, 5_000), (0.0002, 2_500)])
+def test_an_accelerator_takes_no_more_writes_than_its_map(map_seconds: float, most: int) -> None:
+    engine = Engine()
+    device = Accelerator(engine, Hdd(engine, HddSettings()), AcceleratorSettings(map_seconds=map_seconds))
+    done = [0]
+
+    def again() -> None:
+        done[0] += 1
+        device.submit(Io(True, done[0] * 4096, 4096, again))
+
+    for _ in range(32):
+        again()
+    engine.run_until(0.5)
+    assert done[0] == pytest.approx(min(most, 150_000) / 2, rel=0.25 if not map_seconds else 0.05)
 
 
 @pytest.mark.parametrize("settings", [HDD, FlashSettings(), RaidSettings(), ThrottledSettings(16 << 20, 40)],

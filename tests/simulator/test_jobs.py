@@ -95,6 +95,28 @@ def test_one_directory_is_slower_than_one_for_each() -> None:
     assert rate(ran(settings, job), "create") > 1.5 * rate(ran(settings, replace(job, shared=True)), "create")
 
 
+def creates_in_one_directory(clients: int, mdts: int = 1) -> float:
+    settings = replace(disks(4, clients, client=ClientSettings(network_seconds=0.00004)),
+                       mdts=(MdtSettings(cores=64, work_factor=0.1),) * mdts)
+    return rate(ran(settings, Mdtest(nodes=clients, threads=16 // clients, files_each=20, shared=True)), "create")
+
+
+def test_a_client_has_one_change_of_a_directory_in_flight() -> None:
+    one, many = creates_in_one_directory(1), creates_in_one_directory(16)
+    assert many > 4 * one
+    round_trip_and_service_seconds = 0.00008 + 0.00016
+    assert one < 1.3 / round_trip_and_service_seconds
+
+
+def test_lookups_in_one_directory_pass_one_lock_on_each_mdt() -> None:
+    job = Mdtest(nodes=32, threads=4, files_each=10, shared=True, phases=("create", "stat"))
+    client = ClientSettings(network_seconds=0.00004)
+    rates = [rate(ran(replace(disks(4, 32, client=client), mdts=(MdtSettings(cores=64, work_factor=0.1),) * mdts), job),
+                  "stat") for mdts in (1, 4)]  # fmt: skip
+    assert rates[0] < 1.05 / 5e-6
+    assert rates[1] > 1.5 * rates[0]
+
+
 def test_more_objects_let_more_clients_write_one_file() -> None:
     job = SharedFile(nodes=8, piece_bytes=MIB, pieces_each=40, direct=True)
     one = ran(disks(4, 8), replace(job, layout=striped(1)))

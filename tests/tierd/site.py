@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from httpserver.config import WebConfigFile
+from lustre.creation import ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.act.movers.moves import PortMover
+from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
@@ -49,6 +51,8 @@ class Site:
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
+    creation: ObjectCreation | None = None
+    """The limits of new objects, on a node that serves MDTs."""
     service: Service = field(init=False)
 
     def start(self) -> None:
@@ -56,7 +60,9 @@ class Site:
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
                                parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
-                               user_name=lambda uid: self.accounts.get(uid, ""))
+                               user_name=lambda uid: self.accounts.get(uid, ""),
+                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
+                               creation=self.creation)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -120,6 +120,20 @@ class Claim:
         """Content of the claim. It contains a random number, and only root can read it."""
         return self._holder
 
+    def key(self) -> str:
+        """The key of this file system (:func:`read_key`)."""
+        return read_key(self._folder)
+
+    def make_key(self) -> str:
+        """The key of this file system, made if there is none. Only for the holder of the claim. Raises OSError."""
+        with suppress(FileExistsError):
+            self._folder.make(KEY, secrets.token_hex(32))
+        return self._folder.content(KEY)
+
+    def seen(self) -> SeenClaim:
+        """The newest claim, whoever holds it. Raises OSError."""
+        return read_claim(self._folder)
+
     def hold(self) -> Refusal | None:
         """Take the claim, or renew it. Refuses if another tierd holds it or the claim is unreadable."""
         with self._lock:
@@ -229,6 +243,18 @@ class SeenClaim:
 
     generation: int
     holder: str = ""
+
+
+KEY = "key"
+"""Entry beside the claims: a random text that only root of a node with the file system can read, for signatures."""
+
+
+def read_key(folder: ClaimFolder) -> str:
+    """The key of a file system; "" before the first leader has made it. Raises OSError."""
+    try:
+        return folder.content(KEY)
+    except FileNotFoundError:
+        return ""
 
 
 def read_claim(folder: ClaimFolder) -> SeenClaim:

@@ -7,7 +7,7 @@ The gate enters the intents of moves in the journal, hands the moves over, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,6 +66,20 @@ class RemoteMover:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteStandby:
+    """A standby, as it described itself last."""
+
+    name: str
+    host: str
+    behind_messages: int | None
+    """Messages of the journal that its copy lacks; None if unknown."""
+    copy_age_seconds: float | None
+    """Time since its copy was complete; None if it never was."""
+    problem: str
+    """Why it could not lead; "" if it could."""
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchState:
     """Moves on other nodes, for status and metrics."""
 
@@ -74,6 +88,7 @@ class DispatchState:
     trouble: str
     """Why there is no connection; "" while there is one."""
     movers: tuple[RemoteMover, ...]
+    standbys: tuple[RemoteStandby, ...]
     under_way: Mapping[str, int]
     """Files without a result, by source target."""
     oldest_seconds: float
@@ -125,6 +140,9 @@ class Dispatch(Protocol):
     def state(self) -> DispatchState | None:
         """Movers on other nodes, and what is under way there; None if moves are made in this process."""
 
+    def nids(self) -> Collection[str] | None:
+        """NIDs of the nodes of movers on other nodes; None if those of a mover are unknown."""
+
     def recorded(self) -> None:
         """All outcomes that were returned are in the journal. The dispatch may forget them."""
 
@@ -171,6 +189,10 @@ class InProcessDispatch:
     def state(self) -> DispatchState | None:
         """See the protocol."""
         return None
+
+    def nids(self) -> Collection[str] | None:
+        """See the protocol."""
+        return ()
 
     def recorded(self) -> None:
         """See the protocol."""

@@ -135,14 +135,15 @@ class MoveBatches:
         if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
             keep([each.action], each.finding)
         return self._completed_acts.ended(
-            each.action, ended, moved.detail, numbered.act, each.before, each.move.fid)
+            each.action, ended, moved.detail, numbered.act, each.before, each.action.fid or each.fid)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
         now = self._clock.now()
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
-            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run, each.move.fid))
+            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run,
+                                               each.action.fid or each.fid))
                     for each in batch]
 
 
@@ -272,6 +273,10 @@ class Gate:
     def default_waits(self, directory: str) -> bool:
         """Whether a default layout of the directory is queued or being set, for any finding."""
         return self._default_layouts.has(directory)
+
+    def has_move(self, path: str) -> bool:
+        """Whether a move of the path is queued, for any finding."""
+        return self._queue.has(path)
 
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Queue default layouts and moves. Advice is ignored: it is for people."""

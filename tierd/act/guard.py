@@ -17,6 +17,17 @@ from tierd.text import first_names
 
 REQUEST = "request"
 """Kind of an order by an administrator. Modes do not apply to it."""
+DRAIN_PREFIX = "drain of "
+"""Beginning of the last part of a drain's key; that of another order is a path."""
+
+
+def is_drain(key: tuple[str, str, str]) -> bool:
+    """Whether a move belongs to a drain.
+
+    >>> is_drain(("request", "root", "drain of lustre-OST0004")), is_drain(("request", "root", "/proj"))
+    (True, False)
+    """
+    return key[0] == REQUEST and key[2].startswith(DRAIN_PREFIX)
 
 
 class ActGuard(Protocol):

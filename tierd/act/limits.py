@@ -20,7 +20,7 @@ from tierd.text import rate_text
 
 @dataclass(frozen=True, slots=True)
 class MoveCost:
-    """The cost of moving one file. Data on an MDT costs nothing: no mover writes there."""
+    """The cost of moving one file. Data on an MDT counts for the limit of all moves only."""
 
     size_bytes: int
     pools: Mapping[str, int] = field(default_factory=dict)
@@ -124,10 +124,14 @@ class Budget:
         """Take the tokens of a move from all its buckets. Returns the limit, and takes none, if one is reached."""
         wait = self.why_not(cost, now)
         if wait is None:
-            self._all.spend(cost.size_bytes)
-            for _, _, size_bytes, bucket in self._concerned(cost, now):
-                bucket.spend(size_bytes)
+            self.spend(cost, now)
         return wait
+
+    def spend(self, cost: MoveCost, now: float) -> None:
+        """Take the tokens of a move, for which :meth:`why_not` has just found no limit."""
+        self._all.spend(cost.size_bytes)
+        for _, _, size_bytes, bucket in self._concerned(cost, now):
+            bucket.spend(size_bytes)
 
     def give_back(self, cost: MoveCost, now: float) -> None:
         """Return the byte tokens of a move that was refused before any byte was read."""

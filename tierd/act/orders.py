@@ -32,6 +32,13 @@ from tierd.text import quoted
 
 SUBMISSION = "submission"
 """Kind of an order by a program. Modes apply to it, as to findings."""
+STAGING = "staging"
+"""Kind of an order by a job of a scheduler (:mod:`tierd.act.staging`). Modes apply to it."""
+ORDER_KINDS = frozenset({REQUEST, SUBMISSION, STAGING, "preparation"})
+"""Kinds of journal entries that record an order and not a detected problem; the last one is of
+:mod:`tierd.act.applications`."""
+Allowed = Callable[[str, FileStatus], Refusal | None]
+"""Refuses a file, or a directory with all files below it."""
 _MAX_STRIPE_COUNT = 4
 """Maximum stripe count of a file that is moved to a pool as a whole."""
 
@@ -76,7 +83,7 @@ class OrderPlan:
 
 
 def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Callable[[], float],
-           until: float = float("inf")) -> OrderPlan:
+           until: float = float("inf"), allowed: Allowed = lambda *_: None) -> OrderPlan:
     """The actions of an order. Raises OSError if its path cannot be read."""
     found = OrderPlan()
     if order.fid is not None and filesystem.status(order.path).fid != order.fid:
@@ -85,7 +92,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     room = space.capacity(filesystem, ())
     left = dict(room.avail_bytes)
     size_bytes = 0
-    for path, status in files_below(filesystem, order.path, found.left_out):
+    for path, status in files_below(filesystem, order.path, found.left_out, allowed):
         if order.kind == SUBMISSION and path != order.path:
             found.left_out[Refusal(Reason.IS_DIRECTORY, "the path is a directory: submit files one by one")] += 1
             break
@@ -101,7 +108,8 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
             found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
             break
         try:
-            why = add_move(found, order, path, status, filesystem.layout(path), room, left, settings)
+            why = allowed(path, status) or add_move(found, order, path, status, filesystem.layout(path), room, left,
+                                                    settings)
         except OSError as error:
             why = of_error(error)
         if why:
@@ -151,11 +159,18 @@ def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
     )
 
 
-def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal]) -> Iterator[tuple[str, FileStatus]]:
-    """The file at the path, or all files below a directory, by name. Counts unreadable entries in ``left_out``."""
+def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal],
+                allowed: Allowed = lambda *_: None) -> Iterator[tuple[str, FileStatus]]:
+    """The file at the path, or all files below a directory, by name. Counts unreadable entries in ``left_out``.
+
+    It does not enter directories that are not ``allowed``, and counts them too.
+    """
     status = filesystem.status(path)
     if not status.is_directory:
         yield path, status
+        return
+    if why := allowed(path, status):
+        left_out[why] += 1
         return
     waiting = [path]
     while waiting:
@@ -173,10 +188,12 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal]) -
             except OSError as error:
                 left_out[of_error(error)] += 1
                 continue
-            if status.is_directory:
-                deeper.append(place)
-            else:
+            if not status.is_directory:
                 yield place, status
+            elif why := allowed(place, status):
+                left_out[why] += 1
+            else:
+                deeper.append(place)
         waiting += reversed(deeper)
 
 

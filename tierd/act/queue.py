@@ -14,7 +14,7 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.guard import REQUEST, ActGuard
 from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
 from tierd.act.movers.moves import Move
@@ -175,7 +175,8 @@ class MoveQueue:
                     continue
                 self._spend(each, now)
                 batch.append(each)
-                self._chosen.update(each.move.targets)
+                if each.cost is not None:
+                    self._chosen.update(iter(each.cost.targets))
         finally:  # a move dropped meanwhile stays dropped; after an error, unexamined moves wait again
             with self._lock:
                 there = {id(each.action) for each in self._examining}
@@ -219,7 +220,7 @@ class MoveQueue:
     def _spend(self, waiting: QueuedMove, now: float) -> None:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         self._guard.spend(waiting.action, cost, now)
-        self._budget.take(cost, now)
+        self._budget.spend(cost, now)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
@@ -235,7 +236,7 @@ class MoveQueue:
         end = action.layout.components[0].extent_end
         if status.is_directory:
             refusal = Refusal(Reason.IS_DIRECTORY, "the path is a directory now")
-        elif end is not None and status.size_bytes > end:
+        elif end is not None and status.size_bytes > end and not names_osts(action.layout):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
         refusal = refusal or self._guard.refusal(action)

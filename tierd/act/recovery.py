@@ -20,11 +20,12 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
-from tierd.act.guard import REQUEST
+from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import SUBMISSION, Order, OrderPlan
+from tierd.act.movers.checks import mirror_left
+from tierd.act.orders import ORDER_KINDS, Order, OrderPlan
 from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
@@ -65,6 +66,9 @@ def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
         return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
     if changed:
         return Outcome.DONE, "tierd ended before it recorded the outcome; found done"
+    if mirror := mirror_left(entry.layout_before, present):
+        return Outcome.INTERRUPTED, ("tierd ended during the act. The file is whole and has two mirrors; remove the "
+                                     f"second: lfs mirror split -d --mirror-id {mirror} FILE")
     return Outcome.INTERRUPTED, "tierd ended before the act was done; the layout is unchanged"
 
 
@@ -169,13 +173,17 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
-    by_name = move.key[0] in {REQUEST, SUBMISSION}
+    if is_drain(move.key):
+        return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
+    by_name = move.key[0] in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:
         return Refusal(Reason.REMEDIATION_OVER, "the remediation is over, or too old to be judged; tierd detects "
                        "a finding that still holds again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
+    if not move.pool:
+        return Refusal(Reason.REMEDIATION_OVER, "moves to an MDT are planned again if their finding still holds")
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
     if not room.pools.get(move.pool):

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Component, Layout, same_shape
+from lustre.layout.model import Component, Layout, names_osts, same_shape, without_objects
 from tierd.act.default_layouts import same_default
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
@@ -28,13 +28,6 @@ from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
-
-
-def without_objects(layout: Layout) -> Layout:
-    """The layout in a form that can be requested: without objects and component flags."""
-    return replace(layout, generation=0, state="", components=tuple(
-        replace(c, objects=(), flags=tuple(f for f in c.flags if f == "extension"), component_id=0, stripe_offset=-1)
-        for c in layout.components))
 
 
 def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
@@ -62,6 +55,14 @@ def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
         else:  # a component without objects gets the pool of the one before it
             components.append(replace(component, pool=beside))
     return replace(wanted, components=tuple(components))
+
+
+def undo_relocation(before: Layout) -> Layout:
+    """The earlier layout with the OSTs that held its objects, to undo a move from one OST to another."""
+    wanted = without_objects(before)
+    return replace(wanted, components=tuple(
+        replace(component, ost_list=tuple(stripe.ost_index for stripe in had.objects))
+        for component, had in zip(wanted.components, before.components, strict=True)))
 
 
 def _pool_of(component: Component, pools: Mapping[str, tuple[str, ...]]) -> str:
@@ -229,7 +230,9 @@ class Undo:
             return self._default_restored(entry, reason)
         if entry.layout_before is None:
             return UndoResult(Outcome.REFUSED, "the earlier layout is unknown")
-        move = Move(entry.place, undo_layout(entry.layout_before, self._filesystem.pools()), entry.fid)
+        earlier = (undo_relocation(entry.layout_before) if names_osts(entry.layout_after)
+                   else undo_layout(entry.layout_before, self._filesystem.pools()))
+        move = Move(entry.place, earlier, entry.fid)
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._journal.publish()

@@ -18,17 +18,20 @@ from enum import StrEnum
 from lustre.formats import brw_stats, import_, read_ahead_stats, rpc_stats, statahead_stats
 from lustre.formats.histogram import Histogram
 from lustre.parameters import parse_device
+from tierd.advised import (
+    GOOD_STATAHEAD_HITS,
+    LOW_STATAHEAD_HITS,
+    MIB,
+    READ_AHEAD_BYTES,
+    RPC_BYTES,
+    RPCS_IN_FLIGHT,
+    RPCS_IN_WINDOW,
+    STATAHEAD_BATCH,
+)
 from tierd.audit.node import Node, numbers_of
 from tierd.text import binary_text, count_of, percent
 
-MIB = 1 << 20
 POWERFLEX, DDN = "Dell and Intel, Lustre on PowerFlex", "DDN 2022"
-RPC_BYTES = 16 * MIB
-"""RPC size of the PowerFlex paper: brw_size 16, and 4096 pages of 4 KiB."""
-RPCS_IN_FLIGHT = 16
-READ_AHEAD_BYTES = 1024 * MIB
-RPCS_IN_WINDOW = 4
-"""RPCs that a read-ahead window must span so that a stream sends full RPCs."""
 FULL_SHARE = 0.5
 """Share of RPCs, or of target I/Os, with the largest size from which a larger size would be used."""
 AT_LIMIT_SHARE = 0.25
@@ -36,7 +39,8 @@ AT_LIMIT_SHARE = 0.25
 BUDGET_SHARE = 0.05
 """How often the read-ahead limit was reached, per missed page, from which it is the cause of misses."""
 JUMPING_SHARE = 0.5
-LOW_HITS, GOOD_STATAHEAD = 0.5, 0.8
+LOW_HITS = 0.5
+"""Share of pages that were read ahead below which reads are not sequential."""
 FEW_EVENTS = 100
 """Fewer events than this show nothing."""
 STRIDES = (2, 14)
@@ -278,12 +282,12 @@ def statahead(node: Node) -> Iterator[Line]:
                            f"{release} shows no statahead_batch_max; it came with 2.16.{known}{old_kernel(node)}")
         elif min(batches.values()) > 1:
             yield say.line(State.OK, f"statahead_batch_max is {spread(batches)}.{known}")
-        elif hits is not None and hits < LOW_HITS:
+        elif hits is not None and hits < LOW_STATAHEAD_HITS:
             yield say.line(State.OK, f"Batches are off. They would not help here.{known}")
         else:
-            yield say.line(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD else State.NOTE,
+            yield say.line(State.ADVICE if hits is not None and hits >= GOOD_STATAHEAD_HITS else State.NOTE,
                            f"Batches are off: each file costs an RPC.{known}", "Half of the time of ls -l and find.",
-                           f"lctl set_param -P llite.{fsname}-*.statahead_batch_max=64")
+                           f"lctl set_param -P llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}")
 
 
 def statahead_hits(texts: list[str]) -> float | None:

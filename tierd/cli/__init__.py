@@ -11,8 +11,10 @@ from types import ModuleType
 MODULES = {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
-    "submit": ("submit",), "movers": ("movers",), "readers": ("readers",), "report": ("report",),
-    "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"), "completion": ("completion",),
+    "submit": ("submit",), "drain_target": ("drain-target",),
+    "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
+    "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
+    "completion": ("completion",),
 }
 """Each module and its commands, in the order of ``tierctl --help``."""
 

@@ -13,6 +13,10 @@ from pathlib import Path
 from lustre.parameters import Roots
 from tierd.audit.checks import Line, State, audit
 from tierd.audit.node import read_node
+from tierd.audit.powerflex import powerflex_lines
+from tierd.clock import SystemClock
+from tierd.config.load import ConfigurationError, load
+from tierd.sense.powerflex import Gateway
 from tierd.text import count_of, printable
 
 WIDTH = 116
@@ -28,6 +32,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                     "are in debugfs.")
     auditing.add_argument("--all", action="store_true", help="also print settings that are fine")
     auditing.add_argument("--json", action="store_true", help="print all lines as JSON")
+    auditing.add_argument("--config", type=Path, metavar="FILE",
+                          help="also compare the PowerFlex system of this configuration ([sense.powerflex])")
     auditing.add_argument("--path.procfs", dest="procfs", type=Path, default=Path("/proc"), metavar="DIR",
                           help="mount point of procfs (default: /proc)")
     auditing.add_argument("--path.sysfs", dest="sysfs", type=Path, default=Path("/sys"), metavar="DIR",
@@ -38,17 +44,30 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print the lines; 1, with an error message, on a node without Lustre."""
     node = read_node(Roots.of(chosen.procfs, chosen.sysfs))
-    if not node.loaded:
+    try:
+        storage = () if chosen.config is None else tuple(storage_lines(chosen.config))
+    except (OSError, ConfigurationError) as error:
+        print(printable(f"PowerFlex is not compared: {error}"), file=sys.stderr)
+        return 1
+    if not node.loaded and not storage:
         print("Lustre is not loaded on this node: there is nothing to compare", file=sys.stderr)
         return 1
     for path in node.unreadable:
         print(printable(f"cannot read {path}: run this command as root"), file=sys.stderr)
-    lines = audit(node)
+    lines = (*(audit(node) if node.loaded else ()), *storage)
     if chosen.json:
         print(json.dumps([dataclasses.asdict(line) for line in lines], indent=1))
         return 0
     print("\n".join(text(lines, everything=chosen.all)))
     return 0
+
+
+def storage_lines(config: Path) -> Iterator[Line]:
+    """Lines for the configured PowerFlex system. Raises OSError and ConfigurationError."""
+    settings = load(config).sense.powerflex
+    if not settings.url:
+        raise OSError(f"{config} has no sense.powerflex.url")
+    return powerflex_lines(Gateway(settings, SystemClock().now).read())
 
 
 def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:

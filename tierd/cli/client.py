@@ -93,7 +93,7 @@ def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Js
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
-MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume"})
+MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume", "drain-target"})
 """Requests that change something: the daemon does not stop when the client does."""
 RED, YELLOW, GREEN, CYAN, BOLD = "1;31", "33", "32", "36", "1"
 COLOURS: tuple[tuple[str, str], ...] = (

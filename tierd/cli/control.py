@@ -10,6 +10,7 @@ from functools import partial
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
+from tierd.cli.movers import copy_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -18,6 +19,7 @@ from tierd.daemon.answers import (
     OperatingStateAnswer,
     RefusalAnswer,
     RemediationAnswer,
+    StandbyAnswer,
     StateAnswer,
     StatusAnswer,
     TargetTimeRow,
@@ -104,7 +106,7 @@ def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
     "status": lambda chosen, request: client.ask_and_show(
-        chosen, request, partial(from_json, StatusAnswer), status_lines),
+        chosen, request, status_from_json, status_or_standby_lines),
     "findings": lambda chosen, request: client.ask_and_show(
         chosen, request, partial(from_json, FindingsAnswer), partial(finding_lines, job=chosen.job)),
     "history": show_history,
@@ -130,8 +132,25 @@ def headline(answer: StateAnswer) -> str:
     return f"{doing}; mode {answer.mode}{dry}"
 
 
-def status_lines(answer: StatusAnswer) -> list[str]:
+def status_from_json(data: Json) -> StatusAnswer | StandbyAnswer:
+    """The status of a tierd that leads or works alone, or that of a standby. Raises ValueError."""
+    return from_json(StandbyAnswer, data) if data.get("standing_by") else from_json(StatusAnswer, data)
+
+
+def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status``."""
+    return standby_lines(answer) if isinstance(answer, StandbyAnswer) else status_lines(answer)
+
+
+def standby_lines(answer: StandbyAnswer) -> list[str]:
+    """The lines of ``tierctl status`` on a standby."""
+    leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
+    return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
+            f"{copy_text(answer)} (message {answer.position})"]
+
+
+def status_lines(answer: StatusAnswer) -> list[str]:
+    """The lines of ``tierctl status`` of a tierd that leads or works alone."""
     lines = [headline(answer)]
     lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]

@@ -7,7 +7,7 @@ from functools import partial
 
 from tierd.cli import client
 from tierd.cli.client import ago
-from tierd.daemon.answers import MoverAnswer, MoversAnswer, from_json
+from tierd.daemon.answers import MoverAnswer, MoversAnswer, StandbyAnswer, StandbyRow, from_json
 from tierd.text import bytes_text, count_of
 
 LOST_SECONDS = 15.0
@@ -34,10 +34,35 @@ def mover_lines(answer: MoversAnswer) -> list[str]:
              + (f", the oldest for {answer.oldest_seconds:.0f} s" if answer.under_way else "")]
     lines += [_line(mover, answer.time) for mover in answer.movers]
     lines += [f"  {target}: {count_of(files, 'file')} under way" for target, files in sorted(answer.under_way.items())]
+    lines += [standby_line(standby) for standby in answer.standbys] or ["  no standby"]
     lines.append(f"since the start: {answer.redelivered} messages delivered again, {answer.stale} moves stale, "
                  f"{answer.expired} without a result in time; {count_of(answer.journal_lag, 'change')} of the "
                  "journal not copied yet")
     return lines
+
+
+def standby_line(standby: StandbyRow) -> str:
+    """A standby in one line."""
+    state = f"CANNOT LEAD: {standby.problem}" if standby.problem else "ready to lead"
+    return f"  standby {standby.name} on {standby.host}: {state}; {copy_text(standby)}"
+
+
+def copy_text(standby: StandbyRow | StandbyAnswer) -> str:
+    """How far the copy of the journal is.
+
+    >>> copy_text(StandbyRow(name="b", host="b", behind_messages=0, copy_age_seconds=1.0))
+    'its copy of the journal is complete'
+    >>> copy_text(StandbyRow(name="b", host="b", behind_messages=7, copy_age_seconds=90.0))
+    'its copy of the journal lacks 7 messages, and was complete 90 s ago'
+    >>> copy_text(StandbyRow(name="b", host="b"))
+    'its copy of the journal was never complete since its start'
+    """
+    if standby.behind_messages == 0 and standby.copy_age_seconds is not None:
+        return "its copy of the journal is complete"
+    lacks = f"lacks {count_of(standby.behind_messages, 'message')}" if standby.behind_messages else ""
+    last = ("was never complete since its start" if standby.copy_age_seconds is None
+            else f"was complete {ago(standby.copy_age_seconds)} ago")
+    return f"its copy of the journal {', and '.join(filter(None, (lacks, last)))}"
 
 
 def _line(mover: MoverAnswer, now: float) -> str:

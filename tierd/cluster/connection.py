@@ -409,7 +409,7 @@ class Connection:
                 self._subscriptions[key] = await self.jetstream.pull_subscribe_bind(consumer, stream)
             try:
                 found = await self._subscriptions[key].fetch(most, timeout=max(wait_seconds, _FETCH_SECONDS))
-            except nats.errors.TimeoutError:
+            except TimeoutError:  # nats-py raises its own, or asyncio's if the time was over before its second request
                 return []
             return [Delivery(self, message) for message in found]
 

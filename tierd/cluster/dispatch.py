@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, same_shape
-from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover
+from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover, RemoteStandby
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
@@ -41,7 +41,16 @@ from tierd.cluster.connection import (
     Published,
     WrongRevision,
 )
-from tierd.cluster.messages import FileResult, FileToMove, MoveMessage, MoverState, Permit, ResultMessage, WorkHint
+from tierd.cluster.messages import (
+    FileResult,
+    FileToMove,
+    MoveMessage,
+    MoverState,
+    Permit,
+    ResultMessage,
+    StandbyState,
+    WorkHint,
+)
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
@@ -54,11 +63,14 @@ GRACE_SECONDS = 5.0
 """Time beyond a deadline for clocks that differ, and for an exchange that was begun in time."""
 MOVERS_SECONDS = 2.0
 """Time between two looks at which movers there are."""
+NIDS_SECONDS = 600.0
+"""Time for which the NIDs of a mover that was lost are remembered."""
 HINT_SECONDS = 1.0
 RATE_SECONDS = 10.0
 TRIES = 2
 """Deadlines that may pass for one file before its move has failed."""
 _RESULTS_AT_ONCE = 64
+T = TypeVar("T")
 
 
 class LeaderClaim(Protocol):
@@ -84,7 +96,8 @@ class SentMessage:
     pools: frozenset[str]
     moves: dict[int, NumberedMove]
     """Files without a result, by the number of their act."""
-    layouts: tuple[str, ...]
+    layouts: dict[int, str]
+    """Wanted layout of each file on the wire, by the number of its act."""
     sent_at: float = 0.0
     deadline: float = 0.0
     sequence: int = 0
@@ -184,6 +197,10 @@ class NatsDispatch:
         """Of the permit and the movers, for which the threads that plan and that move ask."""
         self.movers: tuple[MoverState, ...] = ()
         """Movers that described themselves lately."""
+        self._nids: dict[str, float] = {}
+        """NIDs of movers, and when they were seen last."""
+        self.standbys: tuple[StandbyState, ...] = ()
+        """Standbys that described themselves lately."""
         self.counts = DispatchCounts()
 
     # -- state ------------------------------------------------------------------------------------------------------
@@ -245,10 +262,19 @@ class NatsDispatch:
         counts = self.counts
         movers = tuple(RemoteMover(m.name, m.host, m.engine, m.threads, m.seen, m.stopped, sum(m.under_way.values()),
                                    m.results, m.copied_bytes, m.redelivered, m.refused) for m in self.movers)
+        standbys = tuple(RemoteStandby(s.name, s.host, s.behind_messages, s.copy_age_seconds, s.problem)
+                         for s in self.standbys)
         return DispatchState(
-            self._connection.connected, self._connection.trouble, movers, self.by_source, self.oldest_seconds,
+            self._connection.connected, self._connection.trouble, movers, standbys, self.by_source, self.oldest_seconds,
             self._journal_lag(), counts.messages, dict(counts.results), counts.redelivered, counts.stale,
             counts.expired, counts.late, counts.refused)
+
+    def nids(self) -> Collection[str] | None:
+        """See the protocol. Records of a mover that was lost may still come for ten minutes."""
+        if not all(mover.nids for mover in self.movers):
+            return None
+        since = self._clock.now() - NIDS_SECONDS
+        return [nid for nid, seen_at in tuple(self._nids.items()) if seen_at > since]
 
     @property
     def oldest_seconds(self) -> float:
@@ -305,14 +331,18 @@ class NatsDispatch:
         now = self._clock.now()
         if abs(now - self._movers_at) < (MOVERS_SECONDS if self._threads() else MOVERS_SECONDS / 10):
             return
-        found = []
-        for data in self._connection.bucket(self._names.movers).all().values():
-            try:
-                found.append(messages.decode(MoverState, data))
-            except ValueError as error:
-                self._log(f"a mover describes itself in a way that is not understood: {error}")
-        self.movers = tuple(sorted(found, key=lambda mover: mover.name))
+        self.movers = tuple(sorted(self._descriptions(self._names.movers, MoverState), key=lambda mover: mover.name))
+        self.standbys = tuple(sorted(self._descriptions(self._names.standbys, StandbyState), key=lambda by: by.name))
+        self._nids |= {nid: now for mover in self.movers for nid in mover.nids}
         self._movers_at = now
+
+    def _descriptions(self, bucket: str, kind: type[T]) -> Iterator[T]:
+        """What movers or standbys wrote about themselves."""
+        for name, data in self._connection.bucket(bucket).all().items():
+            try:
+                yield messages.decode(kind, data)
+            except ValueError as error:
+                self._log(f"{name} describes itself in a way that is not understood: {error}")
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -327,17 +357,21 @@ class NatsDispatch:
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
         """Messages for files of one directory and one source target."""
         groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
+        texts: dict[int, str] = {}
+        """Layouts on the wire by identity: files of one plan share the wanted layout."""
         for each in moves:
             targets = sorted(each.move.targets)
             source = targets[0] if targets else streams.NO_TARGET
-            pools = frozenset(pool for pool in bytes_per_pool(each.move.layout, each.move.size_bytes or 0) if pool)
+            layout = each.move.layout
+            texts[id(layout)] = texts.get(id(layout)) or messages.layout_to_wire(layout)
+            pools = frozenset(pool for pool in bytes_per_pool(layout, each.move.size_bytes or 0) if pool)
             key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), pools
             groups.setdefault(key, []).append(each)
         for (source, _, further, pools), group in groups.items():
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
-                layouts = tuple(dict.fromkeys(messages.layout_to_wire(each.move.layout) for each in part))
+                layouts = {each.act: texts[id(each.move.layout)] for each in part}
                 yield SentMessage(f"{self._claim.generation}-{part[0].act}-{self._number}", source, further, pools,
                                   {each.act: each for each in part}, layouts)
 
@@ -392,11 +426,10 @@ class NatsDispatch:
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
         message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds
-        wanted = {text: number for number, text in enumerate(message.layouts)}
-        files = tuple(_file_to_move(each, wanted[messages.layout_to_wire(each.move.layout)])
-                      for each in message.moves.values())
+        wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
+        files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
         move = MoveMessage(message.id, self._names.fs, permit.generation, permit.epoch, message.source, now,
-                           message.deadline, message.layouts, files)
+                           message.deadline, tuple(wanted), files)
         data = messages.sign(move, self._claim.holder)
         return Outgoing(self._names.move_subject(message.source), data, message.id)
 

@@ -2,7 +2,8 @@
 
 The leader publishes changed rows in order. Before a move is sent, its intent is in the stream; before a result is
 acknowledged, its outcome is. A new leader first publishes its own mark, then reads the stream up to it: what an earlier
-leader publishes later has a lower generation, and every follower ignores it.
+leader publishes later has a lower generation, and every follower ignores it. All messages are signed with the key in
+the folder of the claim.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tierd.act.claim import KEY
 from tierd.act.journal.changes import ChangedRow, JournalChanges, JournalCopy, row_from_json
-from tierd.cluster.connection import Connection
+from tierd.cluster.connection import Connection, Stored
+from tierd.cluster.messages import signed, verified
 from tierd.cluster.streams import Names
 
 VERSION = 1
@@ -53,7 +56,9 @@ class JournalPublisher:
     """The leader's side. Any thread may call :meth:`flush`."""
 
     def __init__(self, connection: Connection, names: Names, changes: JournalChanges,
-                 generation: Callable[[], int]) -> None:
+                 generation: Callable[[], int], secret: str) -> None:
+        """``secret`` signs the messages."""
+        self._secret = secret
         self._connection = connection
         self._names = names
         self._changes = changes
@@ -82,14 +87,19 @@ class JournalPublisher:
         if portion is None:
             return False
         generation = self._generation()
-        self._pending = f"{generation}-{portion.until}", encode(generation, portion.rows), portion.until
+        data = signed(encode(generation, portion.rows), self._secret)
+        self._pending = f"{generation}-{portion.until}", data, portion.until
         return True
 
 
 class JournalFollower:
     """A follower's side: applies what the leader publishes."""
 
-    def __init__(self, connection: Connection, names: Names, path: Path) -> None:
+    def __init__(self, connection: Connection, names: Names, path: Path, secret: Callable[[], str],
+                 log: Callable[[str], None] = lambda _: None) -> None:
+        """``secret`` returns the key that signs the messages; "" if there is none. Raises OSError."""
+        self._secret = secret
+        self._log = log
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
@@ -103,6 +113,10 @@ class JournalFollower:
     def position(self) -> int:
         """Sequence of the last message that was applied."""
         return self._copy.position or 0
+
+    def behind_messages(self) -> int:
+        """Messages of the stream that the copy lacks. Raises BrokerError."""
+        return max(0, self._connection.stream_state(self._names.journal).last_sequence - self.position)
 
     def must_publish_all(self) -> bool:
         """Whether the stream is empty, or was lost, so that this journal is the best copy there is.
@@ -124,15 +138,26 @@ class JournalFollower:
         """Apply messages that have come. Returns how many. Raises BrokerError, NoCopyError and ValueError."""
         if self.must_publish_all():
             return 0
+        if not self._secret() and self.behind_messages():
+            raise NoCopyError(None, f"there is no {KEY} in the folder of the claim: it signs the copy of the journal")
         for number in range(most):
             found = self._connection.next_message(self._names.journal, self._names.journal_subject, self.position + 1)
             if found is None:
                 return number
-            message = decode(found.data)
-            rows = message.rows if message.generation >= self._generation else ()
-            self._generation = max(self._generation, message.generation)
-            self._copy.apply(rows, found.sequence)
+            self._copy.apply(self._rows_of(found), found.sequence)
         return most
+
+    def _rows_of(self, found: Stored) -> Sequence[ChangedRow]:
+        """The rows of a message; none of one that is not signed, or of an earlier leader. Raises ValueError."""
+        try:
+            body = verified(found.data, self._secret())
+        except ValueError as error:
+            self._log(f"ignored message {found.sequence} of the journal: {error}")
+            return ()
+        message = decode(body)
+        rows = message.rows if message.generation >= self._generation else ()
+        self._generation = max(self._generation, message.generation)
+        return rows
 
     def take_over(self, generation: int, renew: Callable[[], None]) -> bool:
         """Read everything that earlier leaders have published. Returns whether all rows must be published anew.
@@ -141,7 +166,8 @@ class JournalFollower:
         """
         if self.must_publish_all():
             return True
-        mark = self._connection.publish(self._names.journal_subject, encode(generation, ()), f"mark-{generation}")
+        mark = self._connection.publish(self._names.journal_subject, signed(encode(generation, ()), self._secret()),
+                                        f"mark-{generation}")
         while self.position < mark.sequence:
             renew()
             self.step(200)

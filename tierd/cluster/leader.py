@@ -8,20 +8,26 @@ lost, the process ends, and starts again as a standby.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from lustre.filesystem import Filesystem
-from tierd.act.claim import Claim
+from tierd.act.claim import Claim, SeenClaim, describe_holder
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
 from tierd.cluster import streams
 from tierd.cluster.connection import BrokerError, Connection
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher
+from tierd.cluster.messages import StandbyState, encode
 from tierd.cluster.streams import Names, declare_readers
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
+
+DESCRIBE_SECONDS = 5.0
+"""Time between two descriptions of a standby."""
 
 
 class LeaderClaim:
@@ -80,6 +86,14 @@ class Candidate:
         self._reported = ""
         self._leading: LeaderClaim | None = None
         self._publish_all = False
+        self._key = ""
+        fields = dict(part.partition("=")[::2] for part in claim.holder.split())
+        host = fields.get("host", "unknown")
+        now = clock.now()
+        self.standby = StandbyState(settings.cluster.name or host, host, now, now)
+        """This process as a standby. Replaced as a whole, so that any thread may read it."""
+        self._copied_at: float | None = None
+        self._described_at = float("-inf")
         self.publisher: JournalPublisher | None = None
         self.dispatch: NatsDispatch | None = None
 
@@ -103,27 +117,63 @@ class Candidate:
             self._follow(follower)
             why = self._claim.hold()
             if why is not None:
+                self._describe(follower)
                 self._report(f"standing by: {why.sentence}")
                 return False
             try:
+                self._key = self._claim.make_key()
                 streams.declare(self.connection, self.names, self._settings.cluster.replicas)
                 self._publish_all = follower.take_over(self._claim.generation, self._claim.renew)
             except BaseException:
                 self._claim.release()
                 raise
         except (OSError, ValueError) as error:
-            self._report(f"this tierd cannot lead: {getattr(error, 'strerror', None) or error}")
+            why_not = str(getattr(error, "strerror", None) or error)
+            self._report(f"this tierd cannot lead: {why_not}")
+            self._describe(self._follower, why_not)
             return False
         follower.close()
         self._follower = None
+        self._forget_description()
         self._leading = LeaderClaim(self._claim)
         self._report(f"leading {self.names.fs}, generation {self._leading.generation}")
         return True
 
+    def _describe(self, follower: JournalFollower | None, problem: str = "") -> None:
+        """Replace the description of this standby, and publish it every few seconds."""
+        now = self._clock.now()
+        behind = None
+        leader = SeenClaim(0)
+        with suppress(OSError):
+            leader = self._claim.seen()
+        if follower is not None:
+            with suppress(OSError):
+                behind = follower.behind_messages()
+        if behind == 0 and not problem:
+            self._copied_at = now
+        self.standby = replace(
+            self.standby, seen=now, leader=describe_holder(leader.holder) if leader.generation else "",
+            generation=leader.generation, position=follower.position if follower is not None else 0,
+            behind_messages=behind, copy_age_seconds=max(0.0, now - self._copied_at) if self._copied_at else None,
+            problem=problem)
+        if abs(now - self._described_at) >= DESCRIBE_SECONDS:
+            with suppress(BrokerError):  # before the first leader there is no bucket
+                self.connection.bucket(self.names.standbys).put(self.standby.name, encode(self.standby))
+                self._described_at = now
+
+    def _forget_description(self) -> None:
+        with suppress(BrokerError):  # it expires
+            self.connection.bucket(self.names.standbys).delete(self.standby.name)
+
     def _new_follower(self) -> JournalFollower:
         path = Path(self._settings.act.journal)
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        return JournalFollower(self.connection, self.names, path)
+        return JournalFollower(self.connection, self.names, path, self._read_key, self._log)
+
+    def _read_key(self) -> str:
+        """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
+        self._key = self._key or self._claim.key()
+        return self._key
 
     def _follow(self, follower: JournalFollower) -> None:
         try:
@@ -151,7 +201,8 @@ class Candidate:
                 raise BrokerError(None, "this tierd does not lead any more")
             return claim.generation
 
-        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation)
+        publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation,
+                                                      self._key)
         journal.publish = publisher.flush
         self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
                                      journal.entry, publisher.flush, self._log, lambda: publisher.lag)
@@ -171,12 +222,13 @@ class Candidate:
         if not settings.reader.enabled:
             return None
         declare_readers(self.connection, self.names, settings.cluster.replicas, settings.reader.lease_seconds)
-        return NatsTallyInbox(self.connection, self.names, int(self._clock.now()))
+        return NatsTallyInbox(self.connection, self.names, self._key, int(self._clock.now()))
 
     def close(self) -> None:
         """Release the claim, and close the connection. The journal is closed already."""
         if self._follower is not None:
             self._follower.close()
+            self._forget_description()
         if self._leading is not None:
             self._leading.give_up()
         self.connection.close()

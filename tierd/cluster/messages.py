@@ -4,7 +4,8 @@ Every message has a version. Unknown fields are ignored, so that a newer release
 version, or with a missing or wrong field, is refused with ValueError.
 
 Moves and results are signed with the content of the claim on Lustre, which only root of a node with the file system
-can read. The right to publish on NATS alone is not enough to have a file moved, or to report a move.
+can read. The right to publish on NATS alone is not enough to have a file moved, or to report a move. Tallies and
+changes of the journal outlive a leader, so they are signed with a key in the folder of the claim.
 """
 
 from __future__ import annotations
@@ -153,6 +154,32 @@ class MoverState:
     refused: Natural = 0
     """Messages that were malformed, or not signed by the leader."""
     copied_bytes: Natural = 0
+    nids: Annotated[tuple[Text, ...], MaxLen(64)] = ()
+    """NIDs of its node, by which the leader knows changelog records of its moves; empty if unknown."""
+    version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyState:
+    """A standby, as it describes itself every few seconds, and as ``tierctl status`` shows it."""
+
+    name: Text
+    host: Text
+    started: float
+    seen: float
+    """Epoch seconds by the standby's clock."""
+    leader: Text = ""
+    """Who holds the claim on Lustre, in words; "" if nobody does, or it cannot be read."""
+    generation: Natural = 0
+    """Generation of the leader's claim; 0 without a leader."""
+    position: Natural = 0
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: Natural | None = None
+    """Messages that the copy lacks; None if unknown."""
+    copy_age_seconds: float | None = None
+    """Time since the copy was complete; None if it never was since the start."""
+    problem: Text = ""
+    """Why it could not lead; "" if it could."""
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
@@ -184,16 +211,25 @@ def decode(kind: type[T], data: bytes) -> T:
 
 def sign(message: object, secret: str) -> bytes:
     """A message with its signature in the first line."""
-    body = encode(message)
+    return signed(encode(message), secret)
+
+
+def signed(body: bytes, secret: str) -> bytes:
+    """The bytes of a message with their signature in the first line."""
     return _signature(body, secret) + b"\n" + body
 
 
 def verify(kind: type[T], data: bytes, secret: str) -> T:
     """A signed message. Raises ValueError if the signature is not that of the secret."""
+    return decode(kind, verified(data, secret))
+
+
+def verified(data: bytes, secret: str) -> bytes:
+    """The bytes of a signed message. Raises ValueError if the signature is not that of the secret."""
     signature, _, body = data.partition(b"\n")
     if not secret or not hmac.compare_digest(signature, _signature(body, secret)):
-        raise ValueError("the signature is not that of the holder of the claim")
-    return decode(kind, body)
+        raise ValueError("the signature is not that of a holder of the claim, or of its key")
+    return body
 
 
 def unverified(kind: type[T], data: bytes) -> T:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -154,7 +154,9 @@ class Mover:
 
     def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
                  fences: Fences, settings: Settings, clock: SystemClock, log: Callable[[str], None] = lambda _: None,
-                 fault: Fault = no_fault) -> None:
+                 fault: Fault = no_fault, nids: Callable[[], Collection[str]] = tuple) -> None:
+        """``nids`` returns the NIDs of this node; none if they are unknown."""
+        self._nids = nids
         self._name = name
         self._host = host
         self._connection = connection
@@ -176,6 +178,7 @@ class Mover:
         self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
         self._started = clock.now()
         self._listening = False
+        self._beside: tuple[threading.Thread, ...] = ()
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
         self.under_way: Counter[str] = Counter()
@@ -186,13 +189,22 @@ class Mover:
 
     def start(self) -> list[threading.Thread]:
         """Start the threads."""
-        tasks = [self._describe_regularly, self._extend_leases,
-                 *[self._work_until_end] * self._settings.movers.at_once]
+        beside = [self._describe_regularly, self._extend_leases]
+        tasks = [*beside, *[self._work_until_end] * self._settings.movers.at_once]
         threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
                    for number, task in enumerate(tasks)]
+        self._beside = tuple(threads[:len(beside)])
         for thread in threads:
             thread.start()
         return threads
+
+    @property
+    def sound(self) -> bool:
+        """Whether the threads live that describe this mover and extend its leases. Without them it must end.
+
+        A thread that moves files and ends by a defect stops the mover instead, which everybody sees until its restart.
+        """
+        return all(thread.is_alive() for thread in self._beside)
 
     def stop(self) -> None:
         """Begin no further file. Files in progress are completed."""
@@ -446,7 +458,7 @@ class Mover:
         with self._lock:
             return MoverState(self._name, self._host, self._settings.movers.engine, self._settings.movers.at_once,
                               self._started, self._clock.now(), self.stopped, dict(self.under_way), dict(self.results),
-                              self.redelivered, self.refused, self.copied_bytes)
+                              self.redelivered, self.refused, self.copied_bytes, tuple(sorted(self._nids())))
 
     def describe(self) -> None:
         """Publish the description of this mover."""

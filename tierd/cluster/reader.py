@@ -29,6 +29,7 @@ from tierd.cluster.connection import (
     Connection,
     WrongRevision,
 )
+from tierd.cluster.messages import signed
 from tierd.cluster.streams import Names
 from tierd.cluster.tallies import (
     RENAMES,
@@ -325,7 +326,10 @@ class Reader:
 
     def __init__(self, name: str, host: str, mdts: Sequence[str], connection: Connection, names: Names,
                  make_reader: Callable[[str, Callable[[Window], None]], MdtReader], settings: ReaderSettings,
-                 clock: Clock, monotonic: MonotonicClock, log: Callable[[str], None] = lambda _: None) -> None:
+                 clock: Clock, monotonic: MonotonicClock, secret: Callable[[], str],
+                 log: Callable[[str], None] = lambda _: None) -> None:
+        """``secret`` returns the key that signs tallies; "" before the first leader has made it. Raises OSError."""
+        self._secret = secret
         self._name = name
         self._host = host
         self._connection = connection
@@ -349,9 +353,20 @@ class Reader:
         def publish(window: Window) -> None:
             if not self._leases[mdt].held:
                 raise BrokerError(None, "the lease has expired")
-            self._connection.publish(self._names.tally_subject(mdt), window.data, window.message_id)
+            self._connection.publish(self._names.tally_subject(mdt), signed(window.data, self._key()),
+                                     window.message_id)
 
         return publish
+
+    def _key(self) -> str:
+        """The key that signs tallies. Raises BrokerError without one: the tally is published later."""
+        try:
+            key = self._secret()
+        except OSError as error:
+            raise BrokerError(None, f"the key in the folder of the claim cannot be read: {error}") from error
+        if not key:
+            raise BrokerError(None, "the leader has made no key in the folder of the claim yet")
+        return key
 
     def state(self) -> ReaderState:
         """The state of the reader now."""

@@ -16,7 +16,7 @@ _DAY_SECONDS = 86400.0
 JOURNAL_DAYS = 30.0
 """Time for which the stream keeps changes of the journal. A follower that was away for longer needs a copy."""
 MOVER_TTL_SECONDS = 20.0
-"""A mover that has not described itself for this time is not shown any more."""
+"""A mover or standby that has not described itself for this time is not shown any more."""
 
 
 TALLY_CONSUMER = "leader"
@@ -56,6 +56,11 @@ class Names:
     def movers(self) -> str:
         """The bucket in which movers describe themselves."""
         return f"MOVERS_{self.fs}"
+
+    @property
+    def standbys(self) -> str:
+        """The bucket in which standbys describe themselves."""
+        return f"STANDBYS_{self.fs}"
 
     @property
     def tallies(self) -> str:
@@ -119,6 +124,7 @@ def declare(connection: Connection, names: Names, replicas: int) -> None:
     connection.declare_consumer(Consumer(names.results, RESULTS_CONSUMER, f"result.{names.fs}.>", 4096, 30.0, -1))
     connection.declare_bucket(BucketSpec(names.control, 0.0, replicas))
     connection.declare_bucket(BucketSpec(names.movers, MOVER_TTL_SECONDS, replicas))
+    connection.declare_bucket(BucketSpec(names.standbys, MOVER_TTL_SECONDS, replicas))
 
 
 def declare_readers(connection: Connection, names: Names, replicas: int, lease_seconds: float) -> None:

@@ -1,19 +1,19 @@
 """Tallies on NATS: their form on the wire, and the inbox of the leader.
 
-A tally is compressed JSON with a version. Files and directories are rows without names of fields, because there may be
-thousands: pydantic checks each number and text while it reads them. A tally that is malformed, too large, or of a newer
-version is refused with ValueError.
+A tally is compressed JSON with a version. Directories are rows without names of fields, and files are columns, because
+there may be thousands: pydantic checks each number and text while it reads them. A tally that is malformed, too large,
+or of a newer version is refused with ValueError.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Annotated, Any, cast
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Annotated, Any, TypeVar, cast
 
 from annotated_types import Ge, Le, Len, MaxLen
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from lustre.fid import Fid
 from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
+from tierd.cluster.messages import verified
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
@@ -44,10 +45,30 @@ Text = Annotated[str, MaxLen(16384)]
 FidText = Annotated[str, Len(32, 32)]
 DirectoryRow = tuple[Text, Natural, Natural, Natural, Natural, Natural, Natural, Time, list[Natural]]
 """Job, position of the directory's name, creates, opens, closes, unlinks, outgrown, last time, files."""
-FileRow = tuple[FidText, Natural, Natural, Text, bool, Natural, Natural, Time, Time]
-"""FID, position of the counts, of the directory's name, name, created, open, reopened, created at, closed at."""
+FID_DIGITS = 32
+FidsText = Annotated[str, MaxLen(FID_DIGITS * MAX_ROWS)]
+"""The digits of FIDs, one after the other."""
+T = TypeVar("T")
+Column = Annotated[list[T], MaxLen(MAX_ROWS)]
 MoveRow = tuple[Natural, Text, Time, FidText, int | None, Text]
 """Position of the directory's name, job, time, FID, user, NID."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireFiles:
+    """Files as columns."""
+
+    fids: FidsText
+    counts: Column[Natural]
+    """Position of the job and directory among the rows of directories."""
+    directories: Column[Natural]
+    """Position of the directory's name."""
+    names: Column[Text]
+    created: Column[bool]
+    open_count: Column[Natural]
+    reopened: Column[Natural]
+    created_at: Column[Time]
+    closed_at: Column[Time]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +91,14 @@ class WireTally:
     problem: Text
     names: Annotated[list[Text], MaxLen(MAX_ROWS)]
     directories: Annotated[list[DirectoryRow], MaxLen(MAX_ROWS)]
-    files: Annotated[list[FileRow], MaxLen(MAX_ROWS)]
-    removed: Annotated[list[FidText], MaxLen(MAX_ROWS)]
+    files: WireFiles
+    removed: FidsText
     moves: Annotated[list[MoveRow], MaxLen(MAX_ROWS)]
     closes: Natural
     renamed: Annotated[list[FidText], MaxLen(MAX_ROWS)] | None
     waiting: Natural
+    write_opens: Column[Natural] = field(default_factory=list)
+    """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
 
 
 @lru_cache(maxsize=1)
@@ -113,21 +136,43 @@ def _encoded(tally: Tally) -> bytes:
 
     rows = [(text(row.job), place(row.directory), row.creates, row.opens, row.closes, row.unlinks, row.outgrown,
              row.last_time, row.files) for row in content.directories]
-    files = [(file.fid.hex(), file.counts, place(file.directory), file.name.decode("latin-1"), file.created,
-              file.open_count, file.reopened, file.created_at, file.closed_at) for file in content.files]
+    files = content.files
+    columns = {"fids": digits(file.fid for file in files), "counts": [file.counts for file in files],
+               "directories": [place(file.directory) for file in files],
+               "names": [file.name.decode("latin-1") for file in files]}
+    columns |= {name: [getattr(file, name) for file in files] for name in _PLAIN_COLUMNS}
     moves = [(place(move.directory), text(move.job), move.time, move.fid.hex(), move.uid, move.nid)
              for move in content.moves]
     header = {name: getattr(tally, name) for name in _HEADER}
     body = {"version": VERSION, **header, "gap": text(tally.gap), "problem": text(tally.problem),
             "names": [text(name) for name in places],
-            "directories": rows, "files": files, "removed": [fid.hex() for fid in content.removed], "moves": moves,
+            "directories": rows, "files": columns, "removed": digits(content.removed), "moves": moves,
             "closes": content.closes, "waiting": content.waiting,
             "renamed": None if content.renamed is None else [fid.hex() for fid in content.renamed]}
+    if any(row.write_opens for row in content.directories):
+        body["write_opens"] = [row.write_opens for row in content.directories]
     return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
 
 
 _HEADER = ("mdt", "after", "last", "records", "reader", "token", "rereads", "begun", "at_end", "oldest_time",
            "newest_time")
+
+
+_PLAIN_COLUMNS = ("created", "open_count", "reopened", "created_at", "closed_at")
+
+
+def digits(found: Iterable[Fid]) -> str:
+    """FIDs as digits, one after the other."""
+    return b"".join(found).hex()
+
+
+def fids_of(text_of_digits: str) -> list[Fid]:
+    """FIDs from their digits. Raises ValueError."""
+    data = bytes.fromhex(text_of_digits)
+    if len(data) * 2 != len(text_of_digits) or len(text_of_digits) % FID_DIGITS:
+        raise ValueError("not whole FIDs")
+    new = bytes.__new__
+    return [new(Fid, data[at:at + FID_DIGITS // 2]) for at in range(0, len(data), FID_DIGITS // 2)]
 
 
 def text(words: str) -> str:
@@ -164,24 +209,40 @@ def decode(data: bytes) -> Tally:
 
 def _tally(wire: WireTally) -> Tally:
     names = [words_of(name) for name in wire.names]
-    count, rows = len(wire.files), len(wire.directories)
+    files = _files(wire.files, names, len(wire.directories))
+    count = len(files)
     for row in wire.directories:
         if row[8] and max(row[8]) >= count:
             raise ValueError("a file that the tally does not have")
-    if any(file[1] >= rows for file in wire.files):
-        raise ValueError("counts that the tally does not have")
+    if len(wire.write_opens) not in {0, len(wire.directories)}:
+        raise ValueError("not as many opens for writing as directories")
+    write_opens = wire.write_opens or [0] * len(wire.directories)
     directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
-                                       tuple(files))
-                        for job, at, creates, opens, closes, unlinks, outgrown, last, files in wire.directories)
-    files = tuple(FileTally(fid(number), counts, names[at], name.encode("latin-1"), created, open_count, reopened,
-                            created_at, closed_at)
-                  for number, counts, at, name, created, open_count, reopened, created_at, closed_at in wire.files)
+                                       tuple(files), writes)
+                        for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes
+                        in zip(wire.directories, write_opens, strict=True))
     moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
                   for at, job, time, number, uid, nid in wire.moves)
     renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))
-    content = TallyContent(directories, files, tuple(map(fid, wire.removed)), moves, wire.closes, renamed, wire.waiting)
+    content = TallyContent(directories, files, tuple(fids_of(wire.removed)), moves, wire.closes, renamed, wire.waiting)
     header = {name: getattr(wire, name) for name in _HEADER}
     return Tally(**header, gap=words_of(wire.gap), problem=words_of(wire.problem), content=content)
+
+
+def _files(wire: WireFiles, names: Sequence[str], rows: int) -> tuple[FileTally, ...]:
+    """The files of a tally. Works on whole columns, since the leader may get a hundred thousand files at a time."""
+    if wire.counts and max(wire.counts) >= rows:
+        raise ValueError("counts that the tally does not have")
+    columns = (fids_of(wire.fids), wire.counts, [names[at] for at in wire.directories], _encoded_names(wire.names),
+               *(getattr(wire, name) for name in _PLAIN_COLUMNS))
+    make: Callable[[tuple[Any, ...]], FileTally] = partial(tuple.__new__, FileTally)
+    return tuple(map(make, zip(*columns, strict=True)))
+
+
+def _encoded_names(names: list[str]) -> list[bytes]:
+    """Names of files as bytes. Raises ValueError."""
+    found = "/".join(names).encode("latin-1").split(b"/")  # no name has a slash
+    return found if len(found) == len(names) else [name.encode("latin-1") for name in names]
 
 
 def fid(number: str) -> Fid:
@@ -232,7 +293,9 @@ def from_json(kind: type[Any], data: bytes) -> Any:
 class NatsTallyInbox:
     """Tallies as the leader receives them from NATS. Implements ``TallyInbox``."""
 
-    def __init__(self, connection: Connection, names: Names, era: int = 0) -> None:
+    def __init__(self, connection: Connection, names: Names, secret: str, era: int = 0) -> None:
+        """``secret`` is the key that signs tallies."""
+        self._secret = secret
         self._connection = connection
         self._names = names
         self._era = era
@@ -244,7 +307,7 @@ class NatsTallyInbox:
         found: list[ReceivedTally] = []
         while len(found) < MAX_IN_A_CYCLE:
             deliveries = self._connection.fetch_all(self._names.tallies, streams.TALLY_CONSUMER, MAX_FETCHED)
-            found += [ReceivedTally(_decoded(each.data), each) for each in deliveries]
+            found += [ReceivedTally(_decoded(each.data, self._secret), each) for each in deliveries]
             if len(deliveries) < MAX_FETCHED:
                 break
         return found
@@ -278,9 +341,9 @@ class NatsTallyInbox:
         self._renames, self._last_renames = count, last[-MAX_RENAMES:]
 
 
-def _decoded(data: bytes) -> Tally | None:
+def _decoded(data: bytes, secret: str) -> Tally | None:
     try:
-        return decode(data)
+        return decode(verified(data, secret))
     except ValueError:
         return None
 

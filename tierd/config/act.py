@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
-from tierd.model import ACTIONABLE_KINDS
+from tierd.model import ACTIONABLE_KINDS, DATA_ON_MDT
 from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -131,13 +131,14 @@ def socket_path(path: str) -> str:
 
 
 def actionable_kind(kind: str) -> str:
-    """A kind of finding that tierd can act on. Raises ValueError that names these kinds.
+    """A kind of finding that tierd can act on, or ``data-on-mdt``. Raises ValueError that names these words.
 
     >>> actionable_kind("cold-on-flash")
     'cold-on-flash'
     """
-    if kind not in ACTIONABLE_KINDS:
-        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only")
+    if kind not in (*ACTIONABLE_KINDS, DATA_ON_MDT):
+        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only, and with "
+                         f"{DATA_ON_MDT!r} places small files on the MDT")
     return kind
 
 
@@ -202,8 +203,28 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """Path below the root of the file system; only root may enter it. All tierd daemons of a file system must use the
     same folder."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    expiry_seconds: Annotated[float, Ge(10)] = 45.0
     """Another tierd takes over a claim that was not renewed for this time. Its holder stops after half of it."""
+
+
+@dataclass(frozen=True)
+class DrainSettings:
+    """How ``tierctl drain-target`` finds and moves files."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    scan_files_per_second: Annotated[float, Gt(0)] = 500.0
+    """Maximum number of directory entries examined per second. Each takes about one request to an MDT."""
+    queue_files: Annotated[int, Ge(1), Le(10_000)] = 500
+    """Moves queued before the walk waits for them."""
+    reserve: Annotated[float, Ge(0), Lt(1)] = 0.05
+    """Share of each other target that stays free."""
+    max_passes: Annotated[int, Ge(1)] = 3
+    """Walks over the file system in search of files that could not be moved before."""
+    retry_seconds: Annotated[float, Ge(0)] = 60.0
+    """Time between two walks, for files that are in use."""
+    stop_new_objects: bool = False
+    """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 
 
 DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
@@ -263,7 +284,8 @@ class ActSettings:
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[Annotated[str, AfterValidator(actionable_kind)], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
-    """Kinds of findings that are acted on; the others are only reported."""
+    """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
+    files on the MDT instead of flash, where that is better."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8

@@ -59,7 +59,7 @@ class ClusterSettings:
     """NATS servers that store each message. 1 suits a single server, for tests."""
     timeout_seconds: Annotated[float, Gt(0), Le(60)] = 5.0
     """Time to wait for an answer of NATS. After it, the result of the request is unknown."""
-    ack_wait_seconds: Annotated[float, Ge(1)] = 30.0
+    ack_wait_seconds: Annotated[float, Ge(1)] = 20.0
     """Time without a sign of a mover after which NATS gives its message to another mover."""
     deadline_seconds: Annotated[float, Ge(5)] = 60.0
     """Time after which no mover begins a file of a message, or exchanges its layout. The leader then looks at it."""

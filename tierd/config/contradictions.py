@@ -322,7 +322,8 @@ def acts(settings: Settings) -> Iterator[Contradiction]:
             yield Contradiction(("act", "on", number), f"the detector {kind} is off, so tierd finds nothing to act on: "
                                 f"remove it here, or set enabled = true in [detect.{kind.replace('-', '_')}]",
                                 fatal=False)
-    for number, directory in enumerate(settings.cold_to_disk.directories):
+    named = [("cold_to_disk", settings.cold_to_disk.directories), ("rebalance", settings.rebalance.directories)]
+    for table, number, directory in ((table, *each) for table, places in named for each in enumerate(places)):
         if not directory.startswith("/"):
-            yield Contradiction(("cold_to_disk", "directories", number),
+            yield Contradiction((table, "directories", number),
                                 f"a directory begins with / at the root of the file system (it is {directory!r})")

@@ -26,7 +26,6 @@ OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("benefit",): ("least_gain", "most_taken"),
     ("cold_to_disk",): ("least_bytes", "most_moves"),
     ("hot_files_to_flash",): ("most_moves",),
-    ("hot_files_to_flash", "data_on_mdt"): ("least_free",),
     ("noisy_neighbour",): ("least_windows",),
     ("sense", "exporter_access"): ("most_bytes",),
     ("sense", "prometheus", "access"): ("most_bytes",),

@@ -21,6 +21,7 @@ from tierd.config.act import (
     ActSettings,
     BreakerSettings,
     ClaimSettings,
+    DrainSettings,
     Limits,
     MoverSettings,
     WholePath,
@@ -30,7 +31,16 @@ from tierd.config.cluster import ClusterSettings
 from tierd.config.readers import ReaderSettings
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
-from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
+from tierd.decide import (
+    benefit,
+    cold_to_disk,
+    data_on_mdt,
+    hot_files_to_flash,
+    plans,
+    random_io_to_flash,
+    rebalance,
+    restripe,
+)
 from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
 from tierd.verify import judgement as verify
@@ -77,17 +87,27 @@ class ControlAccess:
     """Who may use the control socket, in numbers.
 
     Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
-    may read.
+    may read. ``stage_users`` may stage files for jobs of their scheduler.
     """
 
     read_group: int | None = None
     change_users: frozenset[int] = frozenset()
+    stage_users: frozenset[int] = frozenset()
 
     def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
         """Whether a user with these groups may read, or change something."""
         if uid in {0, os.geteuid()} | self.change_users:
             return True
         return not change and self.read_group is not None and self.read_group in groups
+
+    def may_stage(self, uid: int) -> bool:
+        """Whether a user may stage files for jobs of any user."""
+        return uid in self.stage_users
+
+    @property
+    def by_user(self) -> bool:
+        """Whether users need not be in the group, so that all may connect."""
+        return bool(self.change_users or self.stage_users)
 
 
 @dataclass(frozen=True)
@@ -100,11 +120,15 @@ class ControlSettings:
     """Name or number of a group whose members may read: status, top, findings, history, explain, plan, advise…"""
     change_users: tuple[Annotated[str, AfterValidator(known_user)], ...] = ()
     """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
+    stage_users: tuple[Annotated[str, AfterValidator(known_user)], ...] = ()
+    """Names or numbers of users whose scheduler stages files for its jobs: Slurm's ``SlurmUser``. tierd checks the
+    rights of each job's user, and trusts the scheduler to name the right one."""
 
     @property
     def access(self) -> ControlAccess:
         """The users and the group as numbers. Raises ValueError for a name that this machine does not know."""
-        return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)))
+        return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)),
+                             frozenset(map(user_id, self.stage_users)))
 
 
 @dataclass(frozen=True)
@@ -169,11 +193,17 @@ class Settings:
     noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
+    random_io_to_flash: random_io_to_flash.Settings = field(default_factory=random_io_to_flash.Settings)
+    restripe: restripe.Settings = field(default_factory=restripe.Settings)
+    data_on_mdt: data_on_mdt.Settings = field(default_factory=data_on_mdt.Settings)
+    """Limits of data on the MDT, which ``[act] on`` allows."""
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
+    rebalance: rebalance.Settings = field(default_factory=rebalance.Settings)
     detect: InstanceOf[tuple[ConfiguredDetector, ...]] = field(default_factory=detectors.default_detectors)
     """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
+    drain: DrainSettings = field(default_factory=DrainSettings)
     limits: Limits = field(default_factory=Limits)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")

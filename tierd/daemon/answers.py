@@ -662,12 +662,122 @@ class OrderAnswer:
     actions: tuple[ActionAnswer, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftRow:
+    """Files that stay on a drained target for one reason."""
+
+    sentence: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRow:
+    """A drain of one OST."""
+
+    target: str
+    by: str
+    finding: int
+    phase: str
+    preview: bool
+    begun_at: float
+    passes: int
+    position: str
+    """Last directory whose files are all dealt with in this pass."""
+    examined: int
+    found_files: int
+    found_bytes: int
+    arrived: int
+    """Files of this pass that no earlier pass has found."""
+    queued_moves: int
+    files_moved: int
+    used_bytes: int | None
+    """None if the target cannot be reached."""
+    used_bytes_at_begin: int
+    seconds_left: float | None
+    """At the rate since the beginning; None if there is none."""
+    left: tuple[LeftRow, ...]
+    stopped_mdts: tuple[str, ...]
+    """MDTs for which tierd stopped new objects."""
+    stop_command: str
+    """The command that stops new objects, where tierd cannot; "" if they are stopped."""
+    give_back_command: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainsAnswer:
+    """``tierctl drain-target``."""
+
+    time: float
+    drains: tuple[DrainRow, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SubmitAnswer:
     """``tierctl submit``."""
 
     accepted: int
     waiting_orders: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingAnswer:
+    """A file or tree that a job of a scheduler wants on flash, or on the disks."""
+
+    id: int
+    job: str
+    user: str
+    direction: str
+    """``promote`` or ``demote``."""
+    path: str
+    state: str
+    """accepted, moving, ended, expired, cancelled."""
+    open: bool
+    """Whether more may happen."""
+    succeeded: bool
+    """Whether every file is where the job wants it."""
+    finding: int
+    """Number of the order in the journal; 0 before it is planned."""
+    files: int
+    size_bytes: int
+    in_place: int
+    """Files that were there already."""
+    created_at: float
+    deadline_at: float
+    outcomes: Mapping[str, int]
+    """Number of moves by outcome."""
+    left_out: Mapping[str, int]
+    """Number of files that are not moved, by reason."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagingsAnswer:
+    """Stagings of a job, or the last ones of all jobs."""
+
+    stagings: tuple[StagingAnswer, ...] = ()
+    held: str = ""
+    """Why tierd accepts no staging at present; empty if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareAnswer:
+    """What is prepared for a job that is about to start."""
+
+    ready: tuple[str, ...]
+    """Directories that have the layout which helped before."""
+    waiting: tuple[str, ...]
+    """Directories that are about to get it."""
+    why_not: tuple[str, ...]
+    """Why other directories do not, or why nothing is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummaryAnswer:
+    """What tierd did for a job, in words; empty if it did nothing."""
+
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -715,6 +825,41 @@ class MoverAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyRow:
+    """A standby of the leader."""
+
+    name: str
+    host: str
+    behind_messages: int | None = None
+    """Messages of the journal that its copy lacks; None if unknown."""
+    copy_age_seconds: float | None = None
+    """Time since its copy was complete; None if it never was."""
+    problem: str = ""
+    """Why it could not lead; "" if it could."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyAnswer:
+    """``tierctl status`` of a tierd that stands by."""
+
+    standing_by: bool = True
+    """True, which tells this answer from that of a leader."""
+    time: float
+    fs: str
+    name: str
+    leader: str
+    """Who leads, in words; "" if nobody does."""
+    generation: int
+    """Generation of the leader's claim; 0 without a leader."""
+    position: int
+    """Sequence of the last message of the journal's stream that the copy contains."""
+    behind_messages: int | None = None
+    copy_age_seconds: float | None = None
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why it could not lead, by what fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoversAnswer:
     """``tierctl movers``."""
 
@@ -731,6 +876,7 @@ class MoversAnswer:
     stale: int = 0
     expired: int = 0
     movers: tuple[MoverAnswer, ...] = ()
+    standbys: tuple[StandbyRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,12 @@ class ControlServer:
     """Listens in its own threads. ``changing`` are the requests that need the permission to change something."""
 
     def __init__(self, path: str, handle: Handle, access: ControlAccess | None = None, changing: Collection[str] = (),
-                 peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
+                 peer_of: Callable[[socket.socket], Peer] = Peer.of, staging: Collection[str] = ()) -> None:
+        """``staging`` are the requests that ``control.stage_users`` may send."""
         self._path = Path(path)
         self._access = access or ControlAccess()
         self._changing = frozenset(changing)
+        self._staging = frozenset(staging)
         refuse_second_daemon(path)
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
@@ -47,14 +49,16 @@ class ControlServer:
         if self._access.read_group is not None:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be in the group: then all may connect, and the kernel names the user
-        self._path.chmod(0o666 if self._access.change_users else 0o660)
+        self._path.chmod(0o666 if self._access.by_user else 0o660)
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
 
     def _respond(self, connection: socket.socket, on_request: Callable[[], None]) -> None:
         peer = self._peer_of(connection)
         connection.settimeout(
-            TIMEOUT_SECONDS if self._access.may(peer.uid, peer.groups, change=False) else UNAUTHORIZED_TIMEOUT_SECONDS
+            TIMEOUT_SECONDS
+            if self._access.may(peer.uid, peer.groups, change=False) or self._access.may_stage(peer.uid)
+            else UNAUTHORIZED_TIMEOUT_SECONDS
         )
         max_bytes = (
             _CHANGE_REQUEST_MAX_BYTES
@@ -72,8 +76,10 @@ class ControlServer:
             request = json.loads(line)
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
-            change = str(request.get("request")) in self._changing
-            if not self._access.may(peer.uid, peer.groups, change=change):
+            name = str(request.get("request"))
+            change = name in self._changing
+            stages = name in self._staging and self._access.may_stage(peer.uid)
+            if not stages and not self._access.may(peer.uid, peer.groups, change=change):
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
                     else _WHO_MAY_READ)}

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from lustre.filesystem import Filesystem
+from lustre.layout.model import Layout
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.undo import Undo, UndoResult
-from tierd.acts import Outcome, Verdict
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
+from tierd.decide import data_on_mdt
 from tierd.decide.plans import reserved
-from tierd.model import Capacity, Window
+from tierd.model import Capacity, MetadataTargets, SiteFacts, Window
+from tierd.policies import is_judged_by_itself, is_measured_in_operations
 from tierd.sense import space
 from tierd.text import count_of
-from tierd.verify.judgement import Act, JobTotals, Judgement, judge
+from tierd.verify.judgement import Act, JobTotals, Judgement, judge, judge_own
 
 MAX_MEASURING_TIMES = 1.25
 """After this many measuring times, an act that helps is judged while files of its remediation still move."""
+
+
+UNDONE_MOVES = 16
+"""Moves to an MDT that one step undoes."""
 
 
 class Judge:
@@ -43,8 +52,10 @@ class Judge:
         settings: Settings,
         counters: LoopCounters,
         executor: Executor | None = None,
+        site_facts: Callable[[], SiteFacts] = SiteFacts,
     ) -> None:
         """``windows`` returns the history. ``executor`` undoes several acts at the same time."""
+        self._site_facts = site_facts
         self._executor = executor
         self._store = store
         self._lock = store.lock
@@ -93,10 +104,16 @@ class Judge:
         if (not case.defaults and self._gate.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):
             return  # there is no act but moves, and they have time left
+        if is_judged_by_itself(case.finding):
+            self._judged_by_itself(case, windows, flash, now)
+            return
         case.to(State.JUDGING)
-        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
+        on_mdt = case.layout.components[0].on_mdt
+        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash, on_mdt), windows, now, settings,
+                          self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
-            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
+            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, now, settings,
+                          self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
@@ -108,28 +125,45 @@ class Judge:
         if judgement.verdict != Verdict.TOO_EARLY:
             self._settle(case, judgement)
 
+    def _judged_by_itself(self, case: Remediation, windows: Sequence[Window], flash: Collection[str],
+                          now: float) -> None:
+        """Give the verdict on acts for the job whose files they move. Without any act there is nothing to judge."""
+        if not case.defaults and not case.moved:
+            if not self._gate.waiting_for(case.finding.key):
+                case.settle(State.KEPT)
+            return
+        case.to(State.JUDGING)
+        since = max(case.acted_at, case.moved_at)
+        judgement = judge_own(Act(case.finding, case.begun_at, since, flash,
+                                  case.layout.components[0].on_mdt), windows, now, self._settings.verify,
+                              self._totals, operations=is_measured_in_operations(case.finding))
+        if judgement.verdict != Verdict.TOO_EARLY:
+            self._settle(case, judgement)
+
     def _settle(self, case: Remediation, judgement: Judgement) -> None:
         """Keep the acts of a remediation, or begin to undo them."""
         self._note(case, judgement)
         if case.abandoned:
-            case.begin_undo("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
+            lost = "the job got slower" if judgement.own else "it did not help"
+            case.begin_undo(lost if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
         else:
             case.settle(State.KEPT)
 
     def watch_free_space(self) -> None:
-        """Undo default layouts while the flash pool still has space for files that are being written."""
+        """Undo default layouts while flash, or the MDTs, still have space for files that are being written."""
         with self._lock:
             cases = [case for case in self._store if case.defaults or case.earlier]
         if not self._standing and not cases:
             return
-        room = space.capacity(self._filesystem, ())
+        spaces = self._site_facts().metadata_spaces
+        room = replace(space.capacity(self._filesystem, ()), metadata=MetadataTargets(spaces) if spaces else None)
         for entry in tuple(self._standing):
             if self._undo_for_space(entry, room):
                 with self._lock:
                     self._standing = [other for other in self._standing if other.id != entry.id]
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
-                if why := self._short(outcome.action.directory, room):
+                if why := self._short(outcome.action.directory, outcome.action.layout, room):
                     with self._lock:
                         if case.state is State.FORGOTTEN:  # it was forgotten meanwhile; see adopt
                             break
@@ -139,14 +173,19 @@ class Judge:
                     break
 
     def _undo_for_space(self, entry: Entry, room: Capacity) -> bool:
-        why = self._short(entry.place, room)
+        why = self._short(entry.place, entry.layout_after, room)
         return bool(why) and self._undo_act_of(self._journal.finding_of(entry.id), entry.id, why)
 
-    def _short(self, directory: str, room: Capacity) -> str:
-        """Why no more files of a directory may go to flash; "" if they may."""
+    def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
+        """Why no more files of a directory may go where its default layout puts them; "" if they may."""
+        if layout is not None and layout.components[0].on_mdt:
+            short = data_on_mdt.is_short(room, self._settings.data_on_mdt)
+            return "an MDT is short of space" if short else ""
         settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:
             return ""  # the pool does not exist or reports no size
+        if layout is not None and all(component.pool != settings.flash_pool for component in layout.components):
+            return ""  # it places nothing on flash
         short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
         return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
 
@@ -204,16 +243,22 @@ class Judge:
         case.judgement, case.judged_at = judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
-        self._counters.gained[case.finding.victim] = judgement.won_back
-        self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
-                                                  judgement.after - judgement.contended)
+        if not judgement.own:
+            self._counters.gained[case.finding.victim] = judgement.won_back
+            self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
+                                                         judgement.after - judgement.contended)
+        rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
+                 else (judgement.usual, judgement.contended, judgement.after))
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
-                             judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
-                             judgement.after)
+                                     judgement.won_back, self._clock.now(), *rates)
         self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
 
     def _undo(self, case: Remediation, reason: str) -> None:
-        """Drop the queued moves of a remediation, then undo its default layouts."""
+        """Drop the queued moves of a remediation, then undo its default layouts.
+
+        Files that it moved to an MDT move back: they fill the MDT and load it. Other files stay where they are, because
+        a move costs as much as the move before.
+        """
         with self._lock:
             self._gate.drop_defaults(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
@@ -223,10 +268,29 @@ class Judge:
         acts = [outcome.entry for outcome in there]
         over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
         gone = {act for act, done in zip(acts, over, strict=True) if done}
+        on_mdt = () if any(not done for done in over) else self._moved_to_mdt(case.number)
+        self._undo_moves(case.number, on_mdt[:UNDONE_MOVES], reason)
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
-            if not case.defaults and case.state is State.UNDOING:
+            if not case.defaults and len(on_mdt) <= UNDONE_MOVES and case.state is State.UNDOING:
                 case.settle(State.UNDONE)
+
+    def _moved_to_mdt(self, number: int) -> Sequence[Entry]:
+        """Moves of a finding that put data on an MDT and were not tried to undo yet, the newest first."""
+        return [entry for entry in reversed(self._journal.acts_in_force(number))
+                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.layout_after is not None
+                and entry.layout_after.components[0].on_mdt]
+
+    def _undo_moves(self, number: int, entries: Sequence[Entry], reason: str) -> None:
+        """Undo moves, each once, and log their number. A file that was removed meanwhile needs nothing."""
+        results = Counter[str]()
+        for entry in entries:
+            result = self._undo_act(entry, reason)
+            self._said[entry.id] = result
+            results["moved back" if result.outcome == Outcome.UNDONE else f"not moved back ({result.detail})"] += 1
+        if results:
+            self._log.of_number(number, [f"files on the MDT: {count} {what}: {reason}"
+                                         for what, count in results.items()])
 
     def _undo_act_of(self, number: int, act: int, reason: str) -> bool:
         """Undo one act. False if that failed or is held back now; it is then tried again later."""

@@ -113,7 +113,8 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
         verb = "MOVED" if went[0].result == Outcome.DONE else "WOULD MOVE"
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
-        pools = sorted({o.action.layout.components[0].pool for o in went})
+        pools = sorted({"the MDT" if first.on_mdt else first.pool
+                        for first in (o.action.layout.components[0] for o in went)})
         yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} queued"
     gone = sum(o.result == Outcome.GONE for o in outcomes)
     if gone:
@@ -150,15 +151,36 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
 
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
+    if judgement.own:
+        return own_judged_sentence(finding, judgement)
     numbers = throughput_text(finding, judgement)
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
     if judgement.verdict == Verdict.CANNOT_TELL:
         return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
     if judgement.verdict == Verdict.HARMED_OTHERS:
-        who = ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
-        return f"UNDOING: other jobs got slower: {who}. {numbers}"
+        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
     return f"UNDOING: it did not help. {numbers}"
+
+
+def own_judged_sentence(finding: Finding, judgement: Judgement) -> str:
+    """The rate of the job whose files were moved, before and after, and the verdict."""
+    before, after = ((f"{rate:.0f} operations/s" if judgement.operations else rate_text(rate))
+                     for rate in (judgement.contended, judgement.after))
+    numbers = f"{quoted(finding.aggressor)}: {before} before, {after} after"
+    if judgement.verdict == Verdict.HELPED:
+        return f"KEPT: it helped. {numbers}"
+    if judgement.verdict == Verdict.CANNOT_TELL:
+        return (f"KEPT: nobody lost, and a gain is not measured: the job has ended, or does about as much as before. "
+                f"{numbers}")
+    if judgement.verdict == Verdict.HARMED_OTHERS:
+        return f"UNDOING: other jobs got slower: {losses_text(judgement)}. {numbers}"
+    return f"UNDOING: the job got slower. {numbers}"
+
+
+def losses_text(judgement: Judgement) -> str:
+    """The jobs that lost, each with its loss."""
+    return ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
 
 
 def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:

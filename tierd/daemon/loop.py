@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
+from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.drain import Drains
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.entry import Entry
@@ -25,15 +27,17 @@ from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, Window
+from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
+from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
-from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
+from tierd.sense.metadata import MetadataMeter
+from tierd.sense.object_scan import UnevenPools
+from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
@@ -64,11 +68,15 @@ class Daemon:
                  clock: Clock, settings: Settings, say: LogFunction, claim: FilesystemClaim | None = None,
                  clients: ClientSource | None = None, metadata_targets: int = 0, enriched: Enrich = not_enriched,
                  own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None,
+                 site_facts: Callable[[], SiteFacts] = SiteFacts,
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
-                 media: PoolMedia | None = None) -> None:
-        """``executor`` runs several file system requests at the same time. Without one they run in turn."""
+                 media: PoolMedia | None = None, creation: ObjectCreation | None = None,
+                 disks: DiskSource | None = None) -> None:
+        """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
+
+        ``executor`` runs several file system requests at the same time. Without one they run in turn.
+        """
         self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
         self._gate = gate
         self._clock = clock
@@ -78,14 +86,19 @@ class Daemon:
         self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
         self._journal = journal
         self._costs_stored_at = 0.0
-        echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
+        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
+                             journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
+        metadata = MetadataMeter()
+        even = settings.rebalance
+        uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
+                  if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media)
+                                  self.media, uneven, metadata, disks)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -106,18 +119,21 @@ class Daemon:
             settings.sense.cycle_seconds,
             unnamed,
             self.media,
+            metadata,
         )
         learn = HistoryLoader(history, self._engine, self._log, clock)
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
+        self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say,
+                             creation or NoObjectCreation(), metadata_targets)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                  metadata_free, executor)
+                                 site_facts, executor, lambda: self.drains.targets)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.counters, executor)
+                                filesystem, clock, settings, self.counters, executor, site_facts)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
@@ -179,6 +195,8 @@ class Daemon:
                     self._remediations.act(self._detection.fresh)
                 if sole_mover and not self._gate.operating_state.held:
                     self._remediations.requeue()
+                if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
+                    self.drains.step()
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
@@ -261,7 +279,8 @@ class Daemon:
     def _take_claim(self) -> bool:
         """Take the claim if it is needed. Returns whether tierd may change anything."""
         self._log.held(sentence_of(self._gate.operating_state.held))
-        wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
+        wanted = (self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
+                  or self.drains.running)
         acting = wanted and not self._settings.act.dry_run
         self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
         trouble = self._gate.dispatch.trouble() if acting else None
@@ -269,9 +288,9 @@ class Daemon:
         self._log.fault("nats", sentence_of(trouble) if trouble and trouble.reason == Reason.NO_BROKER else "")
         return self._allowed()
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order."""
-        self._remediations.queue_order(kind, by, what, found)
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. Returns its number in the journal."""
+        return self._remediations.queue_order(kind, by, what, found)
 
     def undone_by(self, entry: Entry, by: str) -> None:
         """Record that an administrator undid an act."""

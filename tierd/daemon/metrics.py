@@ -20,6 +20,7 @@ from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import DispatchState
 from tierd.act.gate import Gate
+from tierd.act.staging import OPEN, Stager, StagingState
 from tierd.act.undo import Undo
 from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
@@ -32,6 +33,8 @@ from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
+from tierd.sense.powerflex import ErrorKind, Instance, PowerFlex, StoragePool, Volume
+from tierd.sense.slurm import SlurmJobs
 from tierd.verify.judgement import throughput
 
 
@@ -48,8 +51,42 @@ class MetricsContext:
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
     web_config: WebConfigFile | None = None
+    powerflex: PowerFlex | None = None
+    """The gateway of the storage below the OSTs; None without one."""
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
+    slurm: SlurmJobs | None = None
+    """Jobs as Slurm describes them; None without Slurm."""
+    stager: Stager | None = None
+    """Stagings of jobs of a scheduler."""
+
+
+MAX_JOB_INFOS = 200
+"""Jobs with a series that names user, account and partition."""
+
+
+def staging_metrics(stager: Stager) -> Iterator[Metric]:
+    """Files that jobs stage."""
+    yield GaugeMetricFamily("tierd_open_stagings", "Stagings of jobs that wait or move files.", len(stager))
+    ended = CounterMetricFamily("tierd_stagings", "Stagings of jobs that have ended, by direction (promote: to flash)"
+                                " and by the state in which they ended.", labels=("direction", "state"))
+    for direction in ("promote", "demote"):
+        for state in StagingState:
+            if state not in OPEN:
+                ended.add_metric((direction, state.value), stager.counts[direction, state])
+    yield ended
+
+
+def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
+    """Jobs that tierd showed last, as Slurm describes them."""
+    info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
+                                         " Slurm, for the jobs that tierd showed last.")
+    for jobid, job in sorted(slurm.last(MAX_JOB_INFOS).items()):
+        info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
+                             "partition": job.partition})
+    yield info
+    yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
+                            float(not slurm.problem))
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
@@ -162,6 +199,9 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     yield position
 
 
+STANDING_BY = "Whether this tierd stands by for another one, which leads (1), or leads (0)."
+
+
 def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     """Movers on other nodes, and the moves that were sent to them."""
     yield GaugeMetricFamily("tierd_nats_up", "Whether tierd is connected to NATS (1) or not (0). Without NATS it plans"
@@ -171,6 +211,17 @@ def mover_metrics(state: DispatchState) -> Iterator[Metric]:
     for word, stopped in (("working", False), ("stopped", True)):
         movers.add_metric((word,), sum(bool(mover.stopped) is stopped for mover in state.movers))
     yield movers
+    yield GaugeMetricFamily("tierd_standing_by", STANDING_BY, 0.0)
+    yield GaugeMetricFamily("tierd_standbys", "Standbys that have described themselves in the last 20 s.",
+                            len(state.standbys))
+    copied = GaugeMetricFamily("tierd_standby_copy_age_seconds",
+                               "Time since the standby's copy of the journal was complete and it could lead, +Inf if"
+                               " it never was.",
+                               labels=("standby",))
+    for standby in state.standbys:
+        age = standby.copy_age_seconds
+        copied.add_metric((standby.name,), float("inf") if age is None else age)
+    yield copied
     under_way = GaugeMetricFamily("tierd_target_moves_under_way",
                                   "Files sent to movers without a result yet, by the target that holds them.",
                                   labels=("target",))
@@ -222,6 +273,97 @@ def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[M
         limit.add_metric((state.name,), state.limit_seconds)
         stale.add_metric((state.name,), float(state.stale))
     yield from (age, limit, stale)
+
+
+def powerflex_metrics(powerflex: PowerFlex) -> Iterator[Metric]:
+    """The storage below the OSTs, as of the last answer of its gateway. Without an answer, only the errors."""
+    errors = CounterMetricFamily("tierd_powerflex_errors", "Requests to the PowerFlex gateway that failed, by reason.",
+                                 labels=("reason",))
+    for kind in ErrorKind:
+        errors.add_metric((kind.value,), powerflex.gateway.errors[kind])
+    yield errors
+    slowed = GaugeMetricFamily("tierd_powerflex_target_slowed",
+                               "Whether PowerFlex rebuilds or rebalances below the target, or does not tell (1), or"
+                               " not (0). No finding blames a job there meanwhile.",
+                               labels=("target", "volume"))
+    work = powerflex.storage_work()
+    for volume, target in powerflex.targets():
+        slowed.add_metric((short_name(target), volume), float(target in work))
+    yield slowed
+    system = powerflex.system
+    if system is None:
+        return
+    yield labelled("tierd_powerflex_mdm_cluster_info", "Always 1. The label has the state of the cluster of MDMs.",
+                   ("state",), [((system.cluster_state or "unknown",), 1)])
+    yield labelled("tierd_powerflex_mdm_good_nodes", "MDMs and tie breakers that work.", (), [((), system.good_nodes)])
+    yield labelled("tierd_powerflex_mdm_good_replicas", "MDMs with a copy of the configuration that work.", (),
+                   [((), system.good_replicas)])
+    yield from instance_metrics("sds", "data server", system.data_servers)
+    yield from instance_metrics("sdc", "data client", system.data_clients)
+    yield labelled("tierd_powerflex_devices", "Devices of data servers, by state.", ("state",),
+                   [((state,), number) for state, number in sorted(system.devices.items())])
+    yield from pool_metrics(system.pools)
+    yield from volume_metrics(system.volumes)
+
+
+Rows = Sequence[tuple[tuple[str, ...], float | None]]
+
+
+def labelled(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metric:
+    """A gauge with a series for each row with a known value. Of rows with the same labels, the first counts."""
+    found = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in {row[0]: row[1] for row in reversed(rows)}.items():
+        if number is not None:
+            found.add_metric(values, number)
+    return found
+
+
+def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Iterator[Metric]:
+    """Data servers or data clients."""
+    yield labelled(f"tierd_powerflex_{kind}_connected",
+                   f"Whether the PowerFlex {what} is connected to the MDM (1) or not (0).", (kind,),
+                   [((one.name,), None if one.connected is None else float(one.connected)) for one in instances])
+    if kind == "sds":
+        yield labelled("tierd_powerflex_sds_in_maintenance",
+                       "Whether the PowerFlex data server is in maintenance (1) or not (0).", (kind,),
+                       [((one.name,), None if one.in_maintenance is None else float(one.in_maintenance))
+                        for one in instances])
+    yield labelled(f"tierd_powerflex_{kind}_info",
+                   f"Always 1. The label has the performance profile of the PowerFlex {what}.", (kind, "profile"),
+                   [((one.name, one.profile), 1) for one in instances])
+    yield labelled(f"tierd_powerflex_{kind}_setting", f"Settings of the PowerFlex {what} that the gateway shows.",
+                   (kind, "setting"),
+                   [((one.name, name), value) for one in instances for name, value in one.tunables.items()])
+
+
+def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
+    """Storage pools."""
+    for name, text, values in (
+        ("size", "Size of the PowerFlex storage pool.", [one.size_bytes for one in pools]),
+        ("used", "Used space of the PowerFlex storage pool, with all copies.", [one.used_bytes for one in pools]),
+        ("degraded", "Data of the PowerFlex storage pool with one copy left.", [one.degraded_bytes for one in pools]),
+        ("failed", "Data of the PowerFlex storage pool without a copy.", [one.failed_bytes for one in pools]),
+    ):
+        yield labelled(f"tierd_powerflex_pool_{name}_bytes", text, ("pool",),
+                       [((pool.name,), value) for pool, value in zip(pools, values, strict=True)])
+    each = [((pool.name, kind.value), work) for pool in pools for kind, work in pool.work.items()]
+    yield labelled("tierd_powerflex_pool_work_bytes_per_second",
+                   "Bytes that the PowerFlex storage pool writes for a rebuild or rebalance.", ("pool", "work"),
+                   [(labels, work.bytes_per_second) for labels, work in each])
+    yield labelled("tierd_powerflex_pool_work_active_bytes", "Data in a rebuild or rebalance now.", ("pool", "work"),
+                   [(labels, work.active_bytes) for labels, work in each])
+    yield labelled("tierd_powerflex_pool_work_pending_bytes", "Data that waits for a rebuild or rebalance.",
+                   ("pool", "work"), [(labels, work.pending_bytes) for labels, work in each])
+
+
+def volume_metrics(volumes: Sequence[Volume]) -> Iterator[Metric]:
+    """Volumes."""
+    yield labelled("tierd_powerflex_volume_size_bytes", "Size of the PowerFlex volume.", ("volume", "pool"),
+                   [((one.name, one.pool), one.size_bytes) for one in volumes])
+    yield labelled("tierd_powerflex_volume_read_bytes_per_second", "Bytes read from the PowerFlex volume.",
+                   ("volume", "pool"), [((one.name, one.pool), one.read_bytes_per_second) for one in volumes])
+    yield labelled("tierd_powerflex_volume_write_bytes_per_second", "Bytes written to the PowerFlex volume.",
+                   ("volume", "pool"), [((one.name, one.pool), one.write_bytes_per_second) for one in volumes])
 
 
 def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
@@ -509,8 +651,14 @@ class DaemonCollector(Collector):
         yield from state_metrics(daemon, gate, settings)
         yield from source_metrics(daemon, self._sources())
         yield from restraint_metrics(daemon, gate, self._beside)
+        if self._beside.powerflex is not None:
+            yield from powerflex_metrics(self._beside.powerflex)
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
+        if self._beside.stager is not None:
+            yield from staging_metrics(self._beside.stager)
+        if self._beside.slurm is not None:
+            yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)

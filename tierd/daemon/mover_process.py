@@ -26,7 +26,8 @@ from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import set_process_name
-from tierd.daemon.systemd import Notifier
+from tierd.daemon.systemd import BEAT_SECONDS, Notifier
+from tierd.sense.parameters import own_nids
 
 log = logging.getLogger("tierd")
 STOP_SECONDS = 110.0
@@ -45,11 +46,15 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock, 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 PortLook(calls, filesystem), fences, settings, clock, say)
+                 PortLook(calls, filesystem), fences, settings, clock, say, nids=lambda: own_nids(tree))
 
 
-def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event) -> None:
-    """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress."""
+def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event,
+        beat_seconds: float = BEAT_SECONDS) -> bool:
+    """Run the mover until ``end`` is set, and report its state to systemd. Completes the files in progress.
+
+    Returns False if a thread beside the work ended by a defect: without it, others take this mover for dead.
+    """
     threads = mover.start()
     notify(READY="1", STATUS="waiting for moves")
 
@@ -57,14 +62,18 @@ def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: 
         stopped = mover.state().stopped
         return f"stopped: {stopped}" if stopped else connection.trouble or "at work"
 
-    report_until(end, sentence, notify)
+    sound = report_until(end, sentence, notify, beat_seconds, lambda: mover.sound)
     mover.stop()
     for thread in threads:
         thread.join(STOP_SECONDS)
+    return sound
 
 
-def serve(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit status."""
+MakeMover = Callable[[Settings, Connection, SystemClock, Callable[[str], None]], Mover]
+
+
+def serve(settings: Settings, make: MakeMover = local_mover) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the mover, for tests and demonstrations."""
     if not settings.cluster.enabled:
         log.error("a mover needs [cluster] servers: the addresses of NATS")
         return 1
@@ -77,9 +86,9 @@ def serve(settings: Settings) -> int:
     clock = SystemClock()
     connection = Connection(settings.cluster, "mover", log.info)
     try:
-        mover = local_mover(settings, connection, clock, log.info)
-        run(mover, connection, Notifier(os.environ), end)
+        mover = make(settings, connection, clock, log.info)
+        sound = run(mover, connection, Notifier(os.environ), end)
     finally:
         connection.close()
     log.info("stopped")
-    return 0
+    return 0 if sound else 1

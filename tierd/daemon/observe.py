@@ -23,6 +23,7 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tally_source import Tallies
 from tierd.sense.facts import FactsCollector
 from tierd.sense.media import PoolMedia
+from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
@@ -98,9 +99,10 @@ class Observer:
 
     def __init__(self, source: Source, ingest: ChangelogIngest, finding_log: FindingLog, clock: Clock,
                  counters: LoopCounters, cycle_seconds: float, unnamed: Callable[[], str] = str,
-                 media: PoolMedia | None = None) -> None:
+                 media: PoolMedia | None = None, metadata: MetadataMeter | None = None) -> None:
         """``unnamed`` returns why jobs have no names, or ""."""
         self._media = media or PoolMedia(())
+        self._metadata = metadata or MetadataMeter()
         self._source = source
         self._ingest = ingest
         self._log = finding_log
@@ -117,12 +119,14 @@ class Observer:
         try:
             reading = self._source.reading()
         except OSError as error:
+            self._metadata.forget()
             self._last, self.blind = None, True  # changes across a gap are not compared
             self._log.fault("blind", f"blind: {error}; tierd does nothing until it can read the counters again")
             return None
         self.blind = False
         self._log.fault("blind", "")
         self._media.learn_devices(reading.is_flash)
+        self._metadata.learn(reading)
         self._log.fault("media", self._media.problem)
         self._log_missing_targets(reading)
         last, self._last = self._last, reading

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -15,8 +16,10 @@ from tierd.config.settings import Settings
 from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
+from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence
+from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -55,8 +58,11 @@ class Planner:
     """Makes plans. It changes nothing on the file system."""
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
-                 clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None],
-                 executor: Executor | None = None) -> None:
+                 clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
+                 executor: Executor | None = None,
+                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+        """``draining`` returns the targets that are being emptied."""
+        self._draining = draining
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -65,7 +71,7 @@ class Planner:
         self._clock = clock
         self._settings = settings
         self._enriched = enriched
-        self._metadata_free = metadata_free
+        self._site_facts = site_facts
         self._executor = executor
         self._weighed: dict[tuple[str, str, str], Weighed] = {}
         """By finding, the last plan if its acts were not worth doing."""
@@ -76,6 +82,8 @@ class Planner:
         It is made in each cycle in which nothing is done about the finding. So acts that are not possible or not worth
         doing now cost no requests to the file system: neither in directories that cool down nor for too little gain.
         """
+        if waits_for_close(finding):  # it was last seen while its files were open
+            finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
         cooling = self._cooling({activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
@@ -110,6 +118,9 @@ class Planner:
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
+        if isinstance(finding.evidence, FillEvidence) and (drained := self._draining()):
+            return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(drained))} is being drained: pools are "
+                                     "evened out when that has ended"),))
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
         whys = space.call_each(self._left_alone, places, self._executor)
@@ -118,12 +129,20 @@ class Planner:
         refusals = tuple(why.about(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
+        site = self._site_facts()
         room = replace(space.capacity(self._filesystem, finding.directories, self._executor),
-                       metadata_free=self._metadata_free())
+                       metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
+                       won_back=self._journal.judgements.won_back_by_pool(finding.kind),
+                       overstriping=site.overstriping)
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
-        plan = self._engine.plan(finding, sized, room)
+        plan = self._engine.plan(finding, sized, room, self._moved_lately)
         return replace(plan, refusals=(*plan.refusals, *refusals))
+
+    def _moved_lately(self, fid: Fid) -> bool:
+        """Whether a file was moved in the last ``rest_days``, or tried in the last ``retry_hours``."""
+        settings, now = self._settings.rebalance, self._clock.now()
+        return self._journal.was_tried(fid, now - settings.rest_days * 86_400.0, now - settings.retry_hours * 3600.0)
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""

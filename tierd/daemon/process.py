@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from httpserver.config import WebConfigFile
 from lustre import mounts
+from lustre.creation import LocalObjectCreation
 from lustre.llapi.calls import Library
+from lustre.mounted import knows_overstriping
 from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim, FilesystemClaim, MountedClaimFolder, describe_this_process, holder_has_exited
@@ -28,13 +30,16 @@ from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
+from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
 from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
 from tierd.inotify import Watcher
+from tierd.model import SiteFacts
 from tierd.sense.changelogs.recording import MarkWriter
 from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
+from tierd.sense.disks import DiskPoller, disks_of_exporter, disks_of_node
 from tierd.sense.http_client import HttpClient
-from tierd.sense.parameters import mdt_free_share, own_nids, why_jobs_are_unnamed
+from tierd.sense.parameters import metadata_spaces, own_nids, why_jobs_are_unnamed
 from tierd.sense.sources import counter_source
 
 if TYPE_CHECKING:  # needs the extra `cluster`
@@ -77,14 +82,36 @@ def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]
                      Connection(settings.cluster, "leader", say), clock, say)
 
 
-def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float) -> bool:
-    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before."""
+def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
+             serve: Callable[[], StandbyServer | None] = lambda: None) -> bool:
+    """Follow the leader's journal until this process leads. Returns False if it is asked to stop before.
+
+    ``serve`` opens the socket and the port of a standby, after the first attempt to lead has failed.
+    """
     notify(READY="1", STATUS="standing by")
-    while not node.step():
-        notify(WATCHDOG="1")
-        if clock.wait(pause_seconds):
-            return False
-    return True
+    if node.step():
+        return True
+    server = serve()
+    try:
+        while not clock.wait(pause_seconds):
+            if node.step():
+                return True
+            notify(WATCHDOG="1")
+        return False
+    finally:
+        if server is not None:
+            server.close()
+
+
+def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config: WebConfigFile | None
+                   ) -> StandbyServer | None:
+    """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
+    try:
+        return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
+                             clock.now, web_config)
+    except OSError as error:
+        log.warning("this standby has no socket and no port: %s", error)
+        return None
 
 
 def local_service(
@@ -109,6 +136,8 @@ def local_service(
         clock,
         settings.sense.clients_at_once,
     )
+    servers = {url: disks_of_exporter(url, web) for url in settings.sense.exporters}
+    disks = DiskPoller({THIS_NODE: disks_of_node(tree), **servers}, clock)
     executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process)
     service = Service(
         settings,
@@ -122,15 +151,22 @@ def local_service(
         claim,
         clients,
         lambda: own_nids(tree),
-        lambda: mdt_free_share(tree, mount.fsname),
+        lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
         lambda: why_jobs_are_unnamed(tree),
         mounted_marks(Library.load(settings.movers.library), folder.path),
         executor,
         web_config,
         node,
+        creation=LocalObjectCreation(tree),
+        disks=disks,
     )
     service.start()
     return service
+
+
+Say = Callable[[str], None]
+MakeCandidate = Callable[[Settings, SystemClock, Say], "Candidate | None"]
+MakeService = Callable[[Settings, SystemClock, Say, WebConfigFile | None, "Candidate | None"], Service]
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
@@ -172,8 +208,12 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
     ).start()
 
 
-def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None) -> int:
-    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used."""
+def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
+          make_candidate: MakeCandidate = candidate, make_service: MakeService = local_service) -> int:
+    """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
+
+    ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.
+    """
     set_process_name("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
     reload: list[bool] = []
@@ -183,8 +223,9 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = candidate(settings, clock, log.info)
-    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS):
+    node = make_candidate(settings, clock, log.info)
+    if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
+                                         lambda: standby_server(node, settings, clock, web_config)):
         node.close()
         return 0
     # the start looks at every open act, which may take longer than the claim lasts
@@ -192,7 +233,7 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     try:
         with extended_start(notify, settings.filesystem.mount, log.warning):
             supervisor = Supervisor(
-                path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config, node), web_config)
+                path, settings, lambda chosen: make_service(chosen, clock, log.info, web_config, node), web_config)
     except BaseException:
         if node is not None:
             node.close()  # the standby need not wait for the claim to expire

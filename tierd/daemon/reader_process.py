@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lustre import mounts
 from lustre.parameters import Roots, Tree
+from tierd.act.claim import ClaimFolder, MountedClaimFolder, read_key
 from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
@@ -34,8 +35,8 @@ STOP_SECONDS = 15.0
 
 
 def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
-              clock: SystemClock, say: Callable[[str], None]) -> Reader:
-    """The reader for a file system."""
+              claims: ClaimFolder, clock: SystemClock, say: Callable[[str], None]) -> Reader:
+    """The reader for a file system. ``claims`` has the key that signs its tallies."""
     limits = TallyLimits(settings.reader.max_directories, settings.reader.max_files_each, settings.reader.max_files)
     names = Names(filesystem.fsname)
     host = host_name()
@@ -50,7 +51,8 @@ def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[st
                          settings.sense.readers.get(mdt, ""), make_table, settings.reader, clock, clock.monotonic,
                          publish, say, filesystem.fsname)
 
-    return Reader(name, host, mdts, connection, names, make_reader, settings.reader, clock, clock.monotonic, say)
+    return Reader(name, host, mdts, connection, names, make_reader, settings.reader, clock, clock.monotonic,
+                  lambda: read_key(claims), say)
 
 
 def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
@@ -73,8 +75,21 @@ def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
     return sound
 
 
-def serve(settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT. Returns the exit status."""
+def local_reader(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Reader:
+    """The reader for the mounted file system of the settings. Raises OSError if a part is missing."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
+    claims = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    return reader_of(settings, filesystem, mdts, connection, claims, clock, say)
+
+
+MakeReader = Callable[[Settings, Connection, SystemClock, Callable[[str], None]], Reader]
+
+
+def serve(settings: Settings, make: MakeReader = local_reader) -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status. ``make`` makes the reader, for tests and demonstrations."""
     if not settings.cluster.enabled:
         log.error("a reader needs [cluster] servers: the addresses of NATS")
         return 1
@@ -85,13 +100,9 @@ def serve(settings: Settings) -> int:
     faulthandler.enable()
     end = end_at_signals()
     clock = SystemClock()
-    tree = Tree(Roots.of("/proc", "/sys"))
-    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
     connection = Connection(settings.cluster, "reader", log.info)
     try:
-        filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-        reader = reader_of(settings, filesystem, mdts, connection, clock, log.info)
+        reader = make(settings, connection, clock, log.info)
         collect_garbage_rarely()
         sound = run(reader, Notifier(os.environ), end)
     finally:

@@ -29,10 +29,10 @@ from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
-from tierd.policies import is_judged
+from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import bytes_text, count_of
+from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -74,6 +74,10 @@ class Remediation:
     moved_at: float = 0.0
     """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
     before this time may speak for the acts and never against them."""
+    moved: int = 0
+    """Number of its files that were moved."""
+    in_use: Counter[str] = field(default_factory=Counter)
+    """How often each file was in use when it was to be moved."""
     moves_held: bool = False
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
@@ -210,6 +214,8 @@ MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
 """A job without activity for this many seconds and windows has departed: it no longer reads its files."""
+MAX_TRIES_IN_USE = 3
+"""Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 
@@ -326,8 +332,9 @@ class Remediations:
             case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
-        # there is nothing to judge after advice, after a dry run and for findings without a victim
-        if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
+        # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
+        judged = is_judged(finding) or is_judged_by_itself(finding)
+        if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
@@ -342,7 +349,15 @@ class Remediations:
                     return True
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
-            if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+            if self._gate.waiting_for(finding.key):
+                return True
+            if waits_for_close(finding):
+                now = self._clock.now()
+                if now < self._planned.get(finding.key, 0.0) + REPLAN_SECONDS:
+                    return True
+                self._planned[finding.key] = now
+                return False
+            if self._planned.get(finding.key) == finding.time:
                 return True
             self._planned[finding.key] = finding.time  # detected again each half minute; plan no more often
             return False
@@ -358,6 +373,8 @@ class Remediations:
 
     def _followed_up(self, case: Remediation) -> bool:
         """Whether more files may move: until the verdict, and for a limited time after the verdict that it helped."""
+        if not is_judged(case.finding):
+            return False  # it is planned again while its finding holds
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
         evidence = case.finding.evidence
         if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
@@ -425,13 +442,19 @@ class Remediations:
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
 
-    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
-        """Queue the moves of an order. The gate carries them out."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
-        lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
+        """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
+        directories = tuple(a.directory for a in found.actions if a.kind == ActKind.SET_DEFAULT_LAYOUT)
+        number = self._journal.add_finding(
+            Finding(kind, self._clock.now(), by, "", (), what, Evidence(), directories=directories))
+        if directories:
+            lines = [f"{what}: queued default layouts of {', '.join(map(quoted, directories))}"]
+        else:
+            lines = [f"{what}: queued {count_of(len(found.actions), 'file')}, {bytes_text(found.size_bytes)}"]
         lines += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, lines)
         self._gate.submit(found.actions, number)
+        return number
 
     def requeue(self) -> None:
         """Check moves that were queued when tierd ended, and queue them again. Log the result once all are checked."""
@@ -474,12 +497,22 @@ class Remediations:
         with self._lock:
             for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
                 if (case := self._store.get(key)) is not None:
+                    case.moved += sum(o.action.finding == key and o.result == Outcome.DONE for o in outcomes)
                     case.moved_at = self._clock.now()
+                    self._may_be_tried_again(case, [o.action.path for o in outcomes if o.action.finding == key
+                                                    and o.result == Outcome.GAVE_WAY])
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
             self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; find the cause, then tierctl resume")
         return len(outcomes)
+
+    @staticmethod
+    def _may_be_tried_again(case: Remediation, in_use: Sequence[str]) -> None:
+        """Files that were opened again during a move are tried again when they are closed, a few times."""
+        case.in_use.update(in_use)
+        if waits_for_close(case.finding):
+            case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
 
     def forget_closed(self) -> list[Remediation]:
         """Forget all closed remediations but the latest, and return the forgotten ones.

@@ -7,17 +7,21 @@ Pausing never waits: it works while a file moves. Orders become acts at the begi
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 
+from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
-from lustre.filesystem import Filesystem
+from lustre.filesystem import Filesystem, Space
+from tierd.act.applications import ApplicationStore, NextRun, Preparer
+from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
-from tierd.act.guard import REQUEST
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.orders import ORDER_KINDS, SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, summary
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
@@ -25,18 +29,25 @@ from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
     Answer,
+    DrainRow,
+    DrainsAnswer,
     EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
+    JobSummaryAnswer,
+    LeftRow,
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
     OutcomeAnswer,
     PlanAnswer,
     PlannedAnswer,
+    PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
     ReportAnswer,
+    StagingAnswer,
+    StagingsAnswer,
     SubmitAnswer,
     UndoAnswer,
     UndoFindingAnswer,
@@ -51,8 +62,6 @@ from tierd.text import printable, quoted
 ORDER_LOOKUP_SECONDS = 20.0
 """Limit on the time to scan a directory while the requester waits."""
 MAX_EXPLAINED_ACTS = 20
-ORDER_KINDS = frozenset({REQUEST, SUBMISSION})
-"""Kinds of journal entries that record an order and not a detected problem."""
 
 
 def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
@@ -133,8 +142,11 @@ class OrderIntake:
         return plan_order(order, self._filesystem, self._settings, now, until)
 
 
-CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
+CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit", "stage",
+                               "stage-cancel", "drain-target", "prepare"})
 """Requests that change something. They may need more rights than reading requests."""
+SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare", "job-summary"})
+"""Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
 Handler = Callable[[Request], Answer]
@@ -184,7 +196,7 @@ class ChangingRequests:
     def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
                  made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
-                 end_case: Callable[[int, str], int],
+                 end_case: Callable[[int, str], int], drains: DrainRequests,
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
         self._gate = gate
@@ -200,7 +212,7 @@ class ChangingRequests:
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
-            "promote": self._order, "demote": self._order, "submit": self._submit,
+            "promote": self._order, "demote": self._order, "submit": self._submit, "drain-target": drains.change,
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
@@ -307,17 +319,20 @@ class ChangingRequests:
         return SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
-        """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
-        if not path:
-            raise ValueError("an empty path")
-        mount = self._settings.filesystem.mount.rstrip("/")
-        inner = below(mount, path)
-        if not inner.startswith("/") and inner:
-            raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
-        inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
-        if {".", ".."} & set(inner.split("/")) or "\0" in inner:
-            raise ValueError(f"{path!r}: a path without . and .. in it")
-        return "/" + "/".join(part for part in inner.split("/") if part)
+        return from_root(self._settings.filesystem.mount.rstrip("/"), path)
+
+
+def from_root(mount: str, path: str) -> str:
+    """Normalize a path below the mount point, or from the root of the file system. Raises ValueError."""
+    if not path:
+        raise ValueError("an empty path")
+    inner = below(mount, path)
+    if not inner.startswith("/") and inner:
+        raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
+    inner.encode("utf-8", "surrogateescape")  # raises ValueError for a lone surrogate
+    if {".", ".."} & set(inner.split("/")) or "\0" in inner:
+        raise ValueError(f"{path!r}: a path without . and .. in it")
+    return "/" + "/".join(part for part in inner.split("/") if part)
 
 
 MAX_REPORTED = 500
@@ -328,11 +343,72 @@ MAX_HISTORY = 10_000
 """Limit on the acts in one answer to ``history``."""
 
 
+class DrainRequests:
+    """Begins, pauses, resumes, ends and shows drains of targets."""
+
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+        self._drains = drains
+        self._gate = gate
+        self._reader = reader
+        self._filesystem = filesystem
+        self._clock = clock
+
+    def change(self, request: Request) -> DrainsAnswer:
+        """Change a drain, and return it."""
+        target = self._drains.full_name(text_of(request, "target"))
+        match text_of(request, "act", "begin"):
+            case "begin":
+                drain = self._drains.begin(target, text_of(request, "by", "tierctl"),
+                                           preview=bool(request.get("preview")))
+            case "pause":
+                drain = self._drains.pause(target)
+            case "resume":
+                drain = self._drains.resume(target)
+            case "end":
+                drain = self._drains.end(target)
+            case other:
+                raise ValueError(f"a drain can begin, pause, resume and end, not {other!r}")
+        return DrainsAnswer(self._clock.now(), self._rows([drain]))
+
+    def show(self, request: Request) -> DrainsAnswer:
+        """All drains, or that of one target."""
+        target = text_of(request, "target")
+        wanted = self._drains.full_name(target) if target else ""
+        drains = [drain for drain in self._drains.all if wanted in {"", drain.target}]
+        if wanted and not drains:
+            raise ValueError(f"there is no drain of {quoted(wanted)}")
+        return DrainsAnswer(self._clock.now(), self._rows(drains))
+
+    def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
+        space = self._filesystem.space() if drains else {}
+        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+
+    def _row(self, drain: Drain, room: Space | None) -> DrainRow:
+        used = None if room is None else room.size_bytes - room.free_bytes
+        seconds = self._clock.now() - drain.begun_at
+        freed = drain.used_bytes_at_begin - used if used is not None else 0
+        moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
+        counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
+        return DrainRow(
+            target=drain.target, by=drain.by, finding=drain.finding, phase=drain.phase, preview=drain.preview,
+            begun_at=drain.begun_at, passes=drain.passes, position=drain.after, examined=drain.examined,
+            found_files=drain.found_files, found_bytes=drain.found_bytes, arrived=drain.arrived,
+            queued_moves=self._gate.waiting_for(drain.key),
+            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"],
+            used_bytes=used, used_bytes_at_begin=drain.used_bytes_at_begin,
+            seconds_left=(used or 0) * seconds / freed if moving else None,
+            left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
+                       for each in [*drain.left.values(), *self._drains.failed(drain)]),
+            stopped_mdts=tuple(sorted(drain.limits)),
+            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
+            give_back_command=set_command(drain.target, counts), trouble=drain.trouble)
+
+
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
     def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
-                 clock: Clock, tallies: TallySource | None = None) -> None:
+                 clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
         self._daemon = daemon
@@ -347,7 +423,7 @@ class ReadingRequests:
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
             "plan": self._plan, "report": self._report, "movers": lambda _: view.movers(),
-            "readers": lambda _: readers_answer(tallies),
+            "readers": lambda _: readers_answer(tallies), "drains": drains.show,
         }
 
     def _history(self, request: Request) -> HistoryAnswer:
@@ -417,11 +493,131 @@ def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
     return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
+MAX_STAGES = 64
+"""Limit on the paths that one job may stage."""
+MAX_STAGING_SECONDS = 7 * 86400.0
+"""Limit on the deadline of a staging."""
+MAX_STAGED_FILES = 100_000
+MAX_STAGED_BYTES = 1 << 50
+_JOB = re.compile(r"[A-Za-z0-9_.+\[\]-]{1,64}")
+
+
+class SchedulerRequests:
+    """Stages files for jobs of a scheduler, such as Slurm. ``wake`` is called when there is something to plan."""
+
+    def __init__(self, stager: Stager, store: StagingStore, preparer: Preparer, applications: ApplicationStore,
+                 gate: Gate, settings: Settings, clock: Clock, wake: Callable[[], None]) -> None:
+        self._preparer = preparer
+        self._applications = applications
+        self._stager = stager
+        self._store = store
+        self._gate = gate
+        self._settings = settings
+        self._clock = clock
+        self._wake = wake
+        self.requests: Mapping[str, Handler] = {
+            "stage": self._stage, "stage-state": self._state, "stage-cancel": self._cancel,
+            "prepare": self._prepare, "job-summary": self._summary}
+
+    def _stage(self, request: Request) -> StagingsAnswer:
+        """Accept stagings of a job. Accepts none while acts are held back: a job must not wait for an unknown time.
+
+        Whoever sends this asks for their state until they have ended; otherwise a stage-in counts as abandoned.
+        """
+        job, stages = job_of(request), request.get("stages")
+        if not isinstance(stages, list) or not 1 <= len(stages) <= MAX_STAGES:
+            raise ValueError(f"stage takes a list of 1 to {MAX_STAGES} stages")
+        uid, gid = count_in(request, "uid", -1), count_in(request, "gid", -1)
+        if uid < 0 or gid < 0:
+            raise ValueError("stage takes the uid and the gid of the job's user")
+        wanted = [self._staging(job, uid, gid, printable(text_of(request, "user")), each) for each in stages]
+        if held := self._held():
+            return StagingsAnswer(held=held)
+        accepted = self._stager.accept(wanted)
+        self._wake()
+        return StagingsAnswer(tuple(map(self._answer, accepted)))
+
+    def _held(self) -> str:
+        """Why nothing is staged now."""
+        state = self._gate.operating_state
+        return sentence_of(state.held) or (f"tierd is draining: {state.draining}" if state.draining else "")
+
+    def _staging(self, job: str, uid: int, gid: int, user: str, stage: object) -> Staging:
+        if not isinstance(stage, Mapping):
+            raise ValueError("a stage is a JSON object")
+        direction = str(stage.get("direction"))
+        if direction not in {"promote", "demote"}:
+            raise ValueError(f"direction is promote or demote, not {direction!r}")
+        seconds = number_of(stage, "deadline_seconds", 3600.0)
+        if not 0 < seconds <= MAX_STAGING_SECONDS:
+            raise ValueError(f"a deadline is more than 0 and at most {MAX_STAGING_SECONDS:.0f} s")
+        path, mount = str(stage.get("path") or ""), self._settings.filesystem.mount.rstrip("/")
+        if not (path + "/").startswith(mount + "/"):
+            raise ValueError(f"{quoted(path)} is not below {mount}")
+        now = self._clock.now()
+        return Staging(
+            job, uid, gid, direction, from_root(mount, path), now + seconds,
+            min(max(1, count_in(stage, "max_files", MAX_STAGED_FILES)), MAX_STAGED_FILES),
+            min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), now, user=user)
+
+    def _state(self, request: Request) -> StagingsAnswer:
+        job = job_of(request) if request.get("job") else ""
+        if job:
+            self._stager.asked(job)
+        count = min(max(1, count_in(request, "most", 2 * MAX_STAGES)), 1000)
+        return StagingsAnswer(tuple(map(self._answer, self._store.of_job(job, count))), self._held())
+
+    def _cancel(self, request: Request) -> StagingsAnswer:
+        return StagingsAnswer(tuple(map(self._answer, self._stager.cancel(job_of(request)))))
+
+    def _prepare(self, request: Request) -> PrepareAnswer:
+        """Have the layout that helped an application before set for its next run."""
+        if held := self._held():
+            return PrepareAnswer((), (), (held,))
+        if self._settings.act.dry_run:
+            return PrepareAnswer((), (), ("tierd is in a dry run",))
+        mount, path = self._settings.filesystem.mount.rstrip("/"), text_of(request, "directory")
+        if not (path + "/").startswith(mount + "/"):
+            return PrepareAnswer((), (), (f"the job does not start on {mount}",))
+        run = NextRun(job_of(request), text_of(request, "name"), text_of(request, "user"), count_in(request, "uid", -1),
+                      from_root(mount, path))
+        ready, waiting, why_not = self._preparer.prepare(run)
+        return PrepareAnswer(tuple(ready), tuple(waiting), tuple(map(str, why_not)))
+
+    def _summary(self, request: Request) -> JobSummaryAnswer:
+        """What tierd did for a job."""
+        job, user = job_of(request), text_of(request, "user")
+        last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
+        sentences = [self._answer(each).sentence for each in last.values()]
+        if prepared := self._applications.prepared(f"{user} (job {job}, prolog)"):
+            sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
+        return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
+
+    def _answer(self, staging: Staging) -> StagingAnswer:
+        outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
+        reasons = self._store.reasons(staging.finding) if staging.finding else {}
+        return StagingAnswer(
+            id=staging.id, job=staging.job, user=staging.user or str(staging.uid), direction=staging.direction,
+            path=staging.path, state=staging.state.value, open=staging.state in OPEN,
+            succeeded=succeeded(staging, reasons), finding=staging.finding, files=staging.files,
+            size_bytes=staging.size_bytes, in_place=staging.in_place, created_at=staging.created_at,
+            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**staging.left_out, **reasons},
+            sentence=printable(summary(staging, outcomes, reasons)))
+
+
+def job_of(request: Request) -> str:
+    """The job of a scheduler that a request names. Raises ValueError."""
+    job = str(request.get("job") or "")
+    if not _JOB.fullmatch(job):
+        raise ValueError(f"job is the id of a job, not {job!r:.80}")
+    return job
+
+
 class RequestHandler:
     """Answers requests about a daemon. Safe in any thread."""
 
-    def __init__(self, looking: ReadingRequests, changing: ChangingRequests) -> None:
-        self._requests = {**looking.requests, **changing.requests}
+    def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
+        self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request. Raises ValueError if it is unknown or invalid."""

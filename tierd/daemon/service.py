@@ -6,12 +6,15 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
+from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -27,7 +30,9 @@ from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.recovery import close_unfinished, out_of_date_refusal
+from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
+from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
@@ -37,18 +42,32 @@ from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
-from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
+from tierd.daemon.requests import (
+    CHANGING_REQUESTS,
+    SCHEDULER_REQUESTS,
+    ChangingRequests,
+    DrainRequests,
+    OrderIntake,
+    ReadingRequests,
+    RequestHandler,
+    SchedulerRequests,
+    below,
+)
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
 from tierd.detect.history import History
+from tierd.model import SiteFacts
+from tierd.refusal import Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.facts import ClientSource
+from tierd.sense.facts import ClientSource, DiskSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
+from tierd.sense.slurm import SlurmJobs
+from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
 from tierd.text import printable, quoted
 
@@ -124,19 +143,26 @@ class Service:
         claim: FilesystemClaim | None = None,
         clients: ClientSource | None = None,
         own_nids: Callable[[], Collection[str]] = tuple,
-        metadata_free: Callable[[], float | None] = lambda: None,
+        site_facts: Callable[[], SiteFacts] = SiteFacts,
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
         web_config: WebConfigFile | None = None,
         cluster: Cluster | None = None,
         user_name: Callable[[int], str] = name_of,
+        creation: ObjectCreation | None = None,
+        rights_of: Callable[[int, int], User | Refusal] | None = None,
+        disks: DiskSource | None = None,
     ) -> None:
         """``executor`` runs several file system requests at the same time. The service shuts it down.
 
         ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
         ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
+        ``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
+        ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
         """
+        self._creation = creation or NoObjectCreation()
+        self._disks = disks
         self._settings = settings
         self._cluster = cluster
         self._mark = mark
@@ -144,7 +170,10 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
-        self._users = UserNames(user_name, clock=clock)
+        self._slurm = (SlurmJobs(settings.sense.slurm, slurm_reader(settings.sense.slurm, os.environ), clock)
+                       if settings.sense.slurm.source else None)
+        self._users = UserNames(user_name, clock=clock, scheduler=self._slurm.words if self._slurm else lambda _: {})
+        self._rights_of = rights_of or Users()
         self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
@@ -153,14 +182,14 @@ class Service:
         self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, site_facts, unnamed, executor)
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               site_facts: Callable[[], SiteFacts], unnamed: Callable[[], str],
                executor: Executor | None) -> None:
         """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
         settings, clock, say = self._settings, self._clock, self._say
@@ -193,14 +222,20 @@ class Service:
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor, media)
+                              self._sources.history, unnamed, executor, media, self._creation,
+                              self._disks)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self._stagings = StagingStore(self._journal.db)
+        self._applications = ApplicationStore(self._journal.db)
+        self._slurm_problem = ""
+        self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
+                              self._daemon.queue_order)
         self.activities = self._made_activities()
         gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
@@ -217,23 +252,29 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
-                            self._wake_acts)
-        return RequestHandler(looking, changing)
+                            drains, self._wake_acts)
+        preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
+        scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
+                                      self._clock, lambda: self.activities.wake("plan"))
+        return RequestHandler(looking, changing, scheduler)
 
     def _answer(self, request: Json) -> Json:
         return to_json(self._handler(request))
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError if either is in use."""
-        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS)
+        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS,
+                                staging=SCHEDULER_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config, self._tallies)
+                                    self._web_config, self._sources.powerflex, self._tallies, self._slurm,
+                                    self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
@@ -311,7 +352,18 @@ class Service:
 
     def _publish(self) -> None:
         self._publisher.publish(self._daemon, self._gate)
-        self._users.names(status.jobs_of(self._publisher.view.findings))  # so that the first answer has them
+        jobs = status.jobs_of(self._publisher.view.findings)
+        self._users.names(jobs)  # so that the first answer has them
+        if self._slurm is not None:
+            self._remember_jobs(self._slurm, jobs)
+
+    def _remember_jobs(self, slurm: SlurmJobs, jobs: Sequence[str]) -> None:
+        """Store what Slurm says about jobs of findings, for their next runs. Log a problem of Slurm once."""
+        mount = self._settings.filesystem.mount.rstrip("/")
+        self._applications.remember(slurm.jobs(jobs), partial(below, mount), self._clock.now())
+        if slurm.problem != self._slurm_problem:
+            self._slurm_problem = slurm.problem
+            self._say(f"names of jobs cannot be read: {slurm.problem}" if slurm.problem else "Slurm answers again")
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
@@ -343,10 +395,12 @@ class Service:
 
     def _plan(self) -> None:
         self._intake.take_in()
+        self._stager.plan()
         self._daemon.plan()
 
     def _move(self) -> None:
         self._daemon.move(self._settings.sense.cycle_seconds / 2)
+        self._stager.follow()
 
     def _judge(self) -> None:
         self._daemon.judge()
@@ -367,7 +421,8 @@ class Service:
         """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
-        in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
+        in_use = {*view.numbers.values(), *(case.number for case in view.cases),
+                  *(drain.finding for drain in self._daemon.drains.all)}
         self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 

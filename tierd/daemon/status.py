@@ -39,6 +39,7 @@ from tierd.daemon.answers import (
     RemediationAnswer,
     ScopeAnswer,
     SourceAnswer,
+    StandbyRow,
     StateAnswer,
     StatusAnswer,
     TargetRow,
@@ -286,7 +287,10 @@ class StatusView:
             movers=tuple(MoverAnswer(
                 name=m.name, host=m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
                 under_way=m.under_way, results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
-                refused=m.refused) for m in state.movers))
+                refused=m.refused) for m in state.movers),
+            standbys=tuple(StandbyRow(
+                name=s.name, host=s.host, behind_messages=s.behind_messages, copy_age_seconds=s.copy_age_seconds,
+                problem=s.problem) for s in state.standbys))
 
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""

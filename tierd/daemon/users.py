@@ -1,4 +1,4 @@
-"""Names of the users that job ids name by number.
+"""Names of the users that job ids name by number, and what a scheduler says about jobs.
 
 With ``jobid_var=procname_uid``, the default of most sites, a job id is the program and the number of the user:
 ``ior.1002``. The account name comes from the node's user database (NSS), which may be a directory service that does not
@@ -65,7 +65,10 @@ class UserNames:
     """
 
     def __init__(self, lookup: Callable[[int], str] = name_of, executor: Executor | None = None,
-                 clock: Clock | None = None) -> None:
+                 clock: Clock | None = None,
+                 scheduler: Callable[[Iterable[str]], Mapping[str, str]] = lambda _: {}) -> None:
+        """``scheduler`` returns what is known about jobs in words, such as their names and accounts."""
+        self._scheduler = scheduler
         self._lookup = lookup
         self._executor = executor or DaemonExecutor("tierd-users", 1)
         self._clock = clock or SystemClock()
@@ -73,15 +76,19 @@ class UserNames:
         self._known: OrderedDict[int, _Known] = OrderedDict()
 
     def names(self, jobs: Iterable[str]) -> Mapping[str, str]:
-        """User of each job whose job id names one: ``alice (1002)``, or ``1002`` while the name is unknown."""
+        """User of each job whose job id names one: ``alice (1002)``, or ``1002`` while the name is unknown.
+
+        A job that the scheduler knows has its name, account and partition too: ``alice: train, account chem, …``.
+        """
+        every = list(jobs)
         found: dict[str, str] = {}
         with self._lock:
-            for job in jobs:
+            for job in every:
                 uid = user_id(job)
                 if uid is not None:
                     name = self._name(uid)
                     found[job] = f"{name} ({uid})" if name else str(uid)
-        return found
+        return {**found, **self._scheduler(every)}
 
     def _name(self, uid: int) -> str:
         """The remembered name. Looks it up in the background if it is new, old or missing."""

@@ -107,7 +107,7 @@ class App:
         if path == "/metrics":
             encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
             return respond(start, "200 OK", encode(self._registry), kind)
-        if path in {"/-/healthy", "/-/ready"}:
+        if path in {"/-/healthy", "/healthz", "/-/ready"}:
             return self._health(path, start)
         if path == "/events":
             return self._events(environ, start, head=method == "HEAD")

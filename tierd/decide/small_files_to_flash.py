@@ -10,18 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide import sizing
+from tierd.decide import data_on_mdt, sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, rate_text
 
+NOT_ON_MDT = data_on_mdt.Rules()
+
 
 def decide(
     finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity], capacity: Capacity,
-    settings: FlashSettings,
+    settings: FlashSettings, rules: data_on_mdt.Rules = NOT_ON_MDT,
 ) -> Plan:
-    """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
+    """Plan for one finding and its directories. Whatever is unknown leads to a refusal.
+
+    ``rules`` decide whether small files go to the MDT instead of flash.
+    """
     if finding.advice_only:
         return Plan((), ())
     actions: list[Action] = []
@@ -30,7 +35,7 @@ def decide(
         if activity.directory not in finding.directories:
             continue
         if evidence.whole_small_files:
-            plan = small_files(finding, evidence, activity, capacity, settings)
+            plan = small_files(finding, evidence, activity, capacity, settings, rules)
         else:
             plan = large_files(finding, activity, capacity, settings)
         actions += plan.actions
@@ -41,30 +46,41 @@ def decide(
 
 
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, capacity: Capacity,
-                settings: FlashSettings) -> Plan:
+                settings: FlashSettings, rules: data_on_mdt.Rules = NOT_ON_MDT) -> Plan:
     """A default layout for the directory, and moves of its existing files."""
     where = activity.directory
     size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
                             settings.sizing)
-    refusal = refuse(where, size, evidence, activity, capacity, settings)
+    refusal = refuse(where, size, capacity, settings)
     if refusal:
         return Plan((), (refusal.about(where),))
-    layout = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
+    on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
+    growth = growth_bytes_per_second(evidence, activity)
+    files = evidence.aggressor_files_per_second * kept_share(activity)
+    known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
+    stored = files * sum(known) / len(known) if len(known) >= settings.sizing.min_samples else growth
+    use = data_on_mdt.Use(evidence.aggressor_read_share, stored, files)
+    choice = data_on_mdt.choose(on_flash, use, capacity, settings.flash_pool, rules)
+    if not choice.on_mdt and (refusal := refuse_flash(growth, capacity, settings)):
+        return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
+    layout = choice.layout
     actions = []
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
         actions.append(Action(
             ActKind.SET_DEFAULT_LAYOUT, layout,
-            f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}",
+            f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}"
+            + (f"; {choice.reason}" if choice.reason else ""),
             finding.key, directory=where,
         ))
-    moves = tuple(existing_files(finding, evidence, activity, layout, capacity, settings))
+    room = (data_on_mdt.room_bytes(capacity, rules.settings) if choice.on_mdt
+            else capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings))
+    moves = tuple(existing_files(finding, evidence, activity, layout, room, settings))
     return Plan((*actions, *moves), ())
 
 
-def refuse(where: str, size: sizing.Size, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
-           capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    """Why the directory gets no flash component; None if it gets one."""
+def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
+    """Why the directory gets no first component for small files; None if it may get one."""
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
@@ -76,7 +92,11 @@ def refuse(where: str, size: sizing.Size, evidence: NoisyNeighbourEvidence, acti
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
-    growth = growth_bytes_per_second(evidence, activity)
+    return None
+
+
+def refuse_flash(growth: float, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
+    """Why the flash pool must not take files that grow by so many bytes per second; None if it may."""
     if capacity.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(capacity, settings):
         free = capacity.avail_bytes[settings.flash_pool]
         return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {bytes_text(free)} free, "
@@ -86,16 +106,19 @@ def refuse(where: str, size: sizing.Size, evidence: NoisyNeighbourEvidence, acti
 
 def growth_bytes_per_second(evidence: NoisyNeighbourEvidence, activity: DirectoryActivity) -> float:
     """Growth of the directory in bytes per second: created files less those that the job unlinks."""
-    kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
-    return evidence.aggressor_bytes_per_file * evidence.aggressor_files_per_second * kept
+    return evidence.aggressor_bytes_per_file * evidence.aggressor_files_per_second * kept_share(activity)
+
+
+def kept_share(activity: DirectoryActivity) -> float:
+    """Share of the created files that the job does not unlink."""
+    return 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
 
 
 def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
-                   capacity: Capacity, settings: FlashSettings) -> Iterator[Action]:
-    """Moves of closed files while the pool has space: the most read first, then the newest, which are read soonest."""
+                   left: float, settings: FlashSettings) -> Iterator[Action]:
+    """Moves of closed files into ``left`` bytes: the most read first, then the newest, which are read soonest."""
     if evidence.aggressor_read_share < settings.read_share:
         return
-    left = capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings)
     limit = layout.components[0].extent_end or 0
     settled = [c for c in activity.candidates if c.closed_at <= finding.time - settings.settle_seconds]
     count = 0

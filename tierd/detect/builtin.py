@@ -6,11 +6,15 @@ Detectors of slowdowns run in every cycle. The other detectors run each time a w
 from __future__ import annotations
 
 from tierd.detect import (
+    block_accelerator,
     cold_on_flash,
     flash_pressure,
     hot_small_files,
     imbalance,
+    metadata_bound,
+    metadata_imbalance,
     metadata_storm,
+    opened_for_writing,
     outgrown_component,
     read_ahead,
     rpc_size,
@@ -19,6 +23,7 @@ from tierd.detect import (
     shared_file_contention,
     small_random_io,
     statahead,
+    storage_rebuild,
     striping,
 )
 from tierd.detect.noisy_neighbour import detection
@@ -43,5 +48,10 @@ BUILT_IN: tuple[AnyDetector, ...] = (
     rpcs_in_flight.DETECTOR,
     rpc_size.DETECTOR,
     metadata_storm.DETECTOR,
+    metadata_imbalance.DETECTOR,
+    metadata_bound.DETECTOR,
     striping.DETECTOR,
+    storage_rebuild.DETECTOR,
+    block_accelerator.DETECTOR,
+    opened_for_writing.DETECTOR,
 )

@@ -136,7 +136,8 @@ class CoarseWindows:
             return False
         loads = {key: total(each) for key, each in self._loads.items()}
         namespace = {job: total_namespace(parts) for job, parts in self._names.items()}
-        self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
+        self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions,
+                                            storage_work=window.storage_work)))
         if len(self._done) > WINDOWS_WITH_SIZES:
             self._done[-WINDOWS_WITH_SIZES - 1] = packed(self._done[-WINDOWS_WITH_SIZES - 1])
         while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated
@@ -12,7 +12,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files
-from tierd.model import Advice, Evidence, Finding, Window
+from tierd.model import Advice, Evidence, FillEvidence, Finding, TargetFill, Window
 from tierd.text import percent, quoted, rate_text
 
 
@@ -33,15 +33,6 @@ class Settings(Common):
     min_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """Minimum load of the target, in bytes or in operations."""
     classes: Classes = field(default_factory=Classes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FillEvidence(Evidence):
-    """Used space of one target and of the other targets of its pool."""
-
-    used_share: float
-    others_used_share: float
-    """Median of the other targets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,29 +63,54 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """Find a target that is fuller than the other targets of its pool."""
-    known = {t: view.facts.fill[t].used for t in members if t in view.facts.fill}
+    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added."""
+    known = {t: view.facts.fill[t] for t in members if t in view.facts.fill}
     if len(known) < 2:
         return
-    fullest = max(sorted(known), key=lambda t: known[t])
-    others = median(used for target, used in known.items() if target != fullest)
-    edge = settings.leave_fill if (DETECTOR.name, "", f"fill of {fullest}") in view.active else settings.enter_fill
-    if known[fullest] - others < edge:
+    size = sum(fill.size_bytes for fill in known.values())
+    used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
+    for sign in (1, -1):
+        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, known)), target)
+               for target, fill in sorted(known.items())]
+        far = [each for each in far if each[1] >= (settings.leave_fill if each[0] else settings.enter_fill)]
+        if not far:
+            continue
+        chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
+        others = median_of_others(chosen, known)
+        yield Finding(
+            DETECTOR.name, view.now, "", "", (chosen,),
+            f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
+            f"{quoted(pool)} is {percent(others)}",
+            FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
+            subject=f"fill of {chosen}", advice=fill_advice(pool, chosen, too_full=sign > 0))
         return
-    name = quoted(fullest)
-    yield Finding(
-        DETECTOR.name, view.now, "", "", (fullest,),
-        f"{name} is {percent(known[fullest])} full; the median of the other targets of pool {quoted(pool)} is "
-        f"{percent(others)}",
-        FillEvidence(used_share=known[fullest], others_used_share=others),
-        advice_only=True, subject=f"fill of {fullest}",
-        advice=(
-            Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
-                   f"--non-block -p {quoted(pool)}",
-                   "on a client, when the file system is quiet", "moves large files to other targets of the pool"),
-            Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
-                   "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
-        ),
+
+
+def is_active(target: str, view: View) -> bool:
+    """Whether a finding about the fill of a target holds."""
+    return (DETECTOR.name, "", f"fill of {target}") in view.active
+
+
+def median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
+    """Median used share of the other targets."""
+    return median(fill.used for other, fill in known.items() if other != target)
+
+
+def fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
+    """How to even out a pool by hand. tierd does it if ``act.on`` names ``imbalance``."""
+    name = quoted(target)
+    effect = "; tierd does this if act.on has imbalance"
+    if not too_full:
+        return (Advice(f"lfs find MOUNT --pool {quoted(pool)} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+                       f"--non-block -p {quoted(pool)} -o {int(target[-4:], 16)}",
+                       "on a client, when the file system is quiet, until the fill is even",
+                       f"moves large files to the emptier target{effect}"),)
+    return (
+        Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+               f"--non-block -p {quoted(pool)}",
+               "on a client, when the file system is quiet", f"moves large files to other targets of the pool{effect}"),
+        Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
+               "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
     )
 
 

@@ -114,6 +114,26 @@ class Profile:
         return max((upper for load in self.by_target.values() for upper, n in load.sizes.items() if n), default=0)
 
     @property
+    def typical_rpc_bytes(self) -> int:
+        """Upper bound of the median RPC, weighed by bytes, from the kernel's size histogram, or else the mean; 0 if
+        there are none.
+
+        >>> Profile("j", 5.0, {"t": JobLoad("t", "j", 0, 9e6, 0, 12, sizes={4096: 6.0, 1 << 20: 6.0})}, 0, 0,
+        ...         0).typical_rpc_bytes
+        1048576
+        """
+        sizes: defaultdict[int, float] = defaultdict(float)
+        for load in self.by_target.values():
+            for upper, count in load.sizes.items():
+                sizes[upper] += upper * count
+        left = sum(sizes.values()) / 2
+        for upper, moved in sorted(sizes.items()):
+            left -= moved
+            if left <= 0:
+                return upper
+        return round(self.mean_rpc_bytes)
+
+    @property
     def files(self) -> float:
         """Number of finished files; 0 if most closes are missing, because they were counted for a kernel thread."""
         return max(self.closes, self.creates) if self.closes >= 0.3 * self.creates else 0.0
@@ -133,6 +153,11 @@ class Profile:
         if total:
             return sum(count for upper, count in sizes.items() if upper <= small_bytes) / total
         return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
+
+
+def seconds_active(job: str, windows: Sequence[Window]) -> float:
+    """Time for which a job was active in these windows."""
+    return sum(window.seconds for window in windows if job in window.jobs)
 
 
 def is_small_files(profile: Profile, classes: Classes) -> bool:

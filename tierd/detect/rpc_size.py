@@ -14,6 +14,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
+from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
@@ -22,10 +23,6 @@ from tierd.text import binary_text, percent, quoted
 
 PAGE_BYTES = 4096
 """Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
-LARGE_BYTES = 4 << 20
-"""Advised size of an RPC."""
-RPCS_IN_WINDOW = 4
-"""RPCs that a read-ahead window must span so that a stream sends full RPCs."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 
 
@@ -130,15 +127,19 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
-    rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.max_pages for _, load in pairs) * PAGE_BYTES
+    limit_bytes = round(min(load.max_pages for _, load in pairs) * PAGE_BYTES)
+    accepted = accepted_bytes(view, fsname, pool)
+    wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
+    rpc_bytes = wanted if why == AT_LIMIT else limit_bytes
     parts = list(traffic(view.profiles(settings.recent_seconds), targets_of_pool(view, fsname, pool), direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < settings.min_saved:
         return
     if why == AT_LIMIT:
-        yield Advice("lctl set_param obdfilter.*.brw_size=4", "on all OSS first",
-                     "targets accept RPCs of 4 MiB; clients use them after they reconnect")
-        yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc=4M", where,
+        if accepted <= limit_bytes:
+            yield Advice(f"lctl set_param obdfilter.{fsname}-*.brw_size={wanted // MIB}", "on all OSS first",
+                         f"targets accept RPCs of {binary_text(wanted)}; clients use them after they reconnect")
+        yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc={wanted // MIB}M", where,
                      "fewer and larger RPCs, fewer seeks on disks; each RPC in flight uses more memory on servers")
     elif direction == "write":
         if not parts or any(not is_small_io(part.job, Classes()) for part in parts):
@@ -151,6 +152,12 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
                      "a stream reads ahead in full RPCs only if the window spans several RPCs")
+
+
+def accepted_bytes(view: View, fsname: str, pool: str) -> int:
+    """The largest RPC that all targets of a pool accept (``brw_size``); 0 if that of one is not known."""
+    targets = targets_of_pool(view, fsname, pool)
+    return min((view.facts.max_rpc_bytes.get(target, 0) for target in targets), default=0)
 
 
 def reads_in_sequence(client: ClientLoad) -> bool:

@@ -14,9 +14,10 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Layout
+from tierd.detect.mpi_hints import hints
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Profile
-from tierd.model import Advice, Evidence, Finding, SharedFile
+from tierd.detect.profile import Profile, seconds_active
+from tierd.model import Advice, ContentionEvidence, Finding, SharedFile
 from tierd.text import quoted
 
 UNKNOWN_STRIPES = 1 << 30
@@ -40,20 +41,6 @@ class Settings(Common):
     """Maximum number of objects per target. More objects cost more locks than they save."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentionEvidence(Evidence):
-    """A file that many processes have open."""
-
-    openers: int
-    objects: int
-    """Number of objects of the file."""
-    targets_available: int
-    """Number of targets in the pool."""
-    wanted_objects: int
-    bytes_per_second: float
-    """Throughput of the job."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -101,12 +88,14 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
-                           bytes_per_second=job.moved_bytes / job.seconds),
+                           bytes_per_second=job.moved_bytes / job.seconds,
+                           record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
+            *hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available)),
         ),
     )
 

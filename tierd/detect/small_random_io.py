@@ -15,9 +15,11 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
+from tierd.detect.block_accelerator import Accelerator, absorbs, accelerators
+from tierd.detect.mpi_hints import hints
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile
-from tierd.model import Advice, Evidence, Finding
+from tierd.detect.profile import Classes, Profile, seconds_active
+from tierd.model import Advice, Finding, SmallRandomIoEvidence
 from tierd.text import binary_text, count_of, percent, quoted
 
 MIB = 1 << 20
@@ -41,20 +43,6 @@ class Settings(Common):
     """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallRandomIoEvidence(Evidence):
-    """Small I/O of a job on disk targets."""
-
-    rpcs_per_second: float
-    """Bulk RPCs on all disk targets."""
-    busiest_target_rpcs_per_second: float
-    """Small RPCs on the busiest target."""
-    small_rpc_share: float
-    mean_rpc_bytes: float
-    operations_per_mib: float
-    read_share: float
-
-
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Find jobs with small I/O, the busiest first."""
     jobs = view.profiles(settings.recent_seconds)
@@ -62,22 +50,25 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     for job in jobs.values():
         for target, load in job.by_target.items():
             rates[target] += load.bulk_operations / job.seconds
-    found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings)) is not None]
+    accelerated = accelerators(view.facts.disk_writes)
+    found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings, accelerated)) is not None]
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
 
 
-def of_job(job: Profile, rates: Mapping[str, float], view: View,
-           settings: Settings) -> tuple[float, Finding] | None:
+def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Settings,
+           accelerated: Mapping[str, Accelerator]) -> tuple[float, Finding] | None:
     """The job's RPCs per second on disks and the finding about it, or None.
 
-    ``rates`` are the RPCs per second of each target, by all jobs.
+    ``rates`` are the RPCs per second of each target, by all jobs. Small writes to targets in ``accelerated`` count as
+    writes to flash, if their accelerators take them in.
     """
     small = job.small_rpc_share(settings.classes.small_rpc_bytes)
     edge = settings.leave if (DETECTOR.name, job.job, "") in view.active else settings.enter
     if small < edge or (job.files and job.bulk_operations / job.files <= settings.rpcs_per_file):
         return None
     on_disk = {target: load for target, load in job.by_target.items()
-               if target not in view.flash and load.bulk_operations}
+               if target not in view.flash and load.bulk_operations
+               and not absorbs(accelerated.get(target), load)}
     busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
                    if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
     if busiest < settings.min_rpcs_per_second:
@@ -93,7 +84,8 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
         "an efficient job needs about 1",
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
-            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations),
+            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
+            seconds=seconds_active(job.job, view.windows)),
         places, advice_only=True,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
@@ -103,6 +95,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
             Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
                    f"in {quoted(job.job)}",
                    f"up to {per_mib:.0f} times fewer operations for the same bytes"),
+            *hints(job.job, job.mean_rpc_bytes, job.reads / job.bulk_operations, max(len(on_disk), 1)),
         ),
     )
 

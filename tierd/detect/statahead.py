@@ -1,4 +1,5 @@
-"""Statahead with a low hit rate: the client fetches attributes of files that no process requests.
+"""Statahead with a low hit rate, which fetches attributes of files that no process requests; and batches that are off
+although nearly all entries are used, so that each of them costs an RPC.
 
 A thread with fewer than four hits per miss stops and counts as wrong (``statahead_stats``). A thread that stops early
 costs almost nothing. If the release counts entries (2.16 and newer), the missed entries decide.
@@ -12,12 +13,13 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
+from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
 from tierd.detect.advice import by_cause, client_names, total_over
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
-WASTE = "waste"
+WASTE, UNBATCHED = "waste", "unbatched"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Settings(Common):
     """Minimum number of threads started between two readings of a client, if the release counts no entries."""
     min_misses: Annotated[int, Ge(1)] = 1000
     """Minimum number of missed entries (2.16 and newer)."""
+    min_hits: Annotated[int, Ge(1)] = 10_000
+    """Minimum number of used entries between two readings of a client from which batches are advised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,8 @@ class StataheadEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding per file system, with the clients."""
+    """One finding per file system and cause, with the clients."""
+    yield from unbatched(view, settings)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
         started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
                                         for name in ("started", "wrong", "hits", "misses"))
@@ -87,6 +92,32 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
+    """Clients whose statahead hits, with batches that are off."""
+    for (fsname, why), clients in by_cause(view, lambda client: without_batches(client, view, settings)).items():
+        started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
+                                        for name in ("started", "wrong", "hits", "misses"))
+        yield Finding(
+            DETECTOR.name, view.now, "", "", (),
+            f"statahead fetched {hits + misses:.0f} entries one by one, {percent(hits / (hits + misses))} of them were "
+            f"used: statahead_batch_max is off on {client_names(clients)}",
+            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
+            advice_only=True, subject=f"{fsname}: {why}",
+            advice=(Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
+                           f"on {client_names(clients)}",
+                           "ls -l and find take about half of the time: getattr of a million files took 10.1 s without "
+                           "batches, 5.4 s with them (DDN 2022). A server before 2.16 answers one by one as before"),),
+        )
+
+
+def without_batches(client: ClientLoad, view: View, settings: Settings) -> str:
+    """``unbatched`` for a client that would gain from batches, else ""."""
+    hits, misses = (client.statahead.get(name, 0.0) for name in ("hits", "misses"))
+    if client.statahead_batch is None or client.statahead_batch > 1 or hits < settings.min_hits:
+        return ""
+    return UNBATCHED if hits / (hits + misses) >= GOOD_STATAHEAD_HITS else ""
 
 
 def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:

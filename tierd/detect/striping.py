@@ -4,6 +4,8 @@
   needs an object per stripe, and each create or unlink involves all these targets.
 * Some clients and few large files: stripe. The finding: a stream keeps one target busy while others are idle.
 * Many clients and one file: stripe over all targets. See ``shared-file-contention``.
+* Small files on one target: the guide advises this for a few files, because clients then have one connection to wait
+  for. The finding: a job has many small files, and one target of the pool serves nearly all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from annotated_types import Ge, Gt, Lt
 from lustre.layout.model import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
-from tierd.model import Advice, Evidence, Finding, Window
+from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
+from tierd.model import Advice, Evidence, Finding, StripingEvidence, Window
 from tierd.text import first_names, percent, quoted, rate_text
 
 
@@ -36,28 +38,20 @@ class Settings(Common):
     """The finding ends below this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Minimum throughput of the stream on that target. Slower streams would gain little."""
+    min_files_per_second: Annotated[float, Gt(0)] = 20.0
+    """Minimum rate of small files on one target; the guide advises one target for a few."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised stripe count for few large files. The guide recommends 2 to 8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StripedSmallFilesEvidence(Evidence):
-    """Small files created with several stripes."""
+class CrowdedTargetEvidence(Evidence):
+    """Many small files of a job on one target. tierd does not act on it, so it is no :class:`StripingEvidence`."""
 
-    stripe_count: int
-    """-1 for all targets."""
-    files_created: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SingleTargetEvidence(Evidence):
-    """A stream that uses one target of a pool."""
-
-    target_share: float
-    """Share of the stream's bytes on that target."""
-    bytes_per_second: float
-    targets_available: int
-    """Number of targets in the pool."""
+    small_file_share: float
+    """The target's share of the job's RPCs."""
+    files_per_second: float
+    pool_targets: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -69,6 +63,9 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         layout = view.facts.default_layouts.get(activity.directory)
         if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
             yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+    for job in jobs.values():
+        if job.job in small:
+            yield from crowded_target(job, recent, view, settings)
     for job in jobs.values():
         if is_stream(job, settings.classes):
             yield from single_target_stream(job, recent, view, settings)
@@ -88,10 +85,35 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
-        StripedSmallFilesEvidence(stripe_count=count, files_created=creates),
+        StripingEvidence(stripe_count=count, files_created=creates),
         (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
                        "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
+    )
+
+
+def crowded_target(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about many small files on one target of a pool with several targets."""
+    files = job.closes / job.seconds
+    target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
+    share = load.bulk_operations / max(job.bulk_operations, 1.0)
+    pool = view.facts.pool_of(target)
+    members = view.facts.pools.get(pool, ())
+    subject = f"small files of {job.job} on {target}"
+    edge = settings.leave if (DETECTOR.name, job.job, subject) in view.active else settings.enter
+    if share < edge or job.closes < settings.min_files or files < settings.min_files_per_second or len(members) < 2:
+        return
+    places = directories(view.activities(job.job, recent[0].start))
+    in_pool = f" -p {quoted(pool)}" if pool else ""
+    yield Finding(
+        DETECTOR.name, view.now, job.job, "", (target,),
+        f"{quoted(job.job)} has {percent(share)} of its small files, {files:.0f} a second, on {quoted(target)}; the "
+        f"pool has {len(members)} targets",
+        CrowdedTargetEvidence(small_file_share=share, files_per_second=files, pool_targets=len(members)),
+        places, advice_only=True, subject=subject,
+        advice=(Advice(f"lfs setstripe -c 1 -i -1{in_pool} {first_names(places) or 'DIRECTORY'}", "new files there",
+                       f"spreads the files over {len(members)} targets. One target is right for a few small files "
+                       "(NOTUR guide: fewer connections), not for so many: it alone limits their rate"),),
     )
 
 
@@ -117,7 +139,8 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
         (target,),
         f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
         f"{len(members)} targets",
-        SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
+        StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
+                         record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
         places,
         advice_only=True,
         subject=subject,

@@ -18,6 +18,7 @@ from tierd.config.load import ConfigurationError
 from tierd.gather.app import App
 from tierd.gather.scrape import Gather
 from tierd.gather.settings import Settings, load
+from tierd.sense.discovery import FileTargets
 from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES
 from tierd.sense.http_client import HttpClient, tls_context
 
@@ -63,6 +64,8 @@ def run(given: argparse.Namespace) -> int:
     except OSError as error:
         return refused([f"{error.filename}: {error.strerror}" if error.filename else str(error)])
     if given.check:
+        for sentence in target_file_problems(settings):
+            sys.stderr.write(f"warning: {sentence}\n")
         print_line(f"{given.config or 'options'}: OK")
         return 0
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
@@ -72,6 +75,13 @@ def run(given: argparse.Namespace) -> int:
     log.info("gathering %d nodes", len(gather.targets()))
     app = App(gather, settings.deadline_seconds, clock, web_config, connections)
     return serve(addresses, app, name="tierd gather", web_config=web_config, connections=connections)
+
+
+def target_file_problems(settings: Settings) -> tuple[str, ...]:
+    """What is wrong with the files of nodes now. A gather starts anyway, and reads them when they change."""
+    files = FileTargets(settings.target_files)
+    files.targets()
+    return files.problems
 
 
 def parsed(text: str) -> Address:

@@ -47,6 +47,7 @@ class ClientCounters:
     read_ahead_bytes: float = 0.0
     read_ahead_file_bytes: float = 0.0
     statahead_max: float = 0.0
+    statahead_batch: float | None = None
     rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
 
     def rpc(self, of: RpcKey) -> RpcCounters:
@@ -64,6 +65,7 @@ def client_load(before: ClientCounters, after: ClientCounters, time: float, seco
         after.client, after.mount, after.fsname, time, seconds, increases(before.read_ahead, after.read_ahead),
         after.read_ahead_bytes, after.read_ahead_file_bytes, increases(before.statahead, after.statahead),
         after.statahead_max, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
+        after.statahead_batch,
     )
 
 
@@ -100,6 +102,8 @@ def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters
         found.read_ahead_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_mb")
         found.read_ahead_file_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_per_file_mb")
         found.statahead_max = read_number(tree, f"llite/{name}/statahead_max")
+        batch = df.integer(tree.read(f"llite/{name}/statahead_batch_max") or b"")
+        found.statahead_batch = None if batch is None else float(batch)
         for kind in ("osc", "mdc"):
             for link in tree.devices(kind):
                 other = parse_device(link)
@@ -167,7 +171,8 @@ _STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_s
 _READ_AHEAD = {"lustre_llite_read_ahead_hits_total": "hits", "lustre_llite_read_ahead_misses_total": "misses"}
 _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
            "lustre_llite_read_ahead_max_file_bytes": "read_ahead_file_bytes",
-           "lustre_llite_statahead_max_entries": "statahead_max"}
+           "lustre_llite_statahead_max_entries": "statahead_max",
+           "lustre_llite_statahead_batch_max_entries": "statahead_batch"}
 
 
 def fetch_mounts(url: str, client: HttpClient) -> list[ClientCounters]:

@@ -165,7 +165,12 @@ class FileTargets:
     @property
     def problem(self) -> str:
         """Present problems of the files; "" if there are none."""
-        return "; ".join(self._problems.values())
+        return "; ".join(self.problems)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each name that matches no file, and for each file that cannot be read."""
+        return tuple(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all files. A file that cannot be read keeps the URLs that it had."""

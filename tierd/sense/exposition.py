@@ -24,7 +24,15 @@ from sys import intern
 from typing import TypeVar
 
 from tierd.sense.http_client import SourceError
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
+from tierd.sense.readings import (
+    FULL_FRACTION,
+    UNKNOWN_RECOVERY,
+    ChangelogState,
+    JobCounters,
+    Reading,
+    ServiceCounters,
+    number_of,
+)
 
 LONGEST_LABEL_BYTES = 1024
 """Limit on a label. The longest job id takes 163 bytes: 31 bytes as ``\\xHH`` with doubled backslashes, and a number.
@@ -107,6 +115,8 @@ CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_ch
 CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 NONROTATIONAL = "lustre_osd_nonrotational"
+DATA_LIMITS = ("lustre_lod_dom_stripe_size_bytes", "lustre_lod_dom_stripe_size_current_bytes")
+"""Families with the limit of data on an MDT. The later one is the limit at present, where the release reports it."""
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
 """Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
@@ -194,6 +204,10 @@ class ExporterView:
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self.is_flash: dict[str, bool] = {}
         """Whether the device of a target is flash, by full target name."""
+        self.data_limits: dict[str, int] = {}
+        """Maximum bytes of a component with data on an MDT, by full target name."""
+        self.service: ServiceCounters | None = None
+        """The service for metadata requests of the node."""
         self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
         self._heads: dict[bytes, tuple[str, JobEntry | None]] = {}
         self._tails: dict[bytes, Tail] = {}
@@ -323,6 +337,8 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             collected.add(name, head, tail, value)
         collected.is_flash = flash_devices(body)
+        collected.data_limits = data_limits(body)
+        collected.service = metadata_service(body)
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
@@ -336,15 +352,48 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
 
 def flash_devices(body: bytes) -> dict[str, bool]:
     """Whether the device of a target is flash, by full target name. Raises ValueError for an invalid line."""
-    line = NONROTATIONAL.encode() + b"{"
+    return {target: value == 1 for target, value in _of_family(body, NONROTATIONAL) if value in {0, 1}}
+
+
+def data_limits(body: bytes) -> dict[str, int]:
+    """Maximum bytes of a new component with data on each MDT. Raises ValueError for an invalid line."""
+    return {target: int(value) for family in DATA_LIMITS for target, value in _of_family(body, family)
+            if 0 <= value < float("inf")}
+
+
+def _of_family(body: bytes, family: str) -> Iterator[tuple[str, float]]:
+    """Target and value of the samples of one family with few lines.
+
+    A search for them is faster than a look at each line of a large exposition.
+    """
+    line = family.encode() + b"{"
     begin, last = body.find(line), body.rfind(line)
-    found: dict[str, bool] = {}
-    if begin >= 0:  # a search for its few lines is faster than a look at each line of a large exposition
+    if begin >= 0:
         for _, head, _, value in samples(body[begin : body.find(b"\n", last) + 1], (line,)):
             labels = labels_of(head)
-            if value in {0, 1}:
-                found[f"{labels.get('fs', '')}-{labels.get('target', '')}"] = value == 1
-    return found
+            yield f"{labels.get('fs', '')}-{labels.get('target', '')}", value
+
+
+_SERVICE_FIELDS = {
+    "lustre_service_threads_started": "threads", "lustre_service_threads_max": "threads_max",
+    "lustre_service_requests_total": "requests", "lustre_service_request_wait_seconds_total": "wait_usec",
+    "lustre_service_active_at_start_total": "active", "lustre_service_queue_depth_at_start_total": "queued",
+}
+
+
+def metadata_service(body: bytes) -> ServiceCounters | None:
+    """The service for metadata requests; None if the node has none. Raises ValueError for an invalid line."""
+    found: dict[str, float] = {}
+    for family, field in _SERVICE_FIELDS.items():
+        line = f'{family}{{service="mdt"}} '.encode()
+        begin = body.find(line)
+        if begin < 0 or (begin and body[begin - 1:begin] != b"\n"):
+            return None
+        value = float(body[begin + len(line):body.find(b"\n", begin)].split(b" ")[0])
+        if not 0 <= value < 1e300:
+            raise ValueError(f"{family}: {value}")
+        found[field] = value * 1e6 if field == "wait_usec" else value
+    return ServiceCounters(**found) if found["requests"] else None
 
 
 def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
@@ -362,10 +411,13 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
     conditions: dict[str, str] = {}
     changelogs: dict[str, ChangelogState] = {}
     is_flash: dict[str, bool] = {}
+    limits: dict[str, int] = {}
     for one in views:
         is_flash |= one.is_flash
+        limits |= one.data_limits
         jobs.update(one.counters())
         conditions.update(one.conditions())
         changelogs.update(one.changelogs())
+    services = {one.origin: one.service for one in views if one.service is not None}
     return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs,
-                   is_flash=is_flash)
+                   is_flash=is_flash, data_limits=limits, services=services)

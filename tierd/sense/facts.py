@@ -8,7 +8,7 @@ which only grow.
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +17,23 @@ from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, TargetFill
+from tierd.model import (
+    ClientLoad,
+    DirectoryActivity,
+    DirectoryPlacement,
+    DiskWrites,
+    Facts,
+    MetadataFill,
+    SharedFile,
+    StoredFile,
+    TargetFill,
+)
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
 from tierd.sense.media import PoolMedia
+from tierd.sense.metadata import MetadataMeter
+from tierd.sense.object_scan import UnevenPools
 
 
 class FillRates:
@@ -45,9 +57,9 @@ class FillRates:
 
 
 Key = tuple[str, str]
-Counts = tuple[int, int, int, int, int]
-"""Creates, opens, closes, unlinks, outgrown."""
-WIDTH = 5
+Counts = tuple[int, int, int, int, int, int]
+"""Creates, opens, closes, unlinks, outgrown, opens for writing."""
+WIDTH = 6
 MIN_PLACES = 1000
 """Indexes of removed counts are freed if there are more than twice as many indexes as counts, plus this number."""
 
@@ -77,9 +89,9 @@ class RecentDirectories:
         for activity in activities:
             done = _difference(self._counts(before, activity), _counts(activity))
             if any(done):
-                creates, opens, closes, unlinks, outgrown = done
+                creates, opens, closes, unlinks, outgrown, write_opens = done
                 found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
-                                               outgrown))
+                                               outgrown, write_opens=write_opens))
         return tuple(found), now - begun
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
@@ -118,7 +130,8 @@ def _at(snapshot: array[int], place: int) -> array[int]:
 
 
 def _counts(activity: DirectoryActivity) -> Counts:
-    return activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown
+    return (activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown,
+            activity.write_opens)
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
@@ -131,8 +144,13 @@ def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
 MAX_LAYOUTS = 20
 """Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
 MIN_OPENERS = 4
+MAX_PLACEMENTS = 5
+BUSY_PER_SECOND = 100.0
+"""Operations per second in a directory from which its stripes over MDTs are read."""
 WALK_ABOVE_USED = 0.6
 """Used share of a flash pool from which tierd looks for cold files there."""
+WALK_ABOVE_DIFFERENCE = 0.1
+"""Difference in used shares within a pool from which tierd looks for files on its fuller targets."""
 
 
 class ClientSource(Protocol):
@@ -156,13 +174,34 @@ class NoClients:
         return ()
 
 
+class DiskSource(Protocol):
+    """Reads disk I/O of object targets."""
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Error of each node whose last reading failed."""
+
+    @property
+    def max_rpc_bytes(self) -> Mapping[str, int]:
+        """The largest RPC that each target accepts, as far as known."""
+
+    def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
+        """The last readings of each target, by full name."""
+
+
 class FactsCollector:
     """Collects all facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None,
-                 media: PoolMedia | None = None) -> None:
-        """``media`` learns which targets are in which pool."""
+                 media: PoolMedia | None = None, uneven: UnevenPools | None = None,
+                 metadata: MetadataMeter | None = None, disks: DiskSource | None = None) -> None:
+        """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
+        pools; None if tierd does not move such files.
+        """
+        self._uneven = uneven
+        self._metadata = metadata or MetadataMeter()
+        self._disks = disks
         self._media = media or PoolMedia(())
         self._filesystem = filesystem
         self._table = table
@@ -185,13 +224,24 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
             self._media.learn_pools(facts.pools)
+        facts = replace(facts, metadata_loads=self._metadata.loads, metadata_services=self._metadata.services)
+        with self._or_unknown("metadata room"):
+            facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
+                                             for mdt, room in self._filesystem.metadata_space().items()})
         with self._or_unknown("clients"):
             every = self._clients({t: facts.pool_of(t) for t in facts.fill})
             if self._clients.faults:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
+        if self._disks is not None:
+            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes)
+            if self._disks.faults:
+                self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)
-        return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),
+        if self._uneven is not None:
+            facts = replace(facts, resident=self._resident(self._uneven, facts, now))
+        return replace(facts, default_layouts=self._layouts(directories),
+                       placements=self._placements(directories, seconds), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
 
     @contextmanager
@@ -208,6 +258,21 @@ class FactsCollector:
             self._inventory.forget()
 
     @staticmethod
+    def _resident(uneven: UnevenPools, facts: Facts, now: float) -> tuple[StoredFile, ...]:
+        """Files on targets that are fuller than their pool, while a pool is uneven."""
+        fuller: set[int] = set()
+        for members in facts.pools.values():
+            used = {target: facts.fill[target].used for target in members if target in facts.fill}
+            if len(used) > 1 and max(used.values()) - min(used.values()) >= WALK_ABOVE_DIFFERENCE:
+                mean = sum(used.values()) / len(used)
+                fuller |= {int(target[-4:], 16) for target, share in used.items() if share > mean}
+        if not fuller:
+            uneven.forget()
+            return ()
+        uneven.step(fuller, now)
+        return uneven.files
+
+    @staticmethod
     def _used(pool: str, facts: Facts) -> float:
         members = [facts.fill[t] for t in facts.pools.get(pool, ()) if t in facts.fill]
         size = sum(f.size_bytes for f in members)
@@ -218,6 +283,22 @@ class FactsCollector:
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self._filesystem, places)
+
+    def _placements(self, directories: Sequence[DirectoryActivity], seconds: float) -> dict[str, DirectoryPlacement]:
+        """MDTs of the directories in which very many operations happen. Each takes some requests to an MDT."""
+        done: Counter[str] = Counter()
+        for each in directories:
+            done[each.directory] += each.creates + each.opens + each.unlinks
+        found = {}
+        for place, count in done.most_common(MAX_PLACEMENTS):
+            if not place.startswith("/") or seconds <= 0 or count / seconds < BUSY_PER_SECOND:
+                continue
+            try:
+                found[place] = DirectoryPlacement(self._filesystem.directory_stripes(place),
+                                                  self._filesystem.default_striping(place))
+            except OSError:
+                continue  # removed or unreadable: its stripes are unknown
+        return found
 
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:

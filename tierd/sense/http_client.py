@@ -28,6 +28,14 @@ class SourceError(OSError):
     """A source did not answer, or its answer is invalid. tierd uses nothing of such an answer."""
 
 
+class StatusError(SourceError):
+    """An answer with a status that is no success."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
     """A password or token from a file, or else from an environment variable; "" if neither is configured.
 
@@ -146,14 +154,22 @@ class HttpClient:
         self._timeout_seconds = timeout_seconds
         self._environment = os.environ if environment is None else environment
 
-    def get(self, url: str, kinds: Sequence[str], accept: str) -> Response:
-        """The response to a GET, of one of these content types. Raises SourceError within about the timeout."""
-        return self._ask("GET", url, None, kinds, {"Accept": accept})
+    def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None) -> Response:
+        """The response to a GET, of one of these content types. Raises SourceError within about the timeout.
+
+        ``more`` has further headers.
+        """
+        return self._ask("GET", url, None, kinds, {"Accept": accept, **(more or {})})
 
     def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
         """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""
         return self._ask("POST", url, form, kinds,
                          {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
+
+    def send(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
+             headers: Mapping[str, str]) -> Response:
+        """The response to any request. Raises StatusError and SourceError."""
+        return self._ask(method, url, body, kinds, headers)
 
     def _ask(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
              headers: Mapping[str, str]) -> Response:
@@ -178,6 +194,8 @@ class HttpClient:
             finally:
                 late.cancel()
                 connection.close()
+        except StatusError as error:
+            raise StatusError(error.status, f"{redacted(url)}: {one_line(str(error))}") from error
         except SourceError as error:
             raise SourceError(f"{redacted(url)}: {one_line(str(error))}") from error
         except ssl.SSLError as error:
@@ -206,7 +224,7 @@ class HttpClient:
             raise SourceError(f"answers with content encoding {packed!r}, which was not requested")
         if response.status != 200:
             said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
-            raise SourceError(f"{response.status} {response.reason}{': ' + said if said else ''}")
+            raise StatusError(response.status, f"{response.status} {response.reason}{': ' + said if said else ''}")
         kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")

@@ -2,9 +2,9 @@
 
 The job id alone is not enough: ``lfs.0`` is the job id of any ``lfs migrate`` by root, and if the node or an
 environment variable names jobs, the id is unrelated to the program. A changelog record is tierd's own if tierd has just
-moved that file, on this node, as root. For a LYOUT record the job id does not count: tierd must have moved the file. In
-job statistics, I/O under tierd's job ids beyond the moves in the journal belongs to another mover. While tierd moves
-files itself, it detects another mover only by more I/O than its own moves can cause.
+moved that file, on this node or that of a mover, as root. For a LYOUT record the job id does not count: tierd must have
+moved the file. In job statistics, I/O under tierd's job ids beyond the moves in the journal belongs to another mover.
+While tierd moves files itself, it detects another mover only by more I/O than its own moves can cause.
 
 Another job is a mover too if several files of a directory get another layout under its id:
 
@@ -62,12 +62,21 @@ class NoOwnMoves:
         return False
 
 
+def nids_of_moves(here: Collection[str], movers: Collection[str] | None) -> Collection[str]:
+    """NIDs from which tierd moves files: those of this node, and of movers on others. Empty if any is unknown.
+
+    >>> sorted(nids_of_moves({"10.0.0.5@tcp"}, ["10.0.0.6@tcp"])), nids_of_moves({"10.0.0.5@tcp"}, None)
+    (['10.0.0.5@tcp', '10.0.0.6@tcp'], ())
+    """
+    return {*here, *movers} if here and movers is not None else ()
+
+
 class OwnMoveFilter:
     """Recognises records of tierd's own moves."""
 
     def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
                  ours: MovedSince) -> None:
-        """``nids`` returns this node's NIDs. If they are unknown, only file and user are compared."""
+        """``nids`` returns the NIDs from which tierd moves files. If unknown, only file and user are compared."""
         self._ours = ours
         self.tags = frozenset(jobs)
         """Jobs whose records may be of tierd's own moves."""

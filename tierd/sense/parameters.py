@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from sys import intern
 
-from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status
+from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
-from tierd.model import Capacity
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
+from tierd.model import Capacity, MetadataSpace
+from tierd.sense.readings import (
+    FULL_FRACTION,
+    UNKNOWN_RECOVERY,
+    ChangelogState,
+    JobCounters,
+    Reading,
+    ServiceCounters,
+    number_of,
+)
 
 
 def reading(tree: Tree, time: float) -> Reading:
@@ -31,8 +39,28 @@ def reading(tree: Tree, time: float) -> Reading:
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
     return Reading(
-        time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree)
+        time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree),
+        data_limits=data_limits(tree), services=metadata_services(tree),
     )
+
+
+THIS_NODE = "this node"
+SERVICE = "mds/MDS/mdt"
+
+
+def metadata_services(tree: Tree) -> dict[str, ServiceCounters]:
+    """The service for metadata requests of this node; empty if it serves no MDT."""
+    data = tree.read(f"{SERVICE}/stats")
+    if data is None:
+        return {}
+    found = stats.parse(data)
+    wait = found.counter(b"req_waittime") if b"req_waittime" in found.names else None
+    if wait is None or wait.samples <= 0:
+        return {}
+    sums = {name: found.counter(name).sum if name in found.names else 0 for name in (b"req_active", b"req_qdepth")}
+    threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, sums[b"req_active"],
+                                       sums[b"req_qdepth"])}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
@@ -46,6 +74,23 @@ def flash_devices(tree: Tree) -> dict[str, bool]:
             value = df.integer(tree.read(f"{kind}/{target}/nonrotational") or b"")
             if value in {0, 1}:
                 found[target] = value == 1
+    return found
+
+
+def data_limits(tree: Tree) -> dict[str, int]:
+    """Maximum bytes of a new component with data on each MDT of this node (``lod_dom_stripesize_recalc``).
+
+    Lustre lowers the limit while an MDT has little free space. Releases before 2.13 report only the limit as set.
+    """
+    found: dict[str, int] = {}
+    for name in tree.devices("lod"):
+        device = parse_device(name)
+        now_kib = df.integer(tree.read(f"lod/{name}/dom_stripesize_cur_kb") or b"")
+        limit = df.integer(tree.read(f"lod/{name}/dom_stripesize") or b"")
+        if now_kib is not None:
+            limit = now_kib << 10
+        if limit is not None and device.kind == "mdtlov":
+            found[f"{device.fsname}-{device.target}"] = limit
     return found
 
 
@@ -123,16 +168,16 @@ def why_jobs_are_unnamed(tree: Tree) -> str:
             "lctl set_param -P jobid_var=procname_uid, or the variable of the batch system (SLURM_JOB_ID)")
 
 
-def mdt_free_share(tree: Tree, fsname: str) -> float | None:
-    """Lowest free share of bytes or inodes over all MDTs; None if that of an MDT is unknown."""
-    shares = []
+def metadata_spaces(tree: Tree, fsname: str) -> tuple[MetadataSpace, ...]:
+    """Room on all MDTs, as this client sees it; empty if that of an MDT is unknown, or if there is no MDT."""
+    found: list[MetadataSpace] = []
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
             room = df.parse(**{part: tree.read(f"mdc/{name}/{part}") for part in df.FILES})
             if not room.size_bytes or not room.files or room.avail_bytes is None or room.files_free is None:
-                return None
-            shares += [room.avail_bytes / room.size_bytes, room.files_free / room.files]
-    return min(shares, default=None)
+                return ()
+            found.append(MetadataSpace(room.size_bytes, room.avail_bytes, room.files, room.files_free))
+    return tuple(found)
 
 
 def own_nids(tree: Tree) -> frozenset[str]:

@@ -23,6 +23,7 @@ from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,
     CONDITION_FAMILIES,
+    DATA_LIMITS,
     JOB_FAMILIES,
     JOBID,
     LONGEST_LABEL_BYTES,
@@ -187,6 +188,8 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
         changelogs=collected.changelogs(),
         is_flash={target_of(one.labels): one.points[-1][1] == 1 for one in whole
                   if one.name == NONROTATIONAL and one.points[-1][1] in {0, 1}},
+        data_limits={target_of(one.labels): int(one.points[-1][1]) for family in DATA_LIMITS for one in whole
+                     if one.name == family and 0 <= one.points[-1][1] < float("inf")},
     )
 
 
@@ -337,7 +340,7 @@ class PrometheusCounters:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
-            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL)
+            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL, *DATA_LIMITS)
             about = list(self._series(families, (), now))
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:

@@ -22,9 +22,10 @@ from functools import lru_cache, partial
 from math import inf, isnan
 from operator import itemgetter, sub
 from struct import Struct
+from typing import NamedTuple
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Service, StorageWork, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
 """Every packed NaN has one of these bytes. Few other numbers have one."""
@@ -166,12 +167,22 @@ def regular_increases(before: JobCounters, after: JobCounters, max_operations: f
     return more
 
 
-def fast_metadata_counts(before: JobCounters, after: JobCounters, max_operations: float,
-                         max_bytes: float) -> dict[str, float] | None:
-    """Operations of a job on an MDT between two entries by name; None if the entry is not regular."""
+class Increases(NamedTuple):
+    """Increases of a job's counters on an MDT, without those that did not change."""
+
+    samples: Mapping[str, float]
+    sums: Mapping[str, float]
+
+
+def fast_metadata_increases(before: JobCounters, after: JobCounters, max_operations: float,
+                            max_bytes: float) -> Increases | None:
+    """Increases between two entries of a job on an MDT; None if the entry is not regular."""
     more = regular_increases(before, after, max_operations, max_bytes)
-    return None if more is None else {name: count for name, count in zip(after.shape.samples, more, strict=False)
-                                      if count}
+    if more is None:
+        return None
+    shape = after.shape
+    return Increases({name: count for name, count in zip(shape.samples, more, strict=False) if count},
+                     {name: total for name, total in zip(shape.sums, more[shape.sums_at:], strict=False) if total})
 
 
 def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
@@ -231,6 +242,20 @@ def number_of(user: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceCounters:
+    """Counters of the service for metadata requests (``mds.MDS.mdt``), and its threads."""
+
+    threads: float = 0.0
+    threads_max: float = 0.0
+    requests: float = 0.0
+    wait_usec: float = 0.0
+    active: float = 0.0
+    """Sum of the requests in progress, sampled at the start of each request."""
+    queued: float = 0.0
+    """Sum of the requests in the queue, sampled in the same way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One reading of the counters of a file system."""
 
@@ -246,6 +271,12 @@ class Reading:
     """By full MDT name, for MDTs whose state is known."""
     is_flash: Mapping[str, bool] = field(default_factory=dict)
     """Whether the device of a target does not rotate, by full target name, for targets whose server reports it."""
+    data_limits: Mapping[str, int] = field(default_factory=dict)
+    """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs whose server reports it."""
+    storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
+    """By full target name, for targets whose storage rebuilds or rebalances."""
+    services: Mapping[str, ServiceCounters] = field(default_factory=dict)
+    """The service for metadata requests of each MDS, by the origin of the counters."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
@@ -280,7 +311,8 @@ def window(before: Reading, after: Reading) -> Window:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
     seconds = after.time - before.time
     loads: dict[tuple[str, str], JobLoad] = {}
-    metadata: defaultdict[str, list[Mapping[str, float]]] = defaultdict(list)
+    metadata: defaultdict[str, list[JobCounters | Increases]] = defaultdict(list)
+    services: defaultdict[str, list[JobCounters | Increases]] = defaultdict(list)
     conditions = dict(after.conditions)
     for key, counters in after.jobs.items():
         target, job = key
@@ -296,9 +328,10 @@ def window(before: Reading, after: Reading) -> Window:
                 target, job, earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
             loads[key] = load
             continue
-        elif not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (counts := fast_metadata_counts(
+        elif not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (increases := fast_metadata_increases(
                 earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
-            metadata[job].append(counts)
+            metadata[job].append(increases)
+            services[target].append(increases)
             continue
         done = between(earlier, counters, job, seconds)
         if isinstance(done, str):
@@ -306,9 +339,28 @@ def window(before: Reading, after: Reading) -> Window:
         elif done is not None and is_ost(target):
             loads[key] = job_load(target, job, done)
         elif done is not None:
-            metadata[job].append(done.samples)
+            metadata[job].append(done)
+            services[target].append(done)
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
-    return Window(before.time, after.time, loads, namespace, conditions)
+    return Window(before.time, after.time, loads, namespace, conditions,
+                  metadata={target: service_of(parts) for target, parts in services.items()},
+                  data_limits=after.data_limits, storage_work=after.storage_work)
+
+
+def service_of(parts: Iterable[JobCounters | Increases]) -> dict[str, Service]:
+    """Operations on one MDT and their service time. Releases before 2.14 report no times, and give nothing.
+
+    >>> service_of([JobCounters({"open": 2.0, "read_bytes": 1.0}, {"open": 900.0, "read_bytes": 4096.0})])
+    {'open': Service(operations=2.0, usec=900.0)}
+    """
+    found: dict[str, Service] = {}
+    for done in parts:
+        samples = done.samples
+        for name, usec in done.sums.items():
+            if name not in DATA_OPERATIONS and samples.get(name):
+                known = found.get(name, Service(0.0, 0.0))
+                found[name] = Service(known.operations + samples[name], known.usec + usec)
+    return found
 
 
 def has_unknown_start(new: JobCounters, before: Reading, after: Reading) -> bool:
@@ -371,11 +423,11 @@ def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
     )
 
 
-def namespace_load(job: str, parts: Iterable[Mapping[str, float]]) -> NamespaceLoad:
-    """Load of one job on all MDTs, from its operations by name on each."""
+def namespace_load(job: str, parts: Iterable[JobCounters | Increases]) -> NamespaceLoad:
+    """Load of one job on all MDTs: the sum of its differences."""
     total: defaultdict[str, float] = defaultdict(float)
     for done in parts:
-        for name, count in done.items():
+        for name, count in done.samples.items():
             total[name] += count
     known = ("open", "close", "mknod", "unlink")
     other = sum(count for name, count in total.items() if name not in (*known, *DATA_OPERATIONS))

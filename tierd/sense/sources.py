@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from lustre.access_log import AccessLogDevice
+from lustre.background import DaemonExecutor
 from lustre.changelog.record import Record
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
@@ -23,6 +24,7 @@ from tierd.sense.exporters import ExporterReadings
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
+from tierd.sense.powerflex import Gateway, PowerFlex
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
@@ -117,6 +119,19 @@ def exporter_discovery(
     return Discovery(sense.exporters, places, log)
 
 
+def powerflex_source(sense: SenseSettings, fsname: str, clock: Clock) -> PowerFlex | None:
+    """The configured PowerFlex gateway, or None."""
+    settings = sense.powerflex
+    if not settings.url:
+        return None
+    return PowerFlex(settings, fsname, Gateway(settings, clock.now), clock, DaemonExecutor("powerflex", 1))
+
+
+def noting(powerflex: PowerFlex, read: ReadCounters) -> ReadCounters:
+    """Counters in which targets on volumes that are rebuilt are unhealthy."""
+    return lambda: powerflex.noted(read())
+
+
 class Sources:
     """The sources of one configuration."""
 
@@ -142,6 +157,9 @@ class Sources:
         """
         reader = reader or ReaderSettings()
         self._clock = clock
+        self.powerflex = powerflex_source(sense, filesystem.fsname, clock)
+        if self.powerflex is not None:
+            read = noting(self.powerflex, read)
         self.counters = CheckedReadings(
             counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
         )
@@ -183,10 +201,12 @@ class Sources:
             self.access_logs.read()
         if self.robinhood is not None and self.robinhood.due():
             self.robinhood.check()
+        if self.powerflex is not None:
+            self.powerflex.refresh()
 
     def states(self) -> tuple[SourceState, ...]:
         """The state of each source."""
-        beside = [source.age for source in (self.robinhood, self.access_logs) if source is not None]
+        beside = [source.age for source in (self.robinhood, self.access_logs, self.powerflex) if source is not None]
         now = self._clock.now()
         return tuple(age.at(now) for age in (self.counters.age, self.records.age, *beside))
 

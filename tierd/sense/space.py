@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import Candidate, Capacity, DirectoryActivity
+from tierd.model import Candidate, Capacity, DirectoryActivity, TargetFill
 
 BATCH_FILES = 32
 """Files of each directory that are examined between two calls of ``enough``."""
@@ -29,6 +29,7 @@ def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Execu
         {pool: sum(space[t].size_bytes for t in targets if t in space) for pool, targets in pools.items()},
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
         default_layouts(filesystem, directories, executor),
+        fill={target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in space.items()},
     )
 
 

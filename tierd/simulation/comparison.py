@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from lustre.layout.model import Component, Layout
-from simulator.jobs import Job
+from simulator.jobs import Job, io500
 from simulator.jobs.large_files import StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import Scenario
@@ -169,6 +169,8 @@ class VariantData(RatesData, total=False):
     bytes_moved: int
     files_moved: int
     recovered_after_seconds: float | None
+    io500: dict[str, float]
+    """Means and score, if an IO500 job ran all its phases."""
 
 
 class PhaseData(TypedDict):
@@ -198,6 +200,16 @@ def comparison_data(comparison: Comparison) -> ComparisonData:
     }
 
 
+def io500_data(outcome: Outcome) -> dict[str, float]:
+    """Means and score of an IO500 job that ran all its phases; empty without one."""
+    scores = (io500.score_of_counts(done) for done in outcome.operations.values())
+    found = next((score for score in scores if score is not None), None)
+    if found is None:
+        return {}
+    return {"bandwidth_gib_s": round(found.bandwidth_gib_s, 3), "operations_k_s": round(found.operations_k_s, 3),
+            "score": round(found.total, 3)}
+
+
 def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
     """The data of one variant."""
     outcome = comparison.outcomes[name]
@@ -215,6 +227,8 @@ def variant_data(comparison: Comparison, name: str, base: float) -> VariantData:
         "pools_used_share": {pool: {"most": round(max(shares), 4), "end": round(shares[-1], 4)}
                              for pool, shares in outcome.pools_used.items()},
     }
+    if scored := io500_data(outcome):
+        found["io500"] = scored
     if name == WITH_TIERD:
         moved = [e for e in outcome.entries if e.kind == acts.ActKind.MIGRATE and e.outcome == acts.Outcome.DONE]
         found |= {
@@ -274,7 +288,8 @@ def comparison_text(comparison: Comparison) -> str:
     """The comparison for people: variants, jobs, phases and the log of tierd."""
     data = comparison_data(comparison)
     return "\n".join([
-        _safe(comparison.title), *_variants(comparison, data), *_jobs(data), *_phases(data), *_tierd(comparison, data),
+        _safe(comparison.title), *_variants(comparison, data), *_jobs(data), *_io500(data), *_phases(data),
+        *_tierd(comparison, data),
     ])
 
 
@@ -306,6 +321,17 @@ def _jobs(data: ComparisonData) -> Iterator[str]:
             times = f"x {slower:.2f}" if slower is not None else ""
             kinds = "   ".join(f"{what} {per_second:,.0f}/s" for what, per_second in done.items())
             yield f"    {_variant_name(name):38} {_rate(rate):>12}  {times:8} {kinds}".rstrip()
+
+
+def _io500(data: ComparisonData) -> Iterator[str]:
+    """Yield the IO500 score of every variant that has one."""
+    scored = {name: found["io500"] for name, found in data["variants"].items() if "io500" in found}
+    if scored:
+        yield ""
+        yield "IO500 (ior phases above in MiB/s):"
+    for name, found in scored.items():
+        yield (f"  {_variant_name(name):38} score {found['score']:.3f}   "
+               f"bandwidth {found['bandwidth_gib_s']:.3f} GiB/s   IOPS {found['operations_k_s']:.3f} k/s")
 
 
 def _phases(data: ComparisonData) -> Iterator[str]:

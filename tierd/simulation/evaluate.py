@@ -6,11 +6,13 @@ run without the suspects, and innocent when every stream loses less than 5%. A l
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 from collections.abc import Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from simulator.cluster import Cluster
@@ -22,7 +24,7 @@ from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
-from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, SECONDS, random_scenario
+from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, SECONDS, RandomScenario, random_scenario
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -63,16 +65,43 @@ def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collect
     Runs that are known to be the same are made once: without suspects nothing needs to be left out, and where tierd
     did not act the jobs run as without it. tierd's own requests have random numbers of their own.
     """
-    case = random_scenario(seed, workloads)
-    starts = case.noise_starts + COLD_SECONDS if cold else 0.0
+    return Trial(seed, workloads).verdict(policy, cold)
 
-    def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
-        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy,
-                   tierd_starts=starts)
 
-    with_tierd = run_with(case.jobs, policy)
-    without = run_with(case.jobs) if with_tierd.entries else with_tierd
-    alone = run_with([job for job in case.jobs if job.job_id not in case.suspects]) if case.suspects else without
+class Trial:
+    """One random scenario, and its runs without tierd. Verdicts on several policies, or warm and cold, share them."""
+
+    def __init__(self, seed: int, workloads: Collection[str] = ()) -> None:
+        self.case = random_scenario(seed, workloads)
+        self._seed = seed
+
+    def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0) -> Outcome:
+        """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
+        return run(Cluster(recorded_test_bed(self._seed), jobs), jobs, SECONDS, self.case.changes, policy,
+                   tierd_starts=tierd_starts)
+
+    @cached_property
+    def without_tierd(self) -> Outcome:
+        """Run of all jobs without tierd."""
+        return self.run_with(self.case.jobs)
+
+    @cached_property
+    def without_suspects(self) -> Outcome:
+        """Run without the suspects and without tierd."""
+        return self.run_with([job for job in self.case.jobs if job.job_id not in self.case.suspects])
+
+    def verdict(self, policy: Settings, cold: bool = False) -> Verdict:
+        """Run tierd with a policy, and compare. ``cold``: all jobs are active before tierd starts."""
+        starts = self.case.noise_starts + COLD_SECONDS if cold else 0.0
+        with_tierd = self.run_with(self.case.jobs, policy, starts)
+        without = self.without_tierd if with_tierd.entries else with_tierd
+        alone = self.without_suspects if self.case.suspects else without
+        return compared(self._seed, self.case, with_tierd, without, alone, starts)
+
+
+def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outcome, alone: Outcome,
+             starts: float) -> Verdict:
+    """Verdict on a scenario from its runs with tierd, without it, and without it and the suspects."""
     flows = [(job.job_id,) for job in streams(case.jobs)]
     loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
     truth = "slight"
@@ -112,7 +141,7 @@ def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: b
 
     Closing the iterator cancels the seeds that have not begun, and waits a few seconds for those that have.
     """
-    with ProcessPoolExecutor(min(processes, len(seeds)), initializer=_leave_interrupts_to_the_parent) as pool:
+    with ProcessPoolExecutor(min(processes, len(seeds)), initializer=_begin_worker) as pool:
         futures = [pool.submit(evaluate, seed, policy, cold, workloads) for seed in seeds]
         try:
             for future in futures:
@@ -121,9 +150,17 @@ def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: b
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    """Ctrl-C reaches all processes of a terminal. The parent cancels the work; the workers print no traceback."""
+GC_ALLOCATIONS = 10_000
+
+
+def _begin_worker() -> None:
+    """Ctrl-C reaches all processes of a terminal. The parent cancels the work; the workers print no traceback.
+
+    A simulation allocates millions of short-lived objects without cycles, so garbage is collected less often.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    gc.set_threshold(GC_ALLOCATIONS, 20, 20)
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lustre.parameters import Roots, Tree
+from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -26,9 +28,12 @@ from tierd.daemon.log import LogFunction
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.observe import AskHistory, Source
 from tierd.daemon.service import build_gate
+from tierd.model import MetadataSpace, SiteFacts
 from tierd.sense import parameters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
+from tierd.sense.clients import THIS_NODE
+from tierd.sense.disks import DiskPoller, disks_of_node
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
@@ -125,9 +130,19 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
+    tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
+    disks = DiskPoller({THIS_NODE: disks_of_node(tree)}, clock)
     daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
-                    executor=executor, media=media)
+                    executor=executor, media=media, site_facts=partial(site_facts, cluster), disks=disks)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
+
+
+def site_facts(cluster: Cluster) -> SiteFacts:
+    """What a mount shows: the room on the MDTs. Files of no bytes fill only inodes."""
+    spaces = [MetadataSpace(mdt.settings.capacity.size_bytes, mdt.settings.capacity.size_bytes - stored,
+                            mdt.settings.capacity.inodes, mdt.inodes_free)
+              for mdt, stored in zip(cluster.mdts, cluster.data_on_mdts(), strict=True)]
+    return SiteFacts(tuple(spaces), releases.release_of(cluster.settings.version).number >= (2, 13))
 
 
 def simulated(settings: Settings, dry_run: bool) -> Settings:

@@ -43,6 +43,8 @@ class Settings:
     """Fraction of its throughput that a steady job may lose after the act."""
     min_controls: Annotated[int, Ge(1)] = 3
     """Minimum number of jobs on other targets to measure the change of the whole file system."""
+    min_own_gain: Annotated[float, Gt(0), Lt(1)] = 0.05
+    """Gain of a job whose own files were moved from which the act counts as a help; see ``max_harm`` for a loss."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
     """Time for which a directory is left alone after its default layout was undone."""
 
@@ -162,10 +164,16 @@ class Judgement:
     """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few."""
     harmed: Mapping[str, float] = field(default_factory=dict)
     """Fraction of its rate that each job lost."""
+    own: bool = False
+    """Whether the rates are of the job whose files were moved, so that there is no victim."""
+    operations: bool = False
+    """Whether the rates are metadata operations per second."""
 
     @property
     def won_back(self) -> float:
-        """Part of the loss that the victim regained; 1 is all of it."""
+        """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share."""
+        if self.own:
+            return self.after / self.contended - 1 if self.contended > 0 else 0.0
         loss = self.usual - self.contended
         return (self.after - self.contended) / loss if loss > 0 else 0.0
 
@@ -180,6 +188,8 @@ class Act:
     """Time of its last move."""
     flash: Collection[str] = ()
     """Flash targets that the files went to."""
+    on_mdt: bool = False
+    """Whether files went to an MDT: the aggressor then works on, though its data shows in no object target."""
 
 
 def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
@@ -203,17 +213,13 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
     elsewhere = control_ratio(before, later, was, got, finding, settings)
     lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
-              and any_at_work(finding.aggressor, finding.tasks, totals.moved(w))]
+              and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
+                   or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
     after = median(lately) / elsewhere if lately else 0.0
     harmed: Mapping[str, float] = {}
     if now >= since + settings.harm_seconds:
-        near = jobs_on_targets(before, {*finding.targets, *act.flash}) - {finding.victim}
-        harmed = harmed_jobs(was, got, near, elsewhere, settings)
-        operations = steady_rates(before, totals.operations)
-        later_operations = steady_rates(later, totals.operations)
-        others = operations.keys() - {finding.victim}
-        for job, lost in harmed_jobs(operations, later_operations, others, elsewhere, settings).items():
-            harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
+        near = jobs_on_targets(before, {*finding.targets, *act.flash})
+        harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings, totals)
     if harmed:
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
@@ -222,3 +228,82 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, elsewhere)
     gained = after - contended >= settings.min_gain * (usual - contended)
     return Judgement(Verdict.HELPED if gained else Verdict.DID_NOT_HELP, usual, contended, after, elsewhere)
+
+
+def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], elsewhere: float,
+              spared: Set[str], settings: Settings, totals: JobTotals) -> dict[str, float]:
+    """Jobs that lost bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``."""
+    was, now = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
+    harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
+    was, now = steady_rates(before, totals.operations), steady_rates(later, totals.operations)
+    for job, lost in harmed_jobs(was, now, was.keys() - spared, elsewhere, settings).items():
+        harmed[job] = max(lost, harmed.get(job, 0.0))
+    return harmed
+
+
+def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Settings, totals: JobTotals | None = None, *,
+              operations: bool = False) -> Judgement:
+    """Judge an act for the job whose files it moved, by the job's own rate before and after it.
+
+    ``operations``: by its metadata operations, otherwise by its bytes. Only windows in which the job is active count,
+    so a job may pause, or come back for its next run, within ``moving_seconds``. A gain of ``min_own_gain`` helped; a
+    loss of ``max_harm``, and more than the job varies, did not help. In between, and for a job that does not come back,
+    the verdict is ``cannot-tell``, and the act stands.
+    """
+    finding, totals = act.finding, totals or JobTotals()
+    rate_of = totals.operations if operations else totals.moved
+    since = act.acted_at + settings.settle_seconds
+
+    def judged(verdict: Verdict, was: float = 0.0, after: float = 0.0, elsewhere: float = 1.0,
+               harmed: Mapping[str, float] | None = None) -> Judgement:
+        return Judgement(verdict, was, was, after, elsewhere, harmed or {}, own=True, operations=operations)
+
+    if now < since + min(settings.harm_seconds, settings.judge_seconds):
+        return judged(Verdict.TOO_EARLY)
+    later = [w for w in windows if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
+    before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
+    was = own_rates_before(windows, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
+    elsewhere = control_ratio(before, later, steady_rates(before, totals.moved), steady_rates(later, totals.moved),
+                              finding, settings)
+    got = [rate / elsewhere for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
+    contended, after = median(was) if was else 0.0, median(got) if got else 0.0
+    near = jobs_on_targets(before, {*finding.targets, *act.flash})
+    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings, totals):
+        return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
+    if now < since + settings.judge_seconds:
+        return judged(Verdict.TOO_EARLY, contended, after, elsewhere)
+    if not was or len(got) < MIN_OWN_WINDOWS:
+        waits = bool(was) and now < act.acted_at + settings.moving_seconds
+        return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
+    if 1 - after / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
+        return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
+    helped = after >= (1 + settings.min_own_gain) * contended
+    return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
+
+
+MIN_OWN_WINDOWS = 3
+"""Windows after an act in which the job must be active."""
+FEW_VALUES_VARIATION = 0.25
+"""Variation of a job of which there are few windows, because old ones were summed to half minutes."""
+
+
+def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapping[str, float]], job: str,
+                     until: float, seconds: float) -> list[float]:
+    """Rates of a job in the last windows before a time in which it was active, for so many seconds of activity.
+
+    The job may have paused since: files are moved after it has closed them.
+    """
+    found: list[float] = []
+    for window in reversed([w for w in windows if w.end <= until and not w.learned]):
+        rate = rate_of(window).get(job, 0.0)
+        if rate > 0:
+            found.append(rate)
+            seconds -= window.seconds
+        if seconds <= 0:
+            break
+    return found
+
+
+def own_variation(rates: Sequence[float]) -> float:
+    """Variation of a job's rates, also for few values."""
+    return relative_variation(rates) if len(rates) >= 4 else FEW_VALUES_VARIATION

@@ -17,7 +17,7 @@ from lustre.layout.yaml import from_yaml, to_yaml
 U16, U32, U48, U64 = ((1 << bits) - 1 for bits in (16, 32, 48, 64))
 
 fids = st.builds(Fid, st.integers(0, U64), st.integers(0, U32), st.integers(0, U32))
-objects = st.builds(StripeObject, st.integers(0, U16), fids)
+objects = st.builds(StripeObject, st.integers(0, U16), fids.filter(any))
 pools = st.from_regex(r"|[A-Za-z][A-Za-z0-9_.-]{0,14}", fullmatch=True)
 
 
@@ -27,6 +27,7 @@ def components(draw: st.DrawFn, composite: bool) -> Component:
     chosen = tuple(draw(st.lists(st.sampled_from(flags), unique=True))) if composite else ()
     pattern = draw(st.sampled_from(("raid0", "mdt", "raid0,overstriped", "raid0,released", "unknown_40")))
     extension = "extension" in chosen
+    made = tuple(draw(st.lists(objects, max_size=3)))
     return Component(
         extent_start=draw(st.integers(0, U64 - 1)) if composite else 0,
         extent_end=draw(st.none() | st.integers(0, U64 - 1)) if composite else None,
@@ -44,7 +45,8 @@ def components(draw: st.DrawFn, composite: bool) -> Component:
         timestamp=draw(st.integers(0, U48)) if composite else 0,
         data_stripes=draw(st.integers(0, 255)) if "parity" in chosen else 0,
         parity_stripes=draw(st.integers(0, 255)) if "parity" in chosen else 0,
-        objects=tuple(draw(st.lists(objects, max_size=3))),
+        objects=made,
+        ost_list=() if made else tuple(draw(st.lists(st.integers(0, U16), max_size=3))),
     )
 
 

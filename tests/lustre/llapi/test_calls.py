@@ -153,6 +153,13 @@ def test_an_ost_is_not_named_because_an_object_lies_there(tmp_path: Path) -> Non
     assert not handle.llapi_layout_ost_index_set.calls
 
 
+def test_each_stripe_gets_the_ost_that_a_layout_names(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    wanted = Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False)
+    os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, wanted))
+    assert [call[1:] for call in handle.llapi_layout_ost_index_set.calls] == [(0, 4), (1, 2)]
+
+
 def test_no_layout_sets_nothing(tmp_path: Path) -> None:
     handle = Handle(llapi_layout_file_open=opens)
     os.close(open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, NO_LAYOUT))

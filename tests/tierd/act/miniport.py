@@ -43,7 +43,7 @@ class MiniPort:
         found, fid = self.calls.status(descriptor), self.calls.fid(descriptor)
         self.calls.close(descriptor)
         return FileStatus(fid, found.size_bytes, found.mtime_ns / 1e9, found.atime_ns / 1e9, found.uid, found.gid,
-                          found.link_count)
+                          found.link_count, mode=found.mode)
 
     def layout(self, path: str) -> Layout | None:
         path = self.links.get(path, path)

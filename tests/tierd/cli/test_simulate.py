@@ -131,7 +131,7 @@ def test_times_of_acts_survive_a_clock_that_jumps() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
-    (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, bad-day"),
+    (["simulate", "none"], "no scenario 'none': neither a file nor in the library: accelerator, accelerator-mixes, "),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: --plot writes .png or .svg"),
     (["simulate", "noisy-neighbour", "--plot", "/no/such/p.svg"], "/no/such/p.svg: cannot be written: No such file"),

@@ -102,6 +102,9 @@ class Broker:
         """SIGSTOP, or SIGCONT."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+        if frozen:
+            stat = Path(f"/proc/{self.process.pid}/stat")
+            until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "nats-server stands still")
 
 
 @pytest.fixture(scope="session")

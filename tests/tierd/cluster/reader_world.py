@@ -29,6 +29,7 @@ from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
 from tierd.sense.changelogs.tally_source import TallySource
 
 SETTINGS = ReaderSettings(enabled=True, window_seconds=0.2, lease_seconds=5.0, max_windows=8)
+KEY = "a key that only root can read"
 MOST = 400
 """Records of one read."""
 DIRECTORY = Fid(0x200000402, 1)
@@ -89,7 +90,7 @@ def reader_over(changelog: FileChangelog, connection: Connection, names: Names, 
         return MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
                          clock.monotonic, publish, log)
 
-    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, log)
+    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, lambda: KEY, log)
 
 
 class Leader:
@@ -99,7 +100,7 @@ class Leader:
                  settings: ReaderSettings = SETTINGS) -> None:
         declare_readers(connection, names, 1, settings.lease_seconds)
         self.clock = SystemClock()
-        inbox = NatsTallyInbox(connection, names, int(self.clock.now() * 1000))
+        inbox = NatsTallyInbox(connection, names, KEY, int(self.clock.now() * 1000))
         self.source = TallySource(inbox, positions, self.clock, 90.0, 1e9, 1.0, 30.0)
         self.table = ActivityTable(path_of)
         self.ingest = ChangelogIngest(self.table, NoFiles(), self.clock.now)  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ def test_while_nats_is_gone_nothing_begins(world: ClusterWorld, own_broker: Brok
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
 def test_nats_vanishes_while_files_move(world: ClusterWorld, own_broker: Broker, kill: bool) -> None:
     """A mover completes the file in hand and begins none. Its results come when NATS is back."""
-    paths = world.files(60)
+    paths = world.files(300)
     until(lambda: reason(world) is None, "ready")
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
@@ -59,7 +59,7 @@ def test_nats_vanishes_while_files_move(world: ClusterWorld, own_broker: Broker,
     moved = sum(world.pool(path) == "flash" for path in paths)
     world.gate.pump(world.clock.now() + 1.0)
     assert sum(world.pool(path) == "flash" for path in paths) == moved
-    assert moved < 60
+    assert moved < 300
     if kill:
         own_broker.start()
     else:

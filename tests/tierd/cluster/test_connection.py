@@ -154,3 +154,15 @@ def test_the_connection_comes_back_after_a_kill_with_all_messages(own_broker: Br
         assert made.stream_state("S").messages == 1
     finally:
         made.close()
+
+
+class LateSubscription:
+    """nats-py on a busy node: the time of a fetch is over before its second request."""
+
+    async def fetch(self, most: int, timeout: float) -> list[object]:
+        raise TimeoutError
+
+
+def test_a_fetch_that_runs_out_of_time_on_this_side_found_nothing(connection: Connection) -> None:
+    connection._subscriptions["S", "a"] = LateSubscription()  # type: ignore[assignment]
+    assert connection.fetch_all("S", "a", 10) == []

@@ -14,14 +14,19 @@ from hypothesis import strategies as st
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tierd.act.claim import Claim, MountedClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.acts import Outcome
 from tierd.cluster.connection import BrokerError, Connection, Stream
 from tierd.cluster.journal_stream import JournalFollower, JournalPublisher, NoCopyError, decode, encode
+from tierd.cluster.messages import signed
 from tierd.cluster.streams import Names
+from tierd.config.act import ClaimSettings
 from tierd.model import Action
+
+KEY = "a key that only root can read"
 
 
 @pytest.fixture
@@ -70,8 +75,8 @@ def work(journal: Journal, first: int, count: int) -> None:
 
 def test_a_follower_has_what_the_leader_published(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
-    follower = JournalFollower(connection, names, tmp_path / "follower")
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
     assert follower.must_publish_all()
     work(journal, 0, 30)
     assert publisher.lag
@@ -92,14 +97,14 @@ def test_a_journal_from_before_is_published_whole(connection: Connection, names:
     alone = Journal(tmp_path / "leader")
     work(alone, 0, 20)
     alone.close()
-    first = JournalFollower(connection, names, tmp_path / "leader")
+    first = JournalFollower(connection, names, tmp_path / "leader", lambda: KEY)
     assert first.take_over(1, lambda: None)
     first.close()
     journal = Journal(tmp_path / "leader", copied=True)
     assert journal.changes is not None
     journal.changes.all_changed()
-    JournalPublisher(connection, names, journal.changes, lambda: 1).flush()
-    follower = JournalFollower(connection, names, tmp_path / "follower")
+    JournalPublisher(connection, names, journal.changes, lambda: 1, KEY).flush()
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
     assert follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
     follower.close()
@@ -108,11 +113,11 @@ def test_a_journal_from_before_is_published_whole(connection: Connection, names:
 
 def test_what_an_earlier_leader_publishes_late_is_ignored(connection: Connection, names: Names, tmp_path: Path) -> None:
     old = Journal(tmp_path / "old", copied=True)
-    early = JournalPublisher(connection, names, old.changes, lambda: 1)  # type: ignore[arg-type]
+    early = JournalPublisher(connection, names, old.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     work(old, 0, 5)
     early.flush()
-    follower = JournalFollower(connection, names, tmp_path / "new")
-    observer = JournalFollower(connection, names, tmp_path / "observer")
+    follower = JournalFollower(connection, names, tmp_path / "new", lambda: KEY)
+    observer = JournalFollower(connection, names, tmp_path / "observer", lambda: KEY)
     renewed: list[int] = []
     assert not follower.take_over(2, lambda: renewed.append(1))
     assert renewed
@@ -121,7 +126,7 @@ def test_what_an_earlier_leader_publishes_late_is_ignored(connection: Connection
     early.flush()  # it does not know yet that it was replaced
     new = Journal(tmp_path / "new", copied=True)
     work(new, 100, 5)
-    JournalPublisher(connection, names, new.changes, lambda: 2).flush()  # type: ignore[arg-type]
+    JournalPublisher(connection, names, new.changes, lambda: 2, KEY).flush()  # type: ignore[arg-type]
     observer.step()
     assert contents(tmp_path / "observer") == contents(tmp_path / "new")
     assert contents(tmp_path / "observer") != contents(tmp_path / "old")
@@ -131,13 +136,13 @@ def test_what_an_earlier_leader_publishes_late_is_ignored(connection: Connection
 
 def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     finding = journal.add_finding(FINDING)
     entry = journal.intend(move("/d/1"), finding, HDD, 2.0, False)
     publisher.flush()
     journal.end(entry, Outcome.DONE, "", 3.0)  # and is killed before the outcome is published
     journal.close()
-    follower = JournalFollower(connection, names, tmp_path / "follower")
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
     assert not follower.take_over(2, lambda: None)
     follower.close()
     (unfinished,) = Journal(tmp_path / "follower", copied=True).unfinished()
@@ -146,7 +151,7 @@ def test_a_new_leader_sees_open_intents(connection: Connection, names: Names, tm
 
 def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     for number in range(3):
         work(journal, number * 10, 2)
         publisher.flush()
@@ -154,22 +159,22 @@ def test_a_copy_that_cannot_be_completed_does_not_lead(connection: Connection, n
     work(foreign, 0, 1)
     foreign.close()
     with pytest.raises(NoCopyError, match="never a copy"):
-        JournalFollower(connection, names, tmp_path / "foreign").step()
+        JournalFollower(connection, names, tmp_path / "foreign", lambda: KEY).step()
     connection.remove_message(names.journal, 1)
     with pytest.raises(NoCopyError, match="copy the leader's journal"):
-        JournalFollower(connection, names, tmp_path / "late").take_over(2, lambda: None)
+        JournalFollower(connection, names, tmp_path / "late", lambda: KEY).take_over(2, lambda: None)
     journal.close()
 
 
 def test_a_lost_stream_is_published_again(connection: Connection, names: Names, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     work(journal, 0, 2)
     publisher.flush()
     journal.close()
     connection.delete_stream(names.journal)
     connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
-    follower = JournalFollower(connection, names, tmp_path / "leader")
+    follower = JournalFollower(connection, names, tmp_path / "leader", lambda: KEY)
     assert follower.take_over(2, lambda: None)
 
 
@@ -179,7 +184,7 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
     names = Names("fs")
     connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=1))
     journal = Journal(tmp_path / "leader", copied=True)
-    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1)  # type: ignore[arg-type]
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
     work(journal, 0, 3)
     own_broker.freeze()
     with pytest.raises(BrokerError):
@@ -197,7 +202,7 @@ def test_without_nats_changes_wait(own_broker: Broker, tmp_path: Path) -> None:
         return True
 
     until(flushed, "NATS answers again")
-    follower = JournalFollower(connection, names, tmp_path / "follower")
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
     follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
     connection.close()
@@ -255,3 +260,52 @@ def test_malformed_messages_of_the_journal_are_refused(data: bytes) -> None:
         decode(data)
     with pytest.raises(ValueError, match="not"):
         row_from_json(json.loads("3"))
+
+
+@pytest.mark.parametrize("secret", ["", "another key"])
+def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
+    connection: Connection, names: Names, tmp_path: Path, secret: str
+) -> None:
+    """Whoever may write the stream cannot make a standby believe in an act, or in a later leader."""
+    journal = Journal(tmp_path / "leader", copied=True)
+    work(journal, 0, 2)
+    publisher = JournalPublisher(connection, names, journal.changes, lambda: 1, KEY)  # type: ignore[arg-type]
+    publisher.flush()
+    row = json.dumps({"table": "actions", "key": 99, "values": {"id": 99, "place": "/d/forged"}})
+    forged = encode(7, [row])
+    connection.publish(names.journal_subject, signed(forged, secret) if secret else forged)
+    work(journal, 10, 2)
+    publisher.flush()
+    said: list[str] = []
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY, said.append)
+    follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    assert [sentence for sentence in said if sentence.startswith("ignored message 2 of the journal")]
+    journal.close()
+
+
+def test_without_the_key_a_standby_does_not_lead(connection: Connection, names: Names, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "leader", copied=True)
+    work(journal, 0, 2)
+    JournalPublisher(connection, names, journal.changes, lambda: 1, KEY).flush()  # type: ignore[arg-type]
+    key = [""]
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: key[0])
+    with pytest.raises(NoCopyError, match="no key in the folder of the claim"):
+        follower.step()
+    key[0] = KEY
+    follower.step()
+    assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
+    journal.close()
+
+
+def test_the_holder_of_the_claim_makes_one_key(tmp_path: Path) -> None:
+    folder = MountedClaimFolder(tmp_path / ".tierd")
+    assert read_key(folder) == ""
+    first, second = (Claim(folder, f"host={name}", lambda: 0.0, ClaimSettings()) for name in "ab")
+    assert first.hold() is None
+    key = first.make_key()
+    assert len(key) == 64
+    assert second.make_key() == read_key(folder) == key
+    first.release()
+    assert second.hold() is None
+    assert (second.generation, second.key()) == (2, key)

@@ -117,7 +117,9 @@ class FakeLustre:
 class Movers:
     """Movers in threads; each one that dies is replaced at once, as by systemd."""
 
-    def __init__(self, settings: Settings, fs: str, lustre: FakeLustre, folder: Path, choose: random.Random) -> None:
+    def __init__(self, settings: Settings, fs: str, lustre: FakeLustre, folder: Path, choose: random.Random,
+                 share_of_deaths: float) -> None:
+        self._share_of_deaths = share_of_deaths
         self._about = settings, fs, lustre, MountedClaimFolder(folder)
         self._choose = choose
         self._end = threading.Event()
@@ -127,7 +129,7 @@ class Movers:
             thread.start()
 
     def _fault(self, _: str) -> None:
-        if self._choose.random() < DEATHS:
+        if self._choose.random() < self._share_of_deaths:
             self.deaths += 1
             raise Died
 
@@ -191,20 +193,21 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     return len(lustre.on_flash) - sum(lustre.on_flash)
 
 
-def test_every_file_ends_in_one_of_two_layouts_and_none_moves_twice(shared_broker: Broker, tmp_path: Path) -> None:
-    files, choose = int(WANTED), random.Random(int(SEED or 0))
+def run_intents(broker: Broker, folder: Path, files: int, seed: int, deaths: float = DEATHS) -> int:
+    """Move files under three leaders and a last one, then check everything. Returns how often a mover died."""
+    choose = random.Random(seed)
     lustre, fs = FakeLustre(files), new_fsname()
-    settings = Settings(act=ActSettings(journal=f"{tmp_path}/a.sqlite"),
+    settings = Settings(act=ActSettings(journal=f"{folder}/a.sqlite"),
                         movers=MoverSettings(engine="lease", at_once=1, per_target_at_once=1),
-                        cluster=shared_broker.settings(ack_wait_seconds=1.0, deadline_seconds=10.0))
-    movers = Movers(settings, fs, lustre, tmp_path / ".tierd", choose)
+                        cluster=broker.settings(ack_wait_seconds=1.0, deadline_seconds=10.0))
+    movers = Movers(settings, fs, lustre, folder / ".tierd", choose, deaths)
     try:
         left, generation = files, 0
         while left:
             generation += 1
-            journal = f"{tmp_path}/{'ab'[generation % 2]}.sqlite"
+            journal = f"{folder}/{'ab'[generation % 2]}.sqlite"
             chosen = replace(settings, act=ActSettings(journal=journal))
-            left = lead(chosen, fs, lustre, tmp_path / ".tierd", generation, left if generation > 3 else left // 3)
+            left = lead(chosen, fs, lustre, folder / ".tierd", generation, left if generation > 3 else left // 3)
     finally:
         movers.stop()
     assert set(lustre.on_flash) == {1}
@@ -218,3 +221,8 @@ def test_every_file_ends_in_one_of_two_layouts_and_none_moves_twice(shared_broke
     db.close()
     assert len(done) == files
     assert odd == (0,)
+    return movers.deaths
+
+
+def test_every_file_ends_in_one_of_two_layouts_and_none_moves_twice(shared_broker: Broker, tmp_path: Path) -> None:
+    run_intents(shared_broker, tmp_path, int(WANTED), int(SEED or 0))

@@ -10,6 +10,7 @@ import pytest
 
 from tests.tierd.cluster.broker import Broker, new_fsname, until
 from tests.tierd.cluster.reader_world import (
+    KEY,
     SETTINGS,
     FileChangelog,
     Leader,
@@ -20,7 +21,8 @@ from tests.tierd.cluster.reader_world import (
 )
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
-from tierd.cluster.reader import Lease, MdtReader
+from tierd.cluster.messages import signed
+from tierd.cluster.reader import Lease, MdtReader, Window
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tally_source import Position, TallyOutcome
 
@@ -139,7 +141,8 @@ def forced(world: World, connection: Connection, name: str) -> MdtReader:
     clock = SystemClock()
     return MdtReader(MDT, name, world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
                      clock.monotonic, lambda window: connection.publish(
-                         world.names.tally_subject(MDT), window.data, window.message_id) and None, lambda _: None)
+                         world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id) and None,
+                     lambda _: None)
 
 
 def position_of(world: World) -> Position:
@@ -196,7 +199,7 @@ def test_a_lost_tally_is_read_again(world, connect) -> None:
         if window.tally.records and len(lost) < 2:
             lost.append(window.tally.last)
             return
-        connection.publish(world.names.tally_subject(MDT), window.data, window.message_id)
+        connection.publish(world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id)
 
     reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
                        clock.monotonic, publish, lambda _: None)
@@ -286,3 +289,34 @@ def test_leases(world, connect) -> None:
     assert two.step()
     assert two.token > first
     assert not one.step()
+
+
+@pytest.mark.parametrize("secret", ["", "another key"])
+def test_a_tally_that_is_not_signed_with_the_key_on_lustre_does_not_count(world, connect, secret) -> None:
+    """The NKey of a reader alone is not enough to have something counted."""
+    connection = connect("reader")
+    sent: list[Window] = []
+    reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS,
+                       SystemClock(), SystemClock().monotonic, sent.append, lambda _: None)
+    world.work(10)
+    until(lambda: reader.step(1, position_of(world)) or [each for each in sent if each.tally.records], "it has read")
+    for window in sent:
+        connection.publish(world.names.tally_subject(MDT), signed(window.data, secret) if secret else window.data)
+    until(lambda: world.cycle() or world.leader.source.outcomes[TallyOutcome.MALFORMED] == len(sent), "all are refused")
+    assert (world.leader.counts, world.leader.journal[MDT]) == ((0, 0), 0)
+
+
+def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, connect) -> None:
+    said: list[str] = []
+    key = [""]
+    made = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT], log=said.append)
+    made._secret = lambda: key[0]
+    world.work(10)
+    threads = made.start()
+    until(lambda: world.cycle() or any("has made no key" in sentence for sentence in said), "it says what it waits for")
+    assert world.leader.counts == (0, 0)
+    key[0] = KEY
+    until(lambda: world.cycle() or world.leader.counts[0] == world.files, "all is counted")
+    made.stop()
+    for thread in threads:
+        thread.join(10)

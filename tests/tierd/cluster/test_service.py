@@ -73,6 +73,8 @@ class OnSimulator:
 class Leader:
     """The daemon on the simulated cluster, and one mover that takes a step when a test asks for it."""
 
+    nids_of_mover: tuple[str, ...] = ("10.0.2.15@tcp",)
+
     def __init__(self, folder: Path, broker: Broker) -> None:
         self.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
         self.filesystem, self.folder, self.said = Clearing(self.cluster), folder, list[str]()
@@ -91,12 +93,14 @@ class Leader:
         assert self.node.step(), self.said
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
                                parameter_files(self.cluster, folder / "node"), ["MDT0000", "MDT0001"],
-                               VirtualClock(self.cluster), self.said.append, claim=self.node.claim, cluster=self.node)
+                               VirtualClock(self.cluster), self.said.append, claim=self.node.claim,
+                               own_nids=lambda: {"10.0.9.9@tcp"}, cluster=self.node)
         self.of_mover = Connection(self.settings.cluster, "mover")
         assert self.of_mover.wait_until_connected(10)
         files = OnSimulator(self.filesystem)
         self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files,
-                           Fences(self.claims, self.clock), self.settings, self.clock, self.said.append)
+                           Fences(self.claims, self.clock), self.settings, self.clock, self.said.append,
+                           nids=lambda: self.nids_of_mover)
 
     def run_until_said(self, words: str, *, moving: bool = True) -> None:
         for _ in range(60):
@@ -145,6 +149,20 @@ def test_the_neighbour_is_cured_by_a_mover(leader: Leader, capsys: pytest.Captur
     assert 'tierd_movers{fs="lustre",state="working"} 1.0' in text
     assert 'tierd_mover_results_total{fs="lustre",result="done"}' in text
     assert "migrate" in shown(capsys, leader, "history")
+
+
+NID = "10.0.2.15@tcp"
+"""Of the node that moves files in the simulation."""
+
+
+@pytest.mark.parametrize(("nid", "mover"), [(NID, ""), ("10.0.2.16@tcp", "lfs.0")], ids=["of a mover", "of another"])
+def test_records_of_moves_on_other_nodes_are_tierds_own(leader: Leader, nid: str, mover: str) -> None:
+    """The leader's own node has another NID than the node that moves the files."""
+    leader.nids_of_mover = (nid,)
+    leader.run_until_said("MOVED")
+    for _ in range(3):  # more files, and their records
+        leader.run_until_said("MOVED")
+    assert leader.service._daemon._table.other_mover_in("/proj/ingest", 0.0) == mover
 
 
 def test_without_nats_the_leader_plans_nothing_and_says_so(

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
+from tests.tierd.act.gate_world import FINDING
+from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
 from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.dispatch import RemoteStandby
+from tierd.act.journal.writer import Journal
+from tierd.cli.movers import mover_lines
+from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
 from tierd.daemon import mover_process
-from tierd.daemon.process import candidate, stand_by
+from tierd.daemon.answers import MoversAnswer, StandbyRow
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.process import candidate, stand_by, standby_server
+from tierd.daemon.standby import StandbyServer
 
 
 class Waits:
@@ -81,3 +93,114 @@ def test_who_works_alone_is_no_candidate(settings: Settings) -> None:
 def test_a_mover_that_may_not_move_does_not_start(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     assert mover_process.serve(settings) == 1
     assert len(caplog.records) == 1
+
+
+class Page:
+    """Answers of the port of a standby."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+    def refuses(self) -> bool:
+        try:
+            self.get("/")
+        except OSError:
+            return True
+        return False
+
+
+def serving(node: Candidate, folder: Path) -> StandbyServer:
+    settings = Settings(act=ActSettings(socket=f"{folder}/tierd.sock"), web=replace(Settings().web, port=0))
+    made = standby_server(node, settings, SystemClock(), None)
+    assert made is not None
+    return made
+
+
+def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
+    shared_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fs, said = new_fsname(), list[str]()
+    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    assert first.step()
+    journal = Journal(tmp_path / "a.sqlite", copied=True)
+    first.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    journal.add_finding(FINDING)
+    journal.publish()
+    assert not second.step()
+    server = serving(second, tmp_path)
+    page = Page(server.port)
+    socket = ["--socket", f"{tmp_path}/tierd.sock"]
+    assert main(["status", *socket]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines() == [f"STANDING BY for {fs}; host a leads, generation 1",
+                                  "its copy of the journal is complete (message 1)"]
+    assert main(["pause", *socket]) == 1
+    assert "host a leads" in capsys.readouterr().err
+    assert page.get("/healthz") == page.get("/-/ready") == (200, "well\n")
+    assert page.get("/")[1] == f"this tierd stands by for {fs}; host a leads (generation 1)\n"
+    text = page.get("/metrics")[1]
+    assert f'tierd_standing_by{{fs="{fs}"}} 1.0' in text
+    assert f'tierd_leader_generation{{fs="{fs}"}} 1.0' in text
+    assert f'tierd_journal_copy_behind_messages{{fs="{fs}"}} 0.0' in text
+    assert f'tierd_standby_problem{{fs="{fs}"}} 0.0' in text
+    second.connection.close()  # without NATS it could not lead
+    assert not second.step()
+    assert page.get("/-/ready")[0] == 503
+    assert main(["status", *socket]) == 0
+    assert "CANNOT LEAD: NATS" in capsys.readouterr().out
+    assert f'tierd_nats_up{{fs="{fs}"}} 0.0' in page.get("/metrics")[1]
+    server.close()
+    journal.close()
+    first.close()
+
+
+def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tmp_path: Path) -> None:
+    fs, said = new_fsname(), list[str]()
+    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    assert first.step()
+    journal = Journal(tmp_path / "a.sqlite", copied=True)
+    dispatch = first.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    dispatch.trouble()
+    assert dispatch.state().standbys == ()
+    assert not second.step()
+    dispatch._movers_at = float("-inf")  # the next look is in two seconds
+    dispatch.trouble()
+    assert dispatch.state().standbys == (RemoteStandby("b", "b", 0, 0.0, ""),)
+    lines = mover_lines(MoversAnswer(time=1.0, cluster=True, standbys=(
+        StandbyRow(name="b", host="b", behind_messages=0, copy_age_seconds=0.0),)))
+    assert "  standby b on b: ready to lead; its copy of the journal is complete" in lines
+    journal.close()
+    first.close()
+    assert second.step()
+    journal = Journal(tmp_path / "b.sqlite", copied=True)
+    dispatch = second.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
+    dispatch.trouble()
+    assert dispatch.state().standbys == ()
+    journal.close()
+    second.close()
+
+
+def test_the_servers_of_a_standby_close_before_it_leads(shared_broker: Broker, tmp_path: Path) -> None:
+    fs, said = new_fsname(), list[str]()
+    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    assert first.step()
+    opened: list[StandbyServer] = []
+
+    def serve() -> StandbyServer:
+        opened.append(serving(second, tmp_path))
+        assert ask(f"{tmp_path}/tierd.sock", {"request": "status"})["standing_by"]
+        first.close()
+        return opened[0]
+
+    assert stand_by(second, Waits(9), lambda **_: None, 1.0, serve)
+    with pytest.raises(ControlError):
+        ask(f"{tmp_path}/tierd.sock", {"request": "status"})
+    assert Page(opened[0].port).refuses()
+    second.close()

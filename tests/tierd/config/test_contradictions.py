@@ -59,8 +59,9 @@ REFUSED = [
     ("[breaker]\nwindow = 5", 2, "the circuit breaker could never open: failures = 10 must not exceed window = 5"),
     ('[web]\nenabled = "no"', 2, "write false without quotes (it is 'no')"),
     ('[detect.striping]\nenabled = "false"', 2, "write false without quotes (it is 'false')"),
-    ("[hot_files_to_flash.data_on_mdt]\nenabled = 1", 2, "write true without quotes (it is 1)"),
+    ("[detect.hot_small_files]\nenabled = 1", 2, "write true without quotes (it is 1)"),
     ('[cold_to_disk]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
+    ('[rebalance]\ndirectories = ["proj"]', 2, "a directory begins with / at the root of the file system"),
 ]
 
 

@@ -100,7 +100,7 @@ smoll_rpc_bytes = 1
         "tierd.toml:2:", "tierd.toml:5:", "tierd.toml:6:", "tierd.toml:9:", "tierd.toml:11:"]
     error = str(caught.value)
     assert "detect.hot_small_files.min_opens: must be greater than or equal to 1 (it is 0)" in error
-    assert "detect.hot_large_files: unknown setting; known here: cold_on_flash, flash_pressure, hot_small" in error
+    assert "detect.hot_large_files: unknown setting; known here: block_accelerator, cold_on_flash" in error
     assert "known here: small_file_bytes, small_rpc_bytes, stream_rpc_bytes" in error
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tierd.cluster.broker import new_fsname, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
-from tests.tierd.cluster.reader_world import SETTINGS, FileChangelog, Leader, life, path_of
+from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.reader import Reader
@@ -32,6 +32,13 @@ class Filesystem(FileChangelog):
         self.clear_changelog = self.clear
 
 
+class Keys:
+    """As much of the folder of the claim as a reader needs."""
+
+    def content(self, name: str) -> str:
+        return KEY
+
+
 @pytest.fixture
 def connect(shared_broker):
     made: list[Connection] = []
@@ -52,7 +59,8 @@ def settings_for(name: str) -> Settings:
 
 
 def reader(filesystem, connection, name: str) -> Reader:
-    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, SystemClock(), lambda _: None)
+    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock(),
+                                    lambda _: None)  # type: ignore[arg-type]
 
 
 def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:

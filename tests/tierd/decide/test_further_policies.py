@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from lustre.layout.model import Component, Layout, explain
+from lustre.layout.model import Component, Layout
 from tierd import policies
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan, covers
+from tierd.decide.plans import Plan
 from tierd.model import (
     Candidate,
     Capacity,
@@ -118,14 +118,6 @@ def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
     assert reasons(hot(*files, evidence=seldom)) == [Reason.NOT_WORTH]
 
 
-def made_there(read_share: float = 1.0, free: float | None = 0.5, size: int = 20 * KIB, **settings: object) -> Plan:
-    evidence = replace(READ_AGAIN, read_operations_share=read_share)
-    activity = DirectoryActivity("py.3", "/d", creates=5, sizes=(size,) * 30)
-    on_mdt = hot_files_to_flash.DataOnMdtSettings(enabled=True, **settings)  # type: ignore[arg-type]
-    return hot_files_to_flash.decide(HOT, evidence, [activity], replace(room(layout=None), metadata_free=free),
-                                     Pools(), hot_files_to_flash.Settings(data_on_mdt=on_mdt))
-
-
 def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
                                  sizes=(64 * KIB,) * 20)
@@ -134,18 +126,6 @@ def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 20
     covered = hot_files_to_flash.decide(HOT, READ_AGAIN, [activity], room(), Pools(), hot_files_to_flash.Settings())
     assert {a.kind for a in covered.actions} == {"migrate"}
-
-
-def test_tiny_files_that_are_only_read_may_lie_on_the_mdt() -> None:
-    (action,) = made_there().actions
-    assert explain(action.layout) == "first 64K on the MDT, rest on hdd (1 stripe)"
-    assert covers(action.layout, 64 * KIB, "flash"), "otherwise it would be set repeatedly"
-
-
-@pytest.mark.parametrize("case", [{"read_share": 0.7}, {"free": 0.2}, {"free": None}, {"size": 100 * KIB}])
-def test_what_is_written_or_large_and_full_or_unknown_mdts_leave_it_to_flash(case: dict[str, float]) -> None:
-    (action,) = made_there(**case).actions  # type: ignore[arg-type]
-    assert action.layout.components[0].pool == "flash"
 
 
 def test_a_move_must_be_worth_more_while_a_neighbour_is_slowed() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.detect.views import look
+from tests.tierd.worlds import TARGETS
 from tierd.detect import read_ahead, rpc_size, rpcs_in_flight, statahead
 from tierd.model import ClientLoad, Facts, RpcLoad
 
@@ -135,3 +136,32 @@ def test_nothing_a_client_may_say_makes_an_adviser_fail(events: dict[str, float]
                      rpcs=(RpcLoad("osc", "hdd", "read", table, table, most, max_pages),))
     for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
         look(detector.DETECTOR, facts=facts(client))
+
+
+UNBATCHED = replace(WELL, statahead_batch=0.0)
+
+
+def test_batches_that_are_off_are_advised_where_the_node_uses_what_it_fetches() -> None:
+    (found,) = look(statahead.DETECTOR, facts=facts(UNBATCHED))
+    assert found.subject == "lustre: unbatched"
+    assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_batch_max=64"
+    few = replace(UNBATCHED, statahead={"started": 4, "wrong": 0, "hits": 500, "misses": 1})
+    wasted = replace(UNBATCHED, statahead={"started": 4, "wrong": 0, "hits": 20_000, "misses": 9000})
+    for other in (replace(UNBATCHED, statahead_batch=64.0), replace(UNBATCHED, statahead_batch=None), few):
+        assert look(statahead.DETECTOR, facts=facts(other)) == []
+    assert [f.subject for f in look(statahead.DETECTOR, facts=facts(wasted))] == ["lustre: waste"]
+
+
+@pytest.mark.parametrize(("accepted", "commands"), [
+    (0, ["obdfilter.lustre-*.brw_size=4", "max_pages_per_rpc=4M"]),
+    (4 * MIB, ["max_pages_per_rpc=4M"]),
+    (16 * MIB, ["max_pages_per_rpc=16M"]),
+    (MIB, ["obdfilter.lustre-*.brw_size=16", "max_pages_per_rpc=16M"]),
+])
+def test_advice_on_rpc_size_uses_what_the_targets_accept(accepted: int, commands: list[str]) -> None:
+    client = rpcs({1: 5000}, {64: 100, 256: 4900}, max_pages=256)
+    known = Facts(clients=(client,), pools={client.rpcs[0].pool: TARGETS},
+                  max_rpc_bytes=dict.fromkeys(TARGETS, accepted) if accepted else {})
+    (found,) = look(rpc_size.DETECTOR, facts=known)
+    assert [advice.command.partition("set_param ")[2].removeprefix("osc.lustre-OST*.")
+            for advice in found.advice] == commands

@@ -53,6 +53,21 @@ def test_pools_are_not_compared_with_each_other() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
-def test_a_target_reported_as_full_is_an_outlier(used: list[float]) -> None:
+def test_a_target_reported_for_its_fill_is_an_outlier(used: list[float]) -> None:
     for found in filling(*used):
-        assert found.evidence.numbers()["used_share"] - found.evidence.numbers()["others_used_share"] >= 0.2
+        assert abs(found.evidence.numbers()["used_share"] - found.evidence.numbers()["others_used_share"]) >= 0.2
+
+
+def test_a_target_that_was_just_added_is_reported() -> None:
+    (found,) = filling(0.8, 0.78, 0.81, 0.02)
+    assert found.sentence == "lustre-OST0005 is 2% full; the median of the other targets of pool hdd is 80%"
+    assert not found.advice_only
+    assert [a.command for a in found.advice] == [
+        "lfs find MOUNT --pool hdd -size +1G -print0 | xargs -0 -n 1 lfs migrate --non-block -p hdd -o 5"]
+
+
+def test_the_fullest_target_comes_before_the_emptiest_and_a_reported_one_stays() -> None:
+    (found,) = filling(0.1, 0.5, 0.5, 0.9)
+    assert found.subject == f"fill of {TARGETS[3]}"
+    (found,) = filling(0.9, 0.5, 0.5, 0.85, active=True)
+    assert found.subject == f"fill of {TARGETS[3]}", "the finding does not jump from one target to another"

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tests.tierd.detect.views import look
 from tierd.detect.metadata_storm import DETECTOR
-from tierd.model import DirectoryActivity, Facts, Finding
+from tierd.model import DirectoryActivity, DirectoryPlacement, Facts, Finding
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, seconds: float = 100.0, active: bool = False,
-          ) -> list[Finding]:
-    return look(DETECTOR, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets),
+          placement: DirectoryPlacement | None = None) -> list[Finding]:
+    places = {"/proj/out": placement} if placement else {}
+    return look(DETECTOR, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets,
+                                      placements=places),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
@@ -43,3 +46,50 @@ def test_a_storm_is_not_reported_after_a_short_observation() -> None:
 def test_hysteresis() -> None:
     assert found(storm(400)) == []
     assert found(storm(400), active=True)
+
+
+def commands(finding: Finding) -> list[str]:
+    return [piece.command for piece in finding.advice]
+
+
+def test_the_stripes_that_a_directory_has_are_named() -> None:
+    (one,) = found(storm(800), placement=DirectoryPlacement(DirectoryStripes(0, 1), None))
+    assert one.sentence.endswith("; it is on MDT0001 only")
+    assert any(command.startswith("lfs mkdir -c 2") for command in commands(one))
+    assert one.evidence.numbers()["stripes"] == 0
+    (two,) = found(storm(800), targets=4, placement=DirectoryPlacement(DirectoryStripes(2, 0, "crush"), None))
+    assert two.sentence.endswith("; it is striped over 2 MDTs (crush)")
+    assert any(command.startswith("lfs mkdir -c 4") for command in commands(two))
+
+
+def test_a_directory_on_all_mdts_gets_no_advice_to_stripe_it() -> None:
+    (finding,) = found(storm(800), placement=DirectoryPlacement(DirectoryStripes(2, 0, "crush"), None))
+    assert not any("lfs mkdir" in command or "lfs migrate -m" in command for command in commands(finding))
+    assert any("one directory per process" in command for command in commands(finding))
+
+
+def test_a_directory_with_a_striped_default_gets_no_other() -> None:
+    default = DefaultStriping(2, -1, "crush", 1)
+    (finding,) = found(storm(800), placement=DirectoryPlacement(DirectoryStripes(0, 0), default))
+    assert not any("setdirstripe -D -c 2" in command for command in commands(finding))
+
+
+def test_a_migration_that_is_in_progress_comes_first() -> None:
+    placement = DirectoryPlacement(DirectoryStripes(2, 0, "fnv_1a_64,migrating"), None)
+    (finding,) = found(storm(800), placement=placement)
+    assert commands(finding)[0].startswith("wait for its migration")
+
+
+def test_the_gain_is_that_of_the_papers() -> None:
+    (two,) = found(storm(800))
+    assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
+    (four,) = found(storm(100, opens=800), targets=4)
+    assert "3.97 times the opens and reads of one MDT, 1.95 times the creates, 2.36 times the stats" in (
+        four.advice[0].effect)
+
+
+def test_the_cost_of_a_migration_has_the_number_of_entries() -> None:
+    (finding,) = found(storm(800))
+    (piece,) = [piece for piece in finding.advice if piece.command.startswith("lfs migrate -m")]
+    assert "at least 80,000" in piece.effect
+    assert "new FID" in piece.effect

@@ -5,6 +5,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
+from tierd.detect.mpi_hints import hints
 from tierd.detect.shared_file_contention import DETECTOR
 from tierd.model import Facts, Finding, SharedFile
 
@@ -46,3 +47,23 @@ def test_a_job_that_moves_nothing_waits_for_nothing() -> None:
 def test_hysteresis() -> None:
     assert shared(14, 4, TARGETS) == []
     assert shared(14, 4, TARGETS, active={("shared-file-contention", "mpi.5", "/proj/run/check point")})
+
+
+def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
+    facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/one", 64, None),))
+    whole = stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1])
+    records = [load._replace(sizes={65536: load.writes}) for load in whole]
+    (found,) = look(DETECTOR, halves(records), facts)
+    mpi, hdf5 = found.advice[2:]
+    assert mpi.command == ("romio_cb_write enable, romio_ds_write disable, cb_nodes 4, striping_factor 4, "
+                           "striping_unit 4194304")
+    assert "H5Pset_alignment" in hdf5.command
+    assert len(shared(64, 1)[0].advice) == 2, "large records need no hints"
+
+
+@pytest.mark.parametrize(("read_share", "reads", "writes"), [(0.0, False, True), (0.5, True, True), (1.0, True, False)])
+def test_hints_are_for_what_the_job_does(read_share: float, reads: bool, writes: bool) -> None:
+    mpi, _ = hints("mpi.5", 47008, read_share, 8)
+    assert ("romio_cb_read" in mpi.command, "romio_cb_write" in mpi.command) == (reads, writes)
+    assert ("MPI_File_read_all" in mpi.effect, "MPI_File_write_all" in mpi.effect) == (reads, writes)
+    assert ("striping_factor 8" in mpi.command) is writes

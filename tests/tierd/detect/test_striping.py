@@ -37,3 +37,22 @@ def test_a_stream_to_one_of_several_targets_is_reported() -> None:
 def test_a_stream_over_all_and_a_slow_one_are_well() -> None:
     assert look(DETECTOR, halves(stream("big.1", 400, seconds=30.0))) == []
     assert look(DETECTOR, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
+
+
+def crowded(targets: tuple[str, ...], files_per_second: float = 60, pools: dict[str, tuple[str, ...]] = POOLS
+            ) -> list[Finding]:  # fmt: skip
+    return look(DETECTOR, halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)),
+                Facts(pools=pools, fill=filled()))
+
+
+def test_many_small_files_on_one_target_of_a_pool_are_reported() -> None:
+    (found,) = crowded(TARGETS[:1])
+    assert found.targets == TARGETS[:1]
+    assert found.advice_only
+    assert found.advice[0].command == "lfs setstripe -c 1 -i -1 -p hdd DIRECTORY"
+
+
+def test_a_few_small_files_on_one_target_are_what_the_guide_advises() -> None:
+    assert crowded(TARGETS[:1], 5) == []
+    assert crowded(TARGETS) == []
+    assert crowded(TARGETS[:1], pools={"hdd": TARGETS[:1]}) == []

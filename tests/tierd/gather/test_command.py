@@ -82,6 +82,21 @@ def test_a_gather_without_nodes_does_not_start(tmp_path) -> None:
     assert "name a file with --targets" in done.stderr
 
 
+def test_check_warns_about_files_of_nodes_that_are_missing_or_malformed(tmp_path) -> None:
+    (tmp_path / "good.json").write_text('[{"targets": ["n1:9169"]}]')
+    (tmp_path / "bad.json").write_text('[{"targets"')
+    names = ["good.json", "bad.json", "missing.json", "rack*.yml"]
+    command = [sys.executable, "-m", "tierd", "gather", "--check"]
+    command += [word for name in names for word in ("--targets", str(tmp_path / name))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "options: OK\n")
+    warnings = done.stderr.splitlines()
+    assert [f"warning: {tmp_path}/missing.json: no such file", f"warning: {tmp_path}/rack*.yml: no such file"] == (
+        warnings[:2])
+    assert warnings[2].startswith(f"warning: {tmp_path}/bad.json")
+    assert len(warnings) == 3
+
+
 def test_tls_and_passwords_on_both_sides(tmp_path, pki, web_file) -> None:
     """A gather reads another one, which has TLS and passwords, as it would read an exporter that has."""
     web = WebConfigFile(web_file(TLS + USERS))

@@ -163,3 +163,10 @@ def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:
     (log,) = exposition.reading([users + end], 0.0).changelogs.values()
     assert (log.last_index, log.users, log.recorded) == (9, {"cl1"}, None)
     assert exposition.reading([end], 0.0).changelogs["l-MDT0000"].users == frozenset()
+
+
+def test_the_limit_of_data_on_an_mdt_is_the_present_one() -> None:
+    text = ('lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0000"} 1048576\n'
+            'lustre_lod_dom_stripe_size_bytes{fs="l",target="MDT0001"} 1048576\n'
+            'lustre_lod_dom_stripe_size_current_bytes{fs="l",target="MDT0001"} 65536\n')
+    assert exposition.data_limits(text.encode()) == {"l-MDT0000": 1 << 20, "l-MDT0001": 1 << 16}

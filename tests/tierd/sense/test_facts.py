@@ -17,11 +17,11 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.model import ClientLoad, DirectoryActivity, TargetFill
+from tierd.model import ClientLoad, DirectoryActivity, MetadataTargets, TargetFill
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector, FillRates, RecentDirectories
 from tierd.sense.inventory import Inventory
-from tierd.sense.parameters import mdt_free_share
+from tierd.sense.parameters import data_limits, metadata_spaces
 
 GB = 10**9
 ON_FLASH = Layout((Component(pool="flash"),), composite=False)
@@ -213,10 +213,11 @@ def test_default_layouts_of_busy_directories() -> None:
 def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path]) -> None:
     root = capture("2.17.57/tree-idle")
     tree = Tree(Roots.of(root / "proc", root / "sys"))
-    free = mdt_free_share(tree, "lustre")
-    assert free is not None
-    assert 0.5 < free < 1
-    assert mdt_free_share(tree, "other") is None
+    spaces = metadata_spaces(tree, "lustre")
+    assert len(spaces) == 2
+    assert 0.5 < MetadataTargets(spaces).free_share < 1
+    assert metadata_spaces(tree, "other") == ()
+    assert data_limits(tree) == {"lustre-MDT0000": 1 << 20, "lustre-MDT0001": 1 << 20}
 
 
 def made(creates: int, job: str = "j.1") -> DirectoryActivity:

@@ -23,6 +23,7 @@ from tierd.sense.own_moves import (
     REMEMBER_SECONDS,
     OwnJobs,
     OwnMoveFilter,
+    nids_of_moves,
 )
 from tierd.sense.parameters import own_nids
 
@@ -70,6 +71,18 @@ def test_by_file_user_and_node_where_the_tag_says_nothing(world: World) -> None:
     assert not world.is_own(OTHER)
     assert not world.is_own(uid=1001)
     assert not world.is_own(nid="10.0.0.6@tcp")
+
+
+@pytest.mark.parametrize("kind", [RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT], ids=lambda kind: kind.name)
+def test_moves_on_the_nodes_of_movers_are_ours(world: World, kind: RecordType) -> None:
+    here, mover = "10.0.0.5@tcp", "10.0.0.6@tcp"
+    world.nids = frozenset(nids_of_moves({here}, [mover]))
+    assert world.is_own(nid=mover, kind=kind)
+    assert world.is_own(nid=here, kind=kind)
+    assert not world.is_own(nid="10.0.0.7@tcp", kind=kind)
+    world.nids = frozenset(nids_of_moves({here}, None))  # the NIDs of a mover are unknown: file and user have to do
+    assert world.is_own(nid="10.0.0.7@tcp", kind=kind)
+    assert not world.is_own(OTHER, nid=mover, kind=kind)
 
 
 def test_what_no_move_does_is_never_an_echo(world: World) -> None:

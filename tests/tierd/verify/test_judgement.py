@@ -4,7 +4,7 @@ import pytest
 
 from tests.tierd.worlds import TARGETS, noise, small_files, stream, window
 from tierd.model import Finding, Window
-from tierd.verify.judgement import Act, Judgement, Settings, judge
+from tierd.verify.judgement import Act, Judgement, Settings, judge, judge_own
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "", noise())
@@ -90,3 +90,57 @@ def test_metadata_of_others_must_not_pay() -> None:
     found = judged(windows)
     assert found.verdict == "harmed-others"
     assert found.harmed["db.5"] == pytest.approx(0.4)
+
+
+def test_an_aggressor_whose_data_is_on_the_mdt_is_still_at_work() -> None:
+    def silent(n: int) -> Window:
+        _, names = small_files("m.2", 20)
+        return Window(n * 5.0, n * 5.0 + 5, window(n, stream("s.1", 66)).loads, {"m.2": names})
+
+    windows = [*episode(44)[:10], *(silent(n) for n in range(10, 20))]
+    assert judged(windows).verdict == "cannot-tell"
+    assert judge(Act(FINDING, BEGUN, BEGUN, FLASH, on_mdt=True), windows, 100.0, SETTINGS).verdict == "helped"
+
+
+OWN = Finding("small-random-io", 0, "db.4", "", TARGETS, "", {})
+
+
+def own_episode(before: float, after: float, other: tuple[float, float] | None = None,
+                active: range = range(20)) -> list[Window]:
+    return [window(n, *([stream("db.4", after if n >= 10 else before)] if n in active else []),
+                   *([stream("t.9", other[n >= 10])] if other else []), stream("far.1", 5, targets=ELSEWHERE))
+            for n in range(20)]
+
+
+def own_judged(windows: list[Window], now: float = 100.0) -> Judgement:
+    return judge_own(Act(OWN, BEGUN, BEGUN, FLASH), windows, now, SETTINGS)
+
+
+@pytest.mark.parametrize(("before", "after", "verdict"), [
+    (20, 40, "helped"), (20, 21.2, "helped"), (20, 20.5, "cannot-tell"), (20, 19, "cannot-tell"),
+    (20, 17, "did-not-help"), (20, 1, "did-not-help")])
+def test_a_job_is_judged_by_its_own_rate(before: float, after: float, verdict: str) -> None:
+    found = own_judged(own_episode(before, after))
+    assert found.verdict == verdict
+    assert found.won_back == pytest.approx(after / before - 1)
+
+
+def test_a_job_that_comes_back_is_waited_for() -> None:
+    away = own_episode(20, 40, active=range(10))
+    assert own_judged(away).verdict == "too-early"
+    assert own_judged(away, now=BEGUN + SETTINGS.moving_seconds).verdict == "cannot-tell"
+    assert own_judged(own_episode(20, 40, active=range(10, 20))).verdict == "cannot-tell", "nothing to compare with"
+
+
+def test_a_job_that_paused_before_the_act_is_compared_with_its_last_run() -> None:
+    paused = [w for w in own_episode(20, 40) if not 30 <= w.start < 50]
+    assert own_judged(paused).verdict == "helped"
+
+
+def test_others_must_not_pay_for_a_job_that_gains() -> None:
+    found = own_judged(own_episode(20, 40, other=(20, 15)), now=85.0)
+    assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
+
+
+def test_an_act_for_a_job_is_not_judged_before_its_time() -> None:
+    assert own_judged(own_episode(20, 1), now=75.0).verdict == "too-early"

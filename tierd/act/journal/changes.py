@@ -20,7 +20,7 @@ from tierd.act.journal.connection import SharedConnection, Value
 from tierd.act.journal.schema import open_journal
 
 BY_ROWID = ("findings", "actions", "positions", "state", "told", "judgements", "waiting_moves", "waiting_orders",
-            "removed_by_finding")
+            "removed_by_finding", "stagings", "scheduler_jobs")
 """Copied tables whose rows have a number."""
 _DAY_KEY = "json_array({0}day, {0}what, {0}kind, {0}outcome)"
 KEYS: Mapping[str, str] = dict.fromkeys(BY_ROWID, "{0}rowid") | {"act_directories": "{0}place",
@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1
 """
 MAX_ROWS = 400
 """Rows of one message."""
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
 MAX_BYTES = 200_000
 Json = dict[str, Any]
 
@@ -44,10 +45,11 @@ class ChangedRow:
     key: Value
     values: Mapping[str, Value] | None
 
-    def to_json(self) -> Json:
-        """The row for a message."""
-        values = None if self.values is None else {name: _to_json(value) for name, value in self.values.items()}
-        return {"table": self.table, "key": _to_json(self.key), "values": values}
+
+def row_to_json(table: str, key: Value, values: Mapping[str, Value] | None) -> Json:
+    """A row for a message; ``values`` is None if it was deleted."""
+    return {"table": table, "key": _to_json(key), "values": None if values is None else {
+        name: value if value.__class__ is not bytes else _to_json(value) for name, value in values.items()}}
 
 
 def row_from_json(found: object) -> ChangedRow:
@@ -78,8 +80,23 @@ class Portion:
     """Changed rows, and the number of the last change among them."""
 
     rows: tuple[str, ...]
-    """As JSON."""
+    """As JSON: a row, or several with commas."""
     until: int
+
+
+def _portion_of(changes: Sequence[tuple[int, str, Value]], rows: Mapping[tuple[str, Value], str]) -> Portion:
+    """As many of the first changes as a message may have, and at least one."""
+    found: dict[tuple[str, Value], str] = {}
+    size_bytes = until = 0
+    for seq, name, key in changes:
+        if (name, key) not in found:
+            row = rows[name, key]
+            size_bytes += len(row)
+            if found and size_bytes > MAX_BYTES:
+                break
+            found[name, key] = row
+        until = seq
+    return Portion(tuple(found.values()), until)
 
 
 class JournalChanges:
@@ -118,19 +135,12 @@ class JournalChanges:
                                        (most,)).fetchall()
             if not changes:
                 return None
-            rows: list[str] = []
-            size_bytes, until, seen = 0, 0, set[tuple[str, Value]]()
             present = self._present({(name, key) for _, name, key in changes})
-            for seq, name, key in changes:
-                if (name, key) not in seen:
-                    seen.add((name, key))
-                    row = json.dumps(ChangedRow(name, key, present.get((name, key))).to_json(), separators=(",", ":"))
-                    size_bytes += len(row)
-                    if rows and size_bytes > MAX_BYTES:
-                        break
-                    rows.append(row)
-                until = seq
-            return Portion(tuple(rows), until)
+            rows = {(name, key): row_to_json(name, key, present.get((name, key))) for _, name, key in changes}
+            together = _encoded(list(rows.values()))
+            if len(together) <= MAX_BYTES:  # as nearly always
+                return Portion((together[1:-1],), changes[-1][0])
+            return _portion_of(changes, {change: _encoded(row) for change, row in rows.items()})
 
     def _present(self, wanted: set[tuple[str, Value]]) -> dict[tuple[str, Value], Mapping[str, Value]]:
         """The rows that exist, by table and key."""

@@ -53,6 +53,20 @@ CREATE TABLE IF NOT EXISTS waiting_orders (
     id INTEGER PRIMARY KEY, direction TEXT NOT NULL, path BLOB NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
     reason TEXT NOT NULL, most_files INTEGER NOT NULL, most_bytes INTEGER NOT NULL, fid TEXT, fs TEXT NOT NULL,
     dry_run INTEGER NOT NULL, since REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS stagings (
+    id INTEGER PRIMARY KEY, job TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, direction TEXT NOT NULL,
+    path BLOB NOT NULL, deadline_at REAL NOT NULL, max_files INTEGER NOT NULL, max_bytes INTEGER NOT NULL,
+    created_at REAL NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, finding INTEGER NOT NULL, files INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, left_out TEXT NOT NULL, ended_at REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS open_stagings ON stagings(id) WHERE ended_at = 0;
+CREATE INDEX IF NOT EXISTS stagings_of_job ON stagings(job);
+CREATE TABLE IF NOT EXISTS scheduler_jobs (
+    job TEXT PRIMARY KEY, number INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
+    partition TEXT NOT NULL, directory BLOB NOT NULL, time REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS scheduler_jobs_by_number ON scheduler_jobs(number);
+CREATE INDEX IF NOT EXISTS scheduler_jobs_by_name ON scheduler_jobs(name, user);
+CREATE INDEX IF NOT EXISTS findings_by_aggressor ON findings(aggressor);
+CREATE INDEX IF NOT EXISTS findings_by_victim ON findings(victim);
 CREATE INDEX IF NOT EXISTS judgements_by_time ON judgements(time);
 CREATE INDEX IF NOT EXISTS judgements_by_class ON judgements(kind, pool, size_bytes, time);
 CREATE INDEX IF NOT EXISTS waiting_moves_of ON waiting_moves(finding);

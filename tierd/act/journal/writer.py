@@ -53,6 +53,11 @@ class Journal:
         """Removes old records."""
         self._clock_guard = ClockGuard(self._db)
 
+    @property
+    def db(self) -> SharedConnection:
+        """The connection, for further tables of the journal."""
+        return self._db
+
     def close(self) -> None:
         """Write the log into the file and close it."""
         self._db.close()
@@ -158,6 +163,21 @@ class Journal:
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
+    def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
+        """Whether tierd has moved a file since a time, or tried to since another."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "
+                                "(ifnull(outcome, '') = 'done' AND ended_at >= ?)) LIMIT 1",
+                                (str(fid), tried_since, moved_since)).fetchone() is not None
+
+    def not_moved(self, finding: int, since: float) -> list[tuple[str, int, str]]:
+        """Files whose last move for a finding began after a time and did not succeed: detail, number and an example."""
+        rows = self._db.execute(
+            "SELECT ifnull(nullif(detail, ''), outcome), count(*), min(place) FROM actions WHERE id IN "
+            "(SELECT max(id) FROM actions WHERE finding = ? AND intended_at >= ? GROUP BY place) "
+            "AND outcome NOT IN ('done', 'already', 'gone', 'dry-run') GROUP BY 1 ORDER BY 2 DESC LIMIT 30",
+            (finding, since)).fetchall()
+        return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
+
     def moved_since(self, since: float) -> tuple[int, int]:
         """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
         files, size_bytes = self._db.execute(
@@ -247,6 +267,19 @@ class Judgements:
                                 "verdict IN ('helped', 'did-not-help') ORDER BY time DESC LIMIT ?",
                                 (kind, pool, size_bytes, last))
         return [row[0] for row in rows]
+
+    def won_back_by_pool(self, kind: str, last: int = 20) -> dict[str, list[float]]:
+        """What the last acts against a kind of finding won back, by pool, of any component size, the newest first.
+
+        The pool "" is data on the MDT.
+        """
+        rows = self._db.execute("SELECT pool, won_back FROM judgements WHERE kind = ? AND "
+                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC", (kind,)).fetchall()
+        found: dict[str, list[float]] = {}
+        for pool, won_back in rows:
+            if len(known := found.setdefault(pool, [])) < last:
+                known.append(won_back)
+        return found
 
     def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         """Findings without a verdict whose default layouts were set since then and are in force, with these acts."""

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
-from lustre.layout.model import Component, Layout, StripeObject
+from lustre.layout.model import Component, Layout, StripeObject, mirrors, names_osts
 from tierd.act.movers.moves import Move
 from tierd.refusal import Reason, Refusal
 
@@ -119,6 +119,7 @@ def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
         and (layout is None or not any(component.released for component in layout.components))
         and _since_chosen(move, status) is None
         and _refused_wanted_layout(move.layout, status.size_bytes, layout) is None
+        and not enters_mdt(move.layout, layout)
     )
 
 
@@ -130,6 +131,34 @@ def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
     lustre/osd-ldiskfs/osd_io.c). No other exchange changes a time.
     """
     return _on_mdt(present) > 0 and not _on_mdt(wanted)
+
+
+def enters_mdt(wanted: Layout, present: Layout | None) -> bool:
+    """Whether the move takes data from OSTs to the MDT.
+
+    Lustre refuses to exchange such layouts (``mdd_swap_layouts`` in lustre/mdd/mdd_object.c). ``lfs migrate`` of
+    2.13 and newer adds the new layout as a mirror instead, synchronises it and removes the old one
+    (``lfs_migrate_to_dom`` in lustre/utils/lfs.c). The file is whole at any time. The MDT refuses to remove the only
+    mirror in sync.
+    """
+    return _on_mdt(wanted) > 0 and not _on_mdt(present)
+
+
+def mirror_left(before: Layout | None, now: Layout | None) -> int:
+    """Id of the mirror with data on the MDT that an interrupted move has left beside the old layout; 0 for none.
+
+    >>> from lustre.fid import Fid
+    >>> had = Component(pool="hdd", objects=(StripeObject(2, Fid(1, 1)),), mirror_id=1)
+    >>> new = Component(0, 65536, pattern="mdt", mirror_id=2), Component(65536, None, "hdd", mirror_id=2)
+    >>> mirror_left(Layout((had,)), Layout((had, *new), mirror_count=2)), mirror_left(Layout((had,)), Layout((had,)))
+    (2, 0)
+    """
+    if before is None or now is None or now.mirror_count != 2:
+        return 0
+    kept, added = mirrors(now)
+    had = {each for objects in layout_objects(before) for each in objects}
+    there = {each for component in kept for each in component.objects}
+    return added[0].mirror_id if had and had <= there and added[0].on_mdt else 0
 
 
 def _kind(move: Move, facts: FileFacts) -> Refusal | None:
@@ -218,7 +247,10 @@ def _wanted_layout(move: Move, facts: FileFacts) -> Refusal | None:
 
 
 def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
-    """Refuses a layout that Lustre would not place as requested, or that is too short for the file."""
+    """Refuses a layout that Lustre would not place as requested, or that is too short for the file.
+
+    A layout that names the OST of each stripe needs no pool: components without OSTs hold no data.
+    """
     end: int | None = 0
     if wanted.mirror_count > 1:
         return Refusal(Reason.WANTED_LAYOUT, "the new layout has mirrors")
@@ -228,12 +260,12 @@ def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | No
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
             return Refusal(Reason.WANTED_LAYOUT, f"tierd cannot request the layout pattern {component.pattern!r}")
-        if not component.on_mdt and not component.pool:
+        if not component.on_mdt and not component.pool and not names_osts(wanted):
             return Refusal(Reason.WANTED_LAYOUT, f"the component from byte {component.extent_start} has no pool")
     if end is not None and size_bytes > end:
         return Refusal(Reason.WANTED_LAYOUT, f"the new layout ends at {end}, the file at {size_bytes}")
-    if _on_mdt(wanted) not in {0, _on_mdt(present)}:
-        return Refusal(Reason.WANTED_LAYOUT, "a move cannot place data on an MDT, nor resize the component on the MDT")
+    if _on_mdt(present) and _on_mdt(wanted) not in {0, _on_mdt(present)}:
+        return Refusal(Reason.WANTED_LAYOUT, "a move cannot resize the component on the MDT")
     return None
 
 

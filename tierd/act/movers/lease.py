@@ -163,7 +163,7 @@ class LeaseMover:
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """See the protocol."""
-        return inspection.examine(self._calls, moves, self.batch(), _not_encrypted)
+        return inspection.examine(self._calls, moves, self.batch(), _engine_check)
 
     def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """Move one file. Examines it by name first, and opens it for writing only if that disturbs no application."""
@@ -177,7 +177,7 @@ class LeaseMover:
         except OSError as error:
             return outcome_of_error(move, error)
         if not sure:
-            found = inspection.facts_before(self._calls, move, batch, _not_encrypted, take=False)
+            found = inspection.facts_before(self._calls, move, batch, _engine_check, take=False)
             if isinstance(found, MoveOutcome):
                 return found
         return self._exchange(move, status, batch)
@@ -222,13 +222,16 @@ class LeaseMover:
             if isinstance(failure, Stale):
                 return inspection.removed_outcome(move, None, failure)
             if isinstance(failure, NotPermitted):  # immutable or append-only: the facts show which
-                found = inspection.facts_before(self._calls, move, batch, _not_encrypted, take=False)
+                found = inspection.facts_before(self._calls, move, batch, _engine_check, take=False)
                 if isinstance(found, MoveOutcome):
                     return found
         return outcome_of_error(move, failure)
 
 
-def _not_encrypted(_: Move, facts: FileFacts) -> Refusal | None:
+def _engine_check(move: Move, facts: FileFacts) -> Refusal | None:
+    if checks.enters_mdt(move.layout, facts.layout):
+        return Refusal(Reason.TO_MDT, "data from targets gets to an MDT by mirroring, which this engine does not do; "
+                       "the engine `lfs` moves such files")
     if FileFlags.ENCRYPTED in facts.flags:
         return Refusal(Reason.ENCRYPTED, "the file is encrypted: this engine does not copy encrypted files")
     return None
@@ -262,7 +265,7 @@ class _Attempt:
         self.opened = True
         calls.lease(source)
         facts = self.facts = read_open_facts(calls, source)
-        refusal = inspection.refusal_before(self._move, facts, self._batch, _not_encrypted)
+        refusal = inspection.refusal_before(self._move, facts, self._batch, _engine_check)
         if refusal is not None:
             return refusal
         version = calls.data_version(source)

@@ -7,8 +7,11 @@ truncate.
 Three gaps cannot be closed from outside. Between the examination and the moment ``lfs`` opens the file, another file
 may take its name and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file
 since the examination shows only in its modification time, which counts whole seconds: a file that was modified a
-moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left alone,
-too.
+moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left to the
+other engine (:mod:`tierd.act.movers.either`).
+
+Data gets to the MDT by mirroring, in several transactions. A process that ends between them leaves the file whole with
+two mirrors; the engine removes the second one.
 
 Only this engine starts other processes.
 """
@@ -115,8 +118,12 @@ class LfsMover:
     files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
-                 lfs: str = "lfs", clock: Clock | None = None) -> None:
-        """``place`` converts a path of the file system to a path of this node."""
+                 lfs: str = "lfs", clock: Clock | None = None, overstripes: Callable[[], bool] = lambda: True) -> None:
+        """``place`` converts a path of the file system to a path of this node.
+
+        ``overstripes`` returns whether this release of ``lfs`` migrates files to overstriped layouts.
+        """
+        self._overstripes = overstripes
         self._calls = calls
         self._destination = destination
         self._place = place
@@ -167,6 +174,9 @@ class LfsMover:
             setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
+            if any(component.overstriped for component in move.layout.components) and not self._overstripes():
+                return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
+                               "one target (LU-18824). The engine `lease` moves such files")
             return self._project(move, facts, batch)
 
         found = inspection.facts_before(self._calls, move, batch, also)
@@ -196,7 +206,33 @@ class LfsMover:
         pools = self._destination.pools()  # read again: they may have changed meanwhile
         for ready in files:
             failure = _failure(finished, ready.place)
-            yield inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
+            outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
+            if checks.enters_mdt(ready.move.layout, ready.facts.layout):
+                outcome = self._without_half_a_move(ready, outcome, pools, failure)
+            yield outcome
+
+    def _without_half_a_move(self, ready: _Ready, outcome: MoveOutcome, pools: Mapping[str, tuple[str, ...]],
+                             failure: OSError | None) -> MoveOutcome:
+        """Remove the mirror that an interrupted move to the MDT has left. The file then has its old layout.
+
+        Lustre removes it under a lease, so a file that is open for writing keeps it.
+        """
+        mirror = checks.mirror_left(ready.facts.layout, outcome.after)
+        if not mirror:
+            return outcome
+        command = [self._lfs, "mirror", "split", "-d", "--mirror-id", str(mirror), ready.place]
+        try:
+            words = self._run(command).errors.strip()
+        except OSError as error:
+            words = str(error)
+        again = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools,
+                                       failure or outcome.error, self._clock)
+        if not checks.mirror_left(ready.facts.layout, again.after):
+            return again
+        detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
+                  f"the second: {' '.join(command)}")
+        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, again.after,
+                           error=failure or outcome.error)
 
 
 def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:

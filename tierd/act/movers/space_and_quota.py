@@ -8,15 +8,16 @@ from __future__ import annotations
 import errno
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from lustre.filesystem import Calls, Quota, Space
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, names_osts
 from tierd.act.limits import bytes_per_component
-from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.checks import FileFacts, enters_mdt
 from tierd.act.movers.moves import Move
+from tierd.model import MetadataSpace
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
 
@@ -35,6 +36,12 @@ class Destination:
     """Quota by kind of owner (user, group, project), id, and pool ("" for the file system)."""
     keep_free: float = 0.05
     """Share of a pool that moves leave free."""
+    metadata: Callable[[], Sequence[MetadataSpace]] = tuple
+    """Room on all MDTs; empty if that of an MDT is unknown."""
+
+
+METADATA_KEEP_FREE = 0.2
+"""Share of every MDT that moves leave free: a full MDT stops all users."""
 
 
 class DestinationState:
@@ -50,6 +57,9 @@ class DestinationState:
         self._projects: dict[str, int] = {}
         self._given: dict[tuple[str, Layout], bool] = {}
         self._taken: Counter[str] = Counter()
+        self._taken_of_mdts = 0
+        """Bytes of files that go to an MDT, as if all went to the same one."""
+        self._taken_on_target: Counter[int] = Counter()
         self._quotas: dict[tuple[int, int, str], int | None] = {}
 
     @property
@@ -61,6 +71,10 @@ class DestinationState:
     @cached_property
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         return self._destination.pools()
+
+    @cached_property
+    def _metadata(self) -> Sequence[MetadataSpace]:
+        return self._destination.metadata()
 
     @cached_property
     def _space(self) -> Mapping[str, Space]:
@@ -77,8 +91,10 @@ class DestinationState:
     def may_inherit(self, path: str, layout: Layout) -> bool:
         """Whether new files in the directory of this path may get the layout by default.
 
-        True until a new file there got another layout.
+        True until a new file there got another layout, unless the layout names OSTs.
         """
+        if names_osts(layout):
+            return False
         with self._lock:
             return self._given.get((path.rpartition("/")[0], layout), True)
 
@@ -90,8 +106,9 @@ class DestinationState:
     def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
         """Refuses a file of this size, of any owner, if the pools have no room."""
         with self._lock:
-            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items())
-            return next((refusal for refusal in found if refusal is not None), None)
+            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items()
+                     if pool or not names_osts(move.layout))
+            return self._no_room_on_targets(move, size_bytes) or next(filter(None, found), None)
 
     def refusal(self, move: Move, facts: FileFacts, *, take: bool = True) -> Refusal | None:
         """Refuses a file without room or quota. Otherwise reserves its room, unless ``take`` is False."""
@@ -99,13 +116,21 @@ class DestinationState:
             return self._refusal(move, facts, take)
 
     def _refusal(self, move: Move, facts: FileFacts, take: bool) -> Refusal | None:
-        wanted = bytes_per_pool(move.layout, facts.status.size_bytes)
+        size_bytes = facts.status.size_bytes
+        wanted = bytes_per_pool(move.layout, size_bytes)
+        if refused := self._no_room_on_targets(move, size_bytes):
+            return refused
+        if enters_mdt(move.layout, facts.layout) and (full := self._no_metadata_room(move, size_bytes)):
+            return full
         for pool, needed_bytes in wanted.items():
-            found = self._no_room(move, pool, needed_bytes) or self._over_quota(facts, pool, needed_bytes)
+            found = self._no_room(move, pool, needed_bytes) if pool or not names_osts(move.layout) else None
+            found = found or self._over_quota(facts, pool, needed_bytes)
             if found is not None:
                 return found
         if take:
             self._taken.update(wanted)
+            self._taken_of_mdts += bytes_on_mdt(move.layout, size_bytes)
+            self._taken_on_target.update(bytes_per_ost(move.layout, size_bytes))
             self._take_quota(facts, wanted)
         return None
 
@@ -126,6 +151,37 @@ class DestinationState:
                            f"{percent(keep_free)} free")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
             return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes left")
+        return None
+
+    def _no_metadata_room(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Refuses a file for which an MDT has no room. The copy and the file itself are there at the same time."""
+        needed_bytes = bytes_on_mdt(move.layout, size_bytes)
+        if not needed_bytes:
+            return None
+        if not self._metadata:
+            return Refusal(Reason.MDT_UNKNOWN, "the free space of an MDT is unknown")
+        left = min(each.avail_bytes - METADATA_KEEP_FREE * each.size_bytes for each in self._metadata)
+        if left < self._taken_of_mdts + 2 * needed_bytes:
+            return Refusal(Reason.MDT_ROOM, f"an MDT has too little space for {needed_bytes} bytes of the file, and "
+                           f"must keep {percent(METADATA_KEEP_FREE)} free")
+        return None
+
+    def _no_room_on_targets(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Refuses a file if an OST that its layout names is absent, unreachable, outside of the pool or too full."""
+        rooms = {int(target[-4:], 16): room for target, room in self._space.items()} if names_osts(move.layout) else {}
+        for component in move.layout.components:
+            members = {int(target[-4:], 16) for target in self._pools.get(component.pool, ())}
+            outside = [index for index in component.ost_list if component.pool and index not in members]
+            if outside:
+                return Refusal(Reason.POOL_CHANGED, f"OST{outside[0]:04x} is not in pool {component.pool!r}")
+        for index, needed_bytes in bytes_per_ost(move.layout, size_bytes).items():
+            room = rooms.get(index)
+            if room is None:
+                return Refusal(Reason.ROOM, f"the space of OST{index:04x} is unknown")
+            left = room.avail_bytes - self._taken_on_target[index] - needed_bytes
+            if left < room.size_bytes * self._destination.keep_free:
+                return Refusal(Reason.ROOM, f"OST{index:04x} has {room.avail_bytes} bytes left, and must keep "
+                               f"{percent(self._destination.keep_free)} free")
         return None
 
     def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
@@ -166,6 +222,12 @@ class DestinationState:
                     self._quotas[kind, owner, place] = left - taken_bytes
 
 
+def bytes_on_mdt(layout: Layout, size_bytes: int) -> int:
+    """Bytes of a file of this size that the layout places on the MDT."""
+    first = layout.components[0]
+    return min(size_bytes, size_bytes if first.extent_end is None else first.extent_end) if first.on_mdt else 0
+
+
 def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
     """Owners whose quota the file counts for. Root and project 0 have no limits."""
     for kind, word, owner in ((USER, "user", facts.status.uid), (GROUP, "group", facts.status.gid),
@@ -179,4 +241,18 @@ def bytes_per_pool(layout: Layout, size_bytes: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for component, held_bytes in bytes_per_component(layout, size_bytes):
         found[component.pool] = found.get(component.pool, 0) + held_bytes
+    return found
+
+
+def bytes_per_ost(layout: Layout, size_bytes: int) -> dict[int, int]:
+    """Bytes that the layout places on each OST that it names, for a file of this size; rounded up by stripe.
+
+    >>> from lustre.layout.model import Component
+    >>> bytes_per_ost(Layout((Component(pool="hdd", stripe_count=2, ost_list=(4, 2)),), composite=False), 1001)
+    {4: 501, 2: 501}
+    """
+    found: dict[int, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        for index in component.ost_list:
+            found[index] = found.get(index, 0) - (-held_bytes // len(component.ost_list))
     return found

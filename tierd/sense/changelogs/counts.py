@@ -13,6 +13,7 @@ A full table drops a few entries at a time: the files that were added first, or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
@@ -35,6 +36,8 @@ class DirectoryCounts:
     closes: int = 0
     unlinks: int = 0
     outgrown: int = 0
+    write_opens: int = 0
+    """Opens of existing files for writing."""
     last_time: float = 0.0
     files: list[Fid] = field(default_factory=list)
     """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
@@ -135,6 +138,14 @@ class CountTables:
         counts.files.append(fid)
         if self.additions is not None:
             self.additions.append((counts, fid))
+        if len(counts.files) > counts.sweep_at:
+            self.sweep(counts)
+
+    def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
+        """Add several files to the list of a job in a directory."""
+        counts.files.extend(fids)
+        if self.additions is not None:
+            self.additions.extend((counts, fid) for fid in fids)
         if len(counts.files) > counts.sweep_at:
             self.sweep(counts)
 

@@ -67,6 +67,9 @@ class JobTable:
         return counts
 
 
+WRITE_MODES = 0o3002
+"""Flags of an open that may change the file: write, truncate, append (``MDS_FMODE_WRITE``, ``MDS_OPEN_TRUNC``,
+``MDS_OPEN_APPEND``)."""
 _MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
 """Records that name the path of their target, so that it need not be looked up."""
 _WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
@@ -171,6 +174,8 @@ class RollUp:
         if not (file.created and file.closed_at == file.created_at):
             counts.opens += 1  # otherwise it is the open that created the file, which is counted as a create
             file.reopened += 1
+            if record.open_mode is not None and record.open_mode & WRITE_MODES:
+                counts.write_opens += 1
 
     def _close(self, record: Record, job: JobCounts, time: float) -> None:
         file = self._files.get(record.target)

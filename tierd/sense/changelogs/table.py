@@ -62,7 +62,8 @@ def _recent_counts(known: CountTables, job: str, since: float) -> list[Directory
 
 def _summary(counts: DirectoryCounts) -> DirectoryActivity:
     return DirectoryActivity(counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks,
-                             counts.outgrown, lately=counts.lately, last_time=counts.last_time)
+                             counts.outgrown, lately=counts.lately, last_time=counts.last_time,
+                             write_opens=counts.write_opens)
 
 
 def _has_open(known: CountTables, counts: DirectoryCounts) -> bool:
@@ -79,6 +80,7 @@ def _activity(known: CountTables, counts: DirectoryCounts) -> DirectoryActivity:
                          for fid, file in mine if not file.open_count and file.path),
         lately=counts.lately,
         last_time=counts.last_time,
+        write_opens=counts.write_opens,
     )
 
 

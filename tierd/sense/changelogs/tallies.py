@@ -64,6 +64,7 @@ class DirectoryTally(NamedTuple):
     """Time of the last record; 0 without a record in the window."""
     files: tuple[int, ...] = ()
     """Positions in ``TallyContent.files`` of files that were added to the list of this job and directory."""
+    write_opens: int = 0
 
 
 class FileTally(NamedTuple):
@@ -196,8 +197,8 @@ class _Sample:
         return replaced
 
 
-_Numbers = tuple[int, int, int, int, int, float]
-_NOTHING: _Numbers = (0, 0, 0, 0, 0, 0.0)
+_Numbers = tuple[int, int, int, int, int, int, float]
+_NOTHING: _Numbers = (0, 0, 0, 0, 0, 0, 0.0)
 _EVICTED_SHARE = 0.25
 """Share of the files that is dropped when the limit of an MDT is reached."""
 
@@ -273,7 +274,8 @@ class TallyMaker:
         before = self._told.get(counts, _NOTHING)
         now = self._told[counts] = _numbers(counts)
         return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
-                              now[3] - before[3], now[4] - before[4], counts.last_time)
+                              now[3] - before[3], now[4] - before[4], counts.last_time,
+                              write_opens=now[5] - before[5])
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
@@ -353,7 +355,7 @@ class TallyMaker:
 
 
 def _numbers(counts: DirectoryCounts) -> _Numbers:
-    return counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.last_time
+    return counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown, counts.write_opens, counts.last_time
 
 
 def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is_echo: OwnMoves) -> None:
@@ -366,16 +368,17 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
         mine.closes += row.closes
         mine.unlinks += row.unlinks
         mine.outgrown += row.outgrown
+        mine.write_opens += row.write_opens
         counts.append(mine)
     for fid in content.removed:
         known.files.pop(fid, None)
-    for state in content.files:
-        known.remember(state.fid, File(
-            counts[state.counts], state.directory, state.name, state.created, state.open_count, state.reopened,
-            state.created_at, state.closed_at))
+    files = known.files
+    for fid, place, directory, name, created, open_count, reopened, created_at, closed_at in content.files:
+        files[fid] = File(counts[place], directory, name, created, open_count, reopened, created_at, closed_at)
+    while len(files) > known.max_files:
+        known.forget_first_files()
     for mine, row in zip(counts, content.directories, strict=True):
-        for place in row.files:
-            known.keep(mine, content.files[place].fid)
+        known.keep_all(mine, [content.files[place].fid for place in row.files])
     for move in content.moves:
         record = Record(0, RecordType.LAYOUT, move.time, target=move.fid, job_id=move.job.encode(), uid=move.uid,
                         nid=move.nid)

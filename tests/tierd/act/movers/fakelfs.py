@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from lustre.layout.model import Layout
@@ -47,6 +48,8 @@ class FakeLfs:
     def __call__(self, command: Sequence[str]) -> FinishedCommand:
         """One process: files in order, whatever becomes of those before."""
         self.commands.append(tuple(command))
+        if tuple(command[:4]) == ("lfs", "mirror", "split", "-d"):
+            return self._split(command[-1].removeprefix(MOUNT), int(command[5]))
         assert tuple(command[:3]) == ("lfs", "migrate", "--non-block"), "no other mode may ever be used"
         places = [word for word in command if word.startswith(MOUNT + "/")]
         layout = self.layouts[tuple(command[3 : len(command) - len(places)])]
@@ -72,11 +75,50 @@ class FakeLfs:
             index = _ask("cannot get MDT index", calls.mdt_index, source)
             volatile = _ask("cannot create volatile file", calls.create_volatile, path, index, layout, source)
             try:
-                self._copy_and_swap(calls, source, volatile)
+                if layout.components[0].on_mdt and not self.lustre.names[path].store.layout.components[0].on_mdt:
+                    self._mirror(calls, path, source, volatile)
+                else:
+                    self._copy_and_swap(calls, source, volatile)
             finally:
                 _close(calls, volatile)
         finally:
             _close(calls, source)
+
+    def _mirror(self, calls: MiniCalls, path: str, source: int, volatile: int) -> None:
+        """``lfs_migrate_to_dom``: copy, add the new layout as a mirror, synchronise it, remove the old one."""
+        _ask("cannot get lease", calls.lease, source)
+        if not _ask("data copy failed", calls.lease_held, source):
+            raise _Failed(errno.EBUSY, "data copy failed")
+        old, new = calls.layout(source), calls.layout(volatile)
+        assert old is not None
+        assert new is not None
+        node = self.lustre.names[path]
+        first = tuple(replace(part, mirror_id=1) for part in old.components)
+        second = tuple(replace(part, mirror_id=2) for part in new.components)
+        _ask("cannot get lease", calls.step, "merge")
+        if not _ask("cannot get lease", calls.lease_held, source):
+            raise _Failed(errno.EBUSY, "cannot merge layout")
+        node.leased_by = None
+        stale = (replace(second[0], flags=("stale",)), *second[1:])
+        node.store.layout = replace(new, components=(*first, *stale), mirror_count=2)
+        _ask("cannot resync file", calls.step, "resync")
+        if node.writers:
+            raise _Failed(errno.EBUSY, "cannot resync file")
+        node.store.layout = replace(new, components=(*first, *second), mirror_count=2)
+        _ask("cannot delete old layout", calls.step, "split")
+        if node.writers:
+            raise _Failed(errno.EBUSY, "cannot delete old layout")
+        node.store.layout = replace(new, components=second)
+        node.ctime_ns = self.lustre.tick()
+
+    def _split(self, path: str, mirror: int) -> FinishedCommand:
+        """``lfs mirror split -d``: refused while a process writes the file."""
+        node = self.lustre.names[path]
+        if node.writers:
+            return FinishedCommand(16, f"error lfs mirror split: cannot split '{MOUNT}{path}': Device or resource busy")
+        rest = tuple(part for part in node.store.layout.components if part.mirror_id != mirror)
+        node.store.layout = replace(node.store.layout, components=rest, mirror_count=1)
+        return FinishedCommand(0, "")
 
     def _copy_and_swap(self, calls: MiniCalls, source: int, volatile: int) -> None:
         status = _ask("cannot stat source file", calls.status, source)

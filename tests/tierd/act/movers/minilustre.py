@@ -225,10 +225,15 @@ class MiniLustre:
     def instantiate(self, store: Store, end: int) -> None:
         """Give objects to every component that begins before a byte, as its first write does."""
         store.layout = replace(store.layout, components=tuple(
-            replace(c, objects=tuple(self._objects(c)))
+            replace(c, objects=tuple(self._objects(c)), ost_list=())
             if c.extent_start < end and not c.on_mdt and not c.objects else c for c in store.layout.components))
 
     def _objects(self, component: Component) -> Iterator[StripeObject]:
+        if component.ost_list:
+            for index in component.ost_list:
+                self.next_number += 1
+                yield StripeObject(index, Fid(0x300000000, self.next_number))
+            return
         members = self.pool_members.get(component.pool, ()) or ("lustre-OST0005",)
         for number in range(min(max(component.stripe_count, 1), len(members))):
             self.next_number += 1

@@ -115,14 +115,29 @@ def test_a_file_that_is_not_what_was_chosen() -> None:
     Layout((Component(0, PAGE, pool="flash"), Component(2 * PAGE, None, pool="hdd"))),
     replace(FLASH, mirror_count=2),
     of("raid0,released"),
-    Layout((Component(0, PAGE, pattern="mdt"), Component(PAGE, None, pool="hdd"))),
-], ids=["ends before the file", "no pool", "gap", "mirrors", "released", "onto the MDT"])
+], ids=["ends before the file", "no pool", "gap", "mirrors", "released"])
 def test_layouts_no_file_should_get(wanted: Layout) -> None:
     lustre = MiniLustre()
     lustre.create("/a", bytes(PAGE + 1))
     refusal = checks.refusal_for(Move("/a", wanted), read_facts(MiniCalls(lustre), "/a"))
     assert refusal is not None
     assert refusal.reason == "wanted-layout"
+
+
+def on_mdt(end: int) -> Layout:
+    return Layout((Component(0, end, pattern="mdt"), Component(end, None, pool="hdd")))
+
+
+@pytest.mark.parametrize(("present", "wanted", "allowed"), [
+    (HDD, on_mdt(PAGE), True), (on_mdt(PAGE), on_mdt(PAGE), True), (on_mdt(PAGE), HDD, True),
+    (on_mdt(PAGE), on_mdt(2 * PAGE), False), (on_mdt(2 * PAGE), on_mdt(PAGE), False),
+])
+def test_a_component_on_the_mdt_keeps_its_size(present: Layout, wanted: Layout, allowed: bool) -> None:
+    lustre = MiniLustre()
+    lustre.create("/a", b"data", present)
+    refusal = checks.refusal_for(Move("/a", wanted), read_facts(MiniCalls(lustre), "/a"))
+    assert (refusal is None) == allowed
+    assert refusal is None or refusal.reason == "wanted-layout"
 
 
 @pytest.mark.parametrize(("number", "result", "expected"), [

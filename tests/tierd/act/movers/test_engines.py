@@ -11,6 +11,7 @@ from lustre.mounts import Mount
 from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
+from tierd.act.movers.either import EitherEngine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner
 from tierd.config import act
@@ -26,10 +27,12 @@ def tree(tmp_path: Path) -> Tree:
 
 def test_lfs_until_the_other_has_proven_itself(tree: Tree) -> None:
     assert act.MoverSettings().engine == "lfs"
-    assert isinstance(engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings()), LfsMover)
-    assert isinstance(
-        engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="lease")), LeaseMover
-    )
+    usual = engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings())
+    assert isinstance(usual, EitherEngine)
+    assert (type(usual.first), type(usual.other)) == (LfsMover, LeaseMover)
+    lease = engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="lease"))
+    assert isinstance(lease, EitherEngine)
+    assert (type(lease.first), type(lease.other)) == (LeaseMover, LfsMover)
 
 
 def test_without_the_library_nothing_is_mounted(tree: Tree) -> None:

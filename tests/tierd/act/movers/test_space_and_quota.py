@@ -129,3 +129,17 @@ def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
     for _ in range(16):
         batch.refusal(Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
     assert requested == ["pools", "space"]
+
+
+def on_osts(*indices: int, pool: str = "flash") -> Layout:
+    return Layout((Component(pool=pool, stripe_count=len(indices), ost_list=indices),), composite=False)
+
+
+def test_the_named_osts_must_have_room_and_be_in_the_pool(lustre: MiniLustre) -> None:
+    flash = tuple(int(target[-4:], 16) for target in lustre.pool_members["flash"])
+    assert room_reason(lustre, on_osts(*flash)) == ""
+    assert room_reason(lustre, on_osts(flash[0], pool="")) == "", "the list says more than a pool"
+    assert room_reason(lustre, on_osts(77)) == "pool-changed"
+    assert room_reason(lustre, on_osts(77, pool="")) == "room", "the space of that OST is unknown"
+    lustre.room_bytes = 10 * PAGE
+    assert room_reason(lustre, on_osts(flash[0])) == "room"

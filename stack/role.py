@@ -1,0 +1,129 @@
+"""``python -m stack.role ROLE CONFIG SOCKET EXPORTER``: a role of tierd as a process over the simulated Lustre.
+
+The processes run the same loops, signals, journals, sockets and connections as on a site. Only what they would get from
+a mount is replaced: the file system, the folder of the claim, and the engine that moves a file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from httpserver.config import WebConfigFile
+from lustre.fid import Fid
+from lustre.layout.model import same_shape
+from stack.shared import SharedFilesystem
+from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
+from tierd.clock import SystemClock
+from tierd.cluster.connection import Connection
+from tierd.cluster.leader import Candidate
+from tierd.cluster.mover import Fences, FoundFile, Mover
+from tierd.cluster.reader import Reader
+from tierd.cluster.streams import Names
+from tierd.config.load import load
+from tierd.config.settings import Settings
+from tierd.daemon import mover_process, process, reader_process
+from tierd.daemon.service import Service
+from tierd.demo import user_name
+from tierd.sense.exporters import scrape_fixed_list
+
+Say = Callable[[str], None]
+
+
+class PortEngine:
+    """Moves files one at a time over the port, and looks at them for a mover."""
+
+    files_at_a_time = 1
+
+    def __init__(self, filesystem: SharedFilesystem) -> None:
+        self._filesystem = filesystem
+        self._mover = PortMover(filesystem)
+
+    def batch(self) -> Any:
+        """Nothing is shared between moves."""
+        return None
+
+    def move(self, moves: Iterable[Move], halt: Halt = never_halt, batch: Any = None) -> Iterator[MoveOutcome]:
+        """See the protocol of engines."""
+        return self._mover.move(tuple(moves), halt)
+
+    def examine(self, moves: Iterable[Move]) -> Iterator[MoveOutcome]:
+        """See the protocol of engines. A file that has the wanted layout was moved before."""
+        for move in moves:
+            (found,) = self._mover.examine((move,))
+            present = self._filesystem.layout(move.path) if found.result is MoveResult.MOVABLE else None
+            moved = present is not None and same_shape(present, move.layout)
+            yield MoveOutcome(move, MoveResult.ALREADY, before=present, after=present) if moved else found
+
+    def file(self, fid: Fid, *, with_version: bool) -> FoundFile:
+        """See the protocol ``Look``."""
+        path = self._filesystem.path_of(fid)
+        status = self._filesystem.status(path)
+        return FoundFile(status.size_bytes, status.mtime, self._filesystem.layout(path))
+
+    def has_path(self, fid: Fid, path: str) -> bool:
+        """See the protocol ``Look``."""
+        return self._filesystem.status(path).fid == fid
+
+
+class Node:
+    """The node of a process: its shared file system, and the folder of the claim."""
+
+    def __init__(self, settings: Settings, shared: Path, exporter: str) -> None:
+        self.name = settings.cluster.name
+        self.filesystem = SharedFilesystem(shared)
+        self.claims = MountedClaimFolder(shared.parent / "lustre.tierd")
+        self._exporter = exporter
+
+    def candidate(self, settings: Settings, clock: SystemClock, say: Say) -> Candidate:
+        """The leader or its standby. Every process is a node of its own, so that only the time ends a claim."""
+        holder = f"host={self.name} pid={os.getpid()} nonce={secrets.token_hex(16)}"
+        claim = Claim(self.claims, holder, clock.monotonic, settings.claim)
+        return Candidate(settings, self.filesystem.fsname, claim, Connection(settings.cluster, "leader", say), clock,
+                         say)
+
+    def service(self, settings: Settings, clock: SystemClock, say: Say, web_config: WebConfigFile | None,
+                node: Candidate | None) -> Service:
+        """The service of the leader."""
+        assert node is not None
+        service = Service(settings, self.filesystem, PortMover(self.filesystem),
+                          scrape_fixed_list([self._exporter], clock, 5.0), self.filesystem.mdts(), clock, say,
+                          clock.nudge, node.claim, executor=ThreadPoolExecutor(8, "tierd-request"),
+                          web_config=web_config, cluster=node, user_name=user_name)
+        service.start()
+        return service
+
+    def mover(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Mover:
+        """A mover."""
+        engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, engine, fences, settings,
+                     clock, say)
+
+    def reader(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Reader:
+        """A changelog reader."""
+        return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
+                                        clock, say)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a role until a signal."""
+    role, config, shared, exporter = arguments
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    settings = load(Path(config))
+    node = Node(settings, Path(shared), exporter)
+    if role == "mover":
+        return mover_process.serve(settings, node.mover)
+    if role == "reader":
+        return reader_process.serve(settings, node.reader)
+    return process.serve(Path(config), settings, None, node.candidate, node.service)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""One simulated Lustre for several processes: each asks for every call over a Unix socket.
+
+The process that owns the cluster serves the calls, one thread for each connection. If the process behind a connection
+ends while it migrates a file, its lease is broken and the copy is discarded, as Lustre does. The owner counts how often
+each file was moved to flash. The socket is in a folder that only its user can enter, because calls are pickled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, MetadataSpace, Space
+from lustre.layout.directory import DefaultStriping, DirectoryStripes
+from lustre.layout.model import Layout, pools_of
+from simulator.cluster import Cluster
+from simulator.engine import Completion
+from simulator.filesystem import SimulatedFilesystem
+from simulator.realtime import RealTimeDriver
+
+FLASH = "flash"
+POLL_SECONDS = 0.01
+"""Pause between two looks whether a migration has ended, or whether the process that waits for it has."""
+LOST = (EOFError, OSError)
+"""Errors of a connection whose other side has ended."""
+
+
+class SharedCluster:
+    """Serves a cluster that a driver runs, from construction to :meth:`close`."""
+
+    def __init__(self, cluster: Cluster, driver: RealTimeDriver, address: Path) -> None:
+        self.cluster = cluster
+        self._driver = driver
+        self._filesystem = SimulatedFilesystem(cluster, driver.wait_for)
+        self.moved: Counter[Fid] = Counter()
+        """How often each file was moved to flash. The cluster's lock guards it."""
+        self._listener = Listener(str(address), "AF_UNIX", backlog=64)
+        threading.Thread(target=self._accept, name="lustre-shared", daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no further process."""
+        self._listener.close()
+
+    def moves(self) -> dict[Fid, int]:
+        """How often each file was moved to flash so far."""
+        with self.cluster.lock:
+            return dict(self.moved)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), name="lustre-client", daemon=True).start()
+
+    def _serve(self, connection: Connection[Any, Any]) -> None:
+        with connection, suppress(*LOST):
+            while True:
+                method, arguments = connection.recv()
+                try:
+                    answer = self._answer(connection, method, arguments)
+                except OSError as error:
+                    answer = error
+                connection.send(answer)
+
+    def _answer(self, connection: Connection[Any, Any], method: str, arguments: tuple[Any, ...]) -> Any:
+        if method == "migrate":
+            return self._migrate(connection, *arguments)
+        if method == "mdts":
+            return tuple(mdt.short_name for mdt in self.cluster.mdts)
+        found = getattr(self._filesystem, method)
+        found = found(*arguments) if callable(found) else found
+        return list(found) if isinstance(found, Iterator) else found
+
+    def _migrate(self, connection: Connection[Any, Any], path: str, layout: Layout) -> None:
+        """Migrate a file for a process. Breaks the lease if the process ends meanwhile."""
+        fid = self._filesystem.status(path).fid
+        migration = self.cluster.start_migration(path, layout)
+
+        def count(ended: Completion) -> None:  # the cluster's lock is held
+            if ended.error is None and FLASH in pools_of(layout):
+                self.moved[fid] += 1
+
+        with self.cluster.lock:
+            migration.finished.then(count)
+        while not migration.finished.done:
+            if connection.poll(POLL_SECONDS):  # it sends nothing while it waits, so it has ended
+                with self.cluster.lock, suppress(OSError):
+                    self.cluster.namespace.by_fid(fid).lease_broken = True
+                raise EOFError
+            if self._driver.error is not None:
+                raise OSError(None, f"the simulated cluster has ended: {self._driver.error}")
+        if migration.finished.error is not None:
+            raise migration.finished.error
+
+
+class SharedFilesystem:
+    """The file system port of a process. Each thread has a connection of its own, so that no call waits for another."""
+
+    def __init__(self, address: Path) -> None:
+        self._address = str(address)
+        self._local = threading.local()
+        self.fsname: str = self._ask("fsname")
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = Client(self._address, "AF_UNIX")
+        connection.send((method, arguments))
+        answer = connection.recv()
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    def mdts(self) -> tuple[str, ...]:
+        """Names of the MDTs: ``MDT0000``."""
+        return tuple(self._ask("mdts"))
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        """See the protocol, as for all methods below."""
+        return dict(self._ask("pools"))
+
+    def space(self) -> Mapping[str, Space]:
+        """See the protocol."""
+        return dict(self._ask("space"))
+
+    def metadata_space(self) -> Mapping[str, MetadataSpace]:
+        """See the protocol."""
+        return dict(self._ask("metadata_space"))
+
+    def directory_stripes(self, directory: str) -> DirectoryStripes:
+        """See the protocol."""
+        found: DirectoryStripes = self._ask("directory_stripes", directory)
+        return found
+
+    def default_striping(self, directory: str) -> DefaultStriping | None:
+        """See the protocol."""
+        found: DefaultStriping | None = self._ask("default_striping", directory)
+        return found
+
+    def set_default_striping(self, directory: str, striping: DefaultStriping | None) -> None:
+        """See the protocol."""
+        self._ask("set_default_striping", directory, striping)
+
+    def path_of(self, fid: Fid) -> str:
+        """See the protocol."""
+        return str(self._ask("path_of", fid))
+
+    def status(self, path: str) -> FileStatus:
+        """See the protocol."""
+        found: FileStatus = self._ask("status", path)
+        return found
+
+    def entries(self, directory: str) -> Iterator[str]:
+        """See the protocol."""
+        return iter(self._ask("entries", directory))
+
+    def subdirectories(self, directory: str) -> list[str]:
+        """See the protocol."""
+        return list(self._ask("subdirectories", directory))
+
+    def xattr(self, path: str, name: str) -> bytes:
+        """See the protocol."""
+        return bytes(self._ask("xattr", path, name))
+
+    def layout(self, path: str) -> Layout | None:
+        """See the protocol."""
+        found: Layout | None = self._ask("layout", path)
+        return found
+
+    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        """See the protocol."""
+        self._ask("set_default_layout", directory, layout)
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        """See the protocol."""
+        self._ask("migrate", path, layout)
+
+    def changelog(self, mdt: str, after_index: int) -> bytes:
+        """See the protocol."""
+        return bytes(self._ask("changelog", mdt, after_index))
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Do nothing: the simulated changelogs keep only their latest records."""
+
+

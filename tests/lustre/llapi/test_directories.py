@@ -1,0 +1,35 @@
+"""The ioctl that sets the default striping of directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lustre.errors import UnknownLayout
+from lustre.layout.directory import DefaultStriping, default_of_xattr
+from lustre.llapi import directories
+
+
+def test_the_request_is_that_of_lfs(tmp_path: Path) -> None:
+    made: list[tuple[int, bytes]] = []
+    directories.set_default(str(tmp_path), DefaultStriping(2, -1, "crush", 1),
+                            lambda _, request, value: made.append((request, value)))
+    directories.set_default(str(tmp_path), None, lambda _, request, value: made.append((request, value)))
+    (set_to, value), (deleted, nothing) = made
+    assert set_to == deleted == 3 << 30 | 48 << 16 | ord("f") << 8 | 246
+    assert default_of_xattr(value) == DefaultStriping(2, -1, "crush", 1)
+    empty = default_of_xattr(nothing)
+    assert (empty.stripe_count, empty.mdt_index, len(nothing)) == (0, -1, 48), "LMVEA_DELETE_VALUES"
+
+
+def test_a_file_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory"):
+        directories.set_default(str(tmp_path / "file"), None, lambda *_: None)
+
+
+def test_an_unknown_value_is_an_error_of_the_file_system() -> None:
+    for understood in (directories.understood_stripes, directories.understood_default):
+        with pytest.raises(UnknownLayout, match="magic"):
+            understood(b"\0" * 64)

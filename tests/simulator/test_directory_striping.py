@@ -1,0 +1,45 @@
+"""Directories over MDTs in the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lustre.layout.directory import DefaultStriping
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.servers.changelog import Actor
+from simulator.settings import recorded_test_bed
+
+
+def made(cluster: Cluster, parent: str, name: str) -> None:
+    client = cluster.clients[0]
+    steps = client.names.mkdir(cluster.namespace.lookup(parent), name, Actor("mkdir.0", 0, 0, client.settings.nid))
+    cluster.wait_for(cluster.engine.spawn(steps))
+
+
+def test_new_subdirectories_get_the_default_for_as_many_levels_as_it_says() -> None:
+    cluster = Cluster(recorded_test_bed())
+    cluster.make_directory("/top")
+    filesystem = SimulatedFilesystem(cluster)
+    assert filesystem.default_striping("/top") is None
+    default = DefaultStriping(2, -1, "crush", 2)
+    filesystem.set_default_striping("/top", default)
+    made(cluster, "/top", "a")
+    made(cluster, "/top/a", "b")
+    made(cluster, "/top/a/b", "c")
+    assert filesystem.directory_stripes("/top").stripe_count == 0
+    assert filesystem.directory_stripes("/top/a").stripe_count == 2
+    assert filesystem.default_striping("/top/a") == replace(default, max_inherit=1)
+    assert filesystem.directory_stripes("/top/a/b").stripe_count == 2
+    assert filesystem.default_striping("/top/a/b") is None
+    assert filesystem.directory_stripes("/top/a/b/c").stripe_count == 0
+    filesystem.set_default_striping("/top", None)
+    made(cluster, "/top", "later")
+    assert filesystem.directory_stripes("/top/later").stripe_count == 0
+
+
+def test_the_space_of_mdts() -> None:
+    filesystem = SimulatedFilesystem(Cluster(recorded_test_bed()))
+    space = filesystem.metadata_space()
+    assert sorted(space) == ["lustre-MDT0000", "lustre-MDT0001"]
+    assert all(0 <= room.used < 0.1 for room in space.values())

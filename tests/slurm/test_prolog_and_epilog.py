@@ -1,0 +1,137 @@
+"""Prolog and epilog: the layout that helped before is set for the next run, and the job's comment gets a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Layout
+from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
+from tests.slurm.simulated_tierd import Site
+from tests.tierd.simulated import COVERING
+from tests.tierd.site import Clearing
+from tests.tierd.site import Site as VirtualSite
+from tierd.act.applications import ApplicationStore
+from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.config.act import Limits
+from tierd.daemon.client import ask
+from tierd.model import Action, Evidence, Finding
+from tierd.sense.slurm import SlurmJob
+
+FINDING = Finding("noisy-neighbour", 1.0, "4711", "99", (), "4711 slows 99", Evidence())
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    with running_slurm() as found:
+        yield found
+
+
+@pytest.fixture
+def site(slurm: Slurm, tmp_path: Path) -> Site:
+    made = Site(tmp_path, slurm.socket)
+    for path in ("/proj/run1/out/x", "/proj/run2/out/x"):
+        made.file(path, uid=slurm.uid)
+    return made
+
+
+def helped(site: Site, user: str, verdict: Verdict = Verdict.HELPED, name: str = "train") -> None:
+    """The journal of a tierd that acted on an earlier job of the application, and judged that."""
+    journal = Journal(Path(site.settings.act.journal))
+    number = journal.add_finding(FINDING)
+    act = journal.intend(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING.key, "/proj/run1/out"), number, None,
+                         1.0, dry_run=False)
+    journal.end(act, Outcome.DONE, "", 2.0)
+    journal.judgements.add(number, "", "flash", 1, verdict, 1.0, 3.0)
+    job = SlurmJob(4711, name, user, None, "chem", "batch", "/mnt/lustre/proj/run1")
+    ApplicationStore(journal.db).remember({"4711": job}, lambda path: path.removeprefix("/mnt/lustre"), 4.0)
+    journal.close()
+
+
+def default(site: Site, path: str = "/proj/run2/out") -> Layout | None:
+    return site.cluster.namespace.lookup(path).layout
+
+
+def run(slurm: Slurm, directory: str = "/mnt/lustre/proj/run2", name: str = "train") -> str:
+    """Run a job that starts there; slurmd does not need the directory, because Slurm then starts in /tmp."""
+    job = slurm.job(name=name, options=[f"--chdir={directory}"])
+    slurm.await_state(job, "COMPLETED")
+    return job
+
+
+def test_the_layout_that_helped_is_there_before_the_next_run(slurm: Slurm, site: Site) -> None:
+    helped(site, slurm.user)
+    with site.running():
+        run(slurm, name="another")
+        assert default(site) is None
+        job = run(slurm)
+        assert default(site) == COVERING
+        until = slurm.clock.now() + WAIT_SECONDS
+        while not (slurm.folder / "sacctmgr.said").exists():
+            assert slurm.clock.now() < until, slurm.log()
+            slurm.clock.wait(0.1)
+    said = (slurm.folder / "sacctmgr.said").read_text().splitlines()
+    assert said == ["-i", "modify", "job", "where", f"jobid={job}", "set",
+                    "AdminComment=tierd: prepared /proj/run2/out"]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DID_NOT_HELP, Verdict.UNDONE_BY_HAND, Verdict.CANNOT_TELL])
+def test_nothing_is_prepared_while_tierd_is_unsure(site: Site, slurm: Slurm, verdict: Verdict) -> None:
+    helped(site, slurm.user)
+    helped(site, slurm.user, verdict)
+    assert prepared(site, slurm) == ([], [], [])
+
+
+def test_only_directories_of_the_user_beside_the_last_one_are_prepared(site: Site, slurm: Slurm) -> None:
+    helped(site, slurm.user)
+    assert prepared(site, slurm) == ([], ["/proj/run2/out"], [])
+    assert prepared(site, slurm, directory="/mnt/lustre/other/run2") == ([], [], [])
+    assert prepared(site, slurm, user="mallory") == ([], [], [])
+    assert prepared(site, slurm, directory="/home/me")[2] == ["the job does not start on /mnt/lustre"]
+    site.cluster.namespace.lookup("/proj/run2/out").uid = slurm.uid + 1
+    assert prepared(site, slurm)[2] == ["/proj/run2/out is no directory of the job's user"]
+    site.cluster.namespace.lookup("/proj/run2/out").uid = slurm.uid
+    site.cluster.set_default_layout("/proj/run2/out", Layout(COVERING.components[1:]))
+    assert prepared(site, slurm)[2] == ["/proj/run2/out has another default layout"]
+    site.cluster.set_default_layout("/proj/run2/out", COVERING)
+    assert prepared(site, slurm) == (["/proj/run2/out"], [], [])
+
+
+def test_modes_and_dry_runs_hold(site: Site, slurm: Slurm) -> None:
+    helped(site, slurm.user)
+    act = site.settings.act
+    site.settings = replace(site.settings, act=replace(act, mode="recommend"), limits=Limits())
+    assert prepared(site, slurm)[2] == ["mode recommend applies there"]
+    site.settings = replace(site.settings, act=replace(act, dry_run=True))
+    assert prepared(site, slurm)[2] == ["tierd is in a dry run"]
+
+
+def prepared(site: Site, slurm: Slurm, directory: str = "/mnt/lustre/proj/run2",
+             user: str = "") -> tuple[list[str], list[str], list[str]]:
+    """The answer to a prolog; the layouts stay queued, because no cycle runs."""
+    virtual = VirtualSite(site.cluster, Clearing(site.cluster), site.settings, site.folder)
+    virtual.start()
+    try:
+        answer = ask(str(site.socket), {"request": "prepare", "job": "18", "name": "train", "uid": slurm.uid,
+                                        "user": user or slurm.user, "directory": directory})
+    finally:
+        virtual.service.close()
+    return answer["ready"], answer["waiting"], answer["why_not"]  # type: ignore[return-value]
+
+
+
+def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    store = ApplicationStore(journal.db)
+    number = journal.add_finding(replace(FINDING, aggressor="python.4711", victim="python.4712"))
+    for each in (4711, 4712):
+        job = SlurmJob(each, "train", "alice", None, "chem", "batch", "/")
+        store.remember({f"python.{each}": job}, str, 4.0)
+    assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
+    assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]
+    assert store.sentences("4713") == []
+    journal.close()

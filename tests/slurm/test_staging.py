@@ -1,0 +1,177 @@
+"""Jobs of a real Slurm whose files tierd stages: #BB_LUA in a script, the plugin, tierctl, tierd, moves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
+from tests.slurm.simulated_tierd import Site
+from tierd.config.act import Limits
+from tierd.config.sense import SlurmSettings
+from tierd.daemon.answers import StagingsAnswer, from_json
+from tierd.daemon.client import ask
+
+SLOW = Limits(files_per_second=0.5)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    with running_slurm() as found:
+        yield found
+
+
+@pytest.fixture
+def site(slurm: Slurm, tmp_path: Path) -> Site:
+    return Site(tmp_path, slurm.socket)
+
+
+def stagings(slurm: Slurm, job: str) -> StagingsAnswer:
+    """Of a job. A request that names the job would count as one that waits for it."""
+    every = from_json(StagingsAnswer, ask(str(slurm.socket), {"request": "stage-state"}))
+    return StagingsAnswer(tuple(each for each in every.stagings if each.job == job))
+
+
+def await_stagings(slurm: Slurm, job: str, count: int) -> StagingsAnswer:
+    """The stagings of a job once there are so many, and all have ended."""
+    until = slurm.clock.now() + WAIT_SECONDS
+    while True:
+        found = stagings(slurm, job)
+        if len(found.stagings) == count and not any(each.open for each in found.stagings):
+            return found
+        assert slurm.clock.now() < until, (found, slurm.log())
+        slurm.clock.wait(0.2)
+
+
+def test_a_job_has_its_files_on_flash_and_gives_them_back(slurm: Slurm, site: Site) -> None:
+    for number in range(12):
+        site.file(f"/proj/model/{number}", uid=slurm.uid)
+    site.file("/proj/a\nb '\udcff", uid=slurm.uid)
+    with site.running():
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=60s", "#SBATCH --comment=mine",
+                        r'''#BB_LUA stage_in path="/mnt/lustre/proj/a\nb\x20'\xff" deadline=60s''',
+                        "#BB_LUA stage_out path=/mnt/lustre/proj/model")
+        record = slurm.await_state(job, "RUNNING", "COMPLETED", also="staged in")
+        assert record["AdminComment"].startswith("tierd: staged in 12 of 12 files (1.2 MB) of /proj/model; "
+                                                 "staged in 1 of 1 file (100 kB) of ")
+        found = await_stagings(slurm, job, 3).stagings
+        assert slurm.await_state(job, "COMPLETED")["ExitCode"] == "0:0"
+    assert [(each.direction, each.succeeded) for each in found] == [
+        ("promote", True), ("promote", True), ("demote", True)]
+    assert [site.pool(f"/proj/model/{number}") for number in range(12)] == ["hdd"] * 12
+    assert site.pool("/proj/a\nb '\udcff") == "flash"
+
+
+def test_a_bad_directive_is_refused_at_submission(slurm: Slurm) -> None:
+    refused = slurm.submit("#BB_LUA stage_in path=/mnt/lustre/a deadline=never")
+    assert refused.returncode != 0
+    assert "line 2: deadline is a time up to 12h: 90s, 10m, 2h" in refused.stderr
+
+
+def test_a_job_starts_when_its_files_are_not_there_at_the_deadline(slurm: Slurm, site: Site) -> None:
+    """One job goes on without them; the other one is held, because its user wants that."""
+    for number in range(12):
+        site.file(f"/proj/model/{number}", uid=slurm.uid)
+    site.settings = replace(site.settings, limits=SLOW)
+    with site.running():
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=4s")
+        held = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/absent deadline=4s on_failure=hold")
+        record = slurm.await_state(job, "COMPLETED", also="before the deadline")
+        (found,) = stagings(slurm, job).stagings
+        assert found.state == "expired"
+        assert 0 < found.left_out["not begun when the deadline passed"] < 12
+        waiting = slurm.await_state(held, "PENDING", also="No such file")
+        until = slurm.clock.now() + WAIT_SECONDS
+        while "burst_buffer/lua" not in waiting.get("Reason", "") and "tierd" not in str(waiting):
+            assert slurm.clock.now() < until, waiting
+            waiting = slurm.record(held)
+        assert waiting["Priority"] == "0"
+        slurm.run("scancel", held)
+    assert "not: not begun when the deadline passed" in record["AdminComment"]
+    moved = sum(site.pool(f"/proj/model/{number}") == "flash" for number in range(12))
+    assert moved == 12 - found.left_out["not begun when the deadline passed"]
+
+
+def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site: Site) -> None:
+    job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=2s",
+                    "#BB_LUA stage_out path=/mnt/lustre/proj/model deadline=2s")
+    assert "no such socket" in slurm.await_state(job, "COMPLETED")["AdminComment"]
+    site.file("/proj/model", uid=slurm.uid)
+    with site.running():
+        ask(str(slurm.socket), {"request": "pause", "reason": "maintenance"})
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=1h")
+        record = slurm.await_state(job, "COMPLETED")
+    assert record["AdminComment"] == "tierd: tierd stages nothing now: maintenance"
+    assert site.pool("/proj/model") != "flash"
+
+
+def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site) -> None:
+    for number in range(12):
+        site.file(f"/proj/model/{number}", uid=slurm.uid)
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.05))
+    with site.running() as service:
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=1h")
+        until = slurm.clock.now() + WAIT_SECONDS
+        while not (found := stagings(slurm, job).stagings) or found[0].state != "moving":
+            assert slurm.clock.now() < until, slurm.log()
+            slurm.clock.wait(0.1)
+        slurm.run("scancel", job)
+        (cancelled,) = await_stagings(slurm, job, 1).stagings
+        assert cancelled.state == "cancelled"
+        assert cancelled.left_out["cancelled"] > 0
+        assert service._gate.waiting == 0
+        slurm.await_state(job, "CANCELLED")
+
+
+def test_staging_goes_on_after_tierd_was_killed(slurm: Slurm, tmp_path: Path) -> None:
+    """The job waits for the tierd that follows, which moves what the journal has."""
+    files = [f"/proj/model/{number}" for number in range(20)]
+    wanted = {"folder": str(tmp_path), "socket": str(slurm.socket), "files": files, "uid": slurm.uid,
+              "files_per_second": 2.0}
+    process = started(wanted)
+    try:
+        job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=10m")
+        until = slurm.clock.now() + WAIT_SECONDS
+        while not (found := stagings(slurm, job).stagings) or not found[0].outcomes.get("done"):
+            assert slurm.clock.now() < until, slurm.log()
+            slurm.clock.wait(0.1)
+        killed(process)
+        process = started(wanted | {"files_per_second": 200.0})
+        record = slurm.await_state(job, "COMPLETED", also="staged in")
+        (ended,) = stagings(slurm, job).stagings
+    finally:
+        killed(process)
+    assert record["AdminComment"] == "tierd: staged in 20 of 20 files (2.0 MB) of /proj/model"
+    assert ended.outcomes == {"done": 20}
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def started(wanted: dict[str, object]) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-m", "tests.slurm.simulated_tierd", json.dumps(wanted)],
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_names_of_jobs_are_shown_beside_their_ids(slurm: Slurm, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CONF", slurm.environment["SLURM_CONF"])  # as in the environment of tierd
+    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    job = slurm.job(command="sleep 60", options=["--account=chem"])
+    wanted = f"{slurm.user}: train, account chem, partition batch"
+    with site.running() as service:
+        until = slurm.clock.now() + WAIT_SECONDS
+        while service._users.names([job]) != {job: wanted}:
+            assert slurm.clock.now() < until
+            slurm.clock.wait(0.1)
+    slurm.run("scancel", job)

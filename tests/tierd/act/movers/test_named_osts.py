@@ -1,0 +1,76 @@
+"""Moves from one OST to others of the same pool: the layout names them, and both engines place the copy there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.act.gate_world import FINDING, World
+from tests.tierd.act.gate_world import world as world
+from tests.tierd.act.movers.both_engines import ENGINES, Both
+from tests.tierd.act.movers.fakelfs import FakeLfs
+from tests.tierd.act.movers.minilustre import PAGE
+from tierd.act.movers.moves import MoveResult
+from tierd.acts import ActKind
+from tierd.model import Action
+
+DATA = b"first page".ljust(20 * PAGE, b"x")
+PFL = Layout((Component(0, 16 * PAGE, pool="hdd"), Component(16 * PAGE, None, pool="hdd", stripe_count=2)))
+
+
+def elsewhere(layout: Layout, *lists: tuple[int, ...]) -> Layout:
+    """The layout as requested, with these OSTs."""
+    return replace(layout, components=tuple(
+        replace(part, objects=(), stripe_count=len(osts) or part.stripe_count, ost_list=osts)
+        for part, osts in zip(layout.components, lists, strict=True)))
+
+
+def engine(kind: str, *wanted: Layout) -> Both:
+    both = Both(kind, PFL, DATA)
+    both.lfs.layouts |= FakeLfs(both.lustre, wanted).layouts
+    return both
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_every_stripe_gets_the_ost_that_the_layout_names(kind: str) -> None:
+    wanted = elsewhere(PFL, (4,), (3, 5))
+    both = engine(kind, wanted)
+    assert both.move(wanted).result is MoveResult.DONE
+    placed = [[one.ost_index for one in part.objects] for part in both.node.store.layout.components]
+    assert placed == [[4], [3, 5]]
+    assert both.lustre.contents("/a") == DATA
+    assert both.move(wanted).result is MoveResult.ALREADY
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_the_layout_of_the_directory_does_not_stand_for_named_osts(kind: str) -> None:
+    """A new file of the directory has objects in its first component only, and may get the others anywhere."""
+    wanted = elsewhere(PFL, (2,), (3, 5))
+    both = engine(kind, wanted)
+    both.lustre.directory_default = PFL
+    assert both.move(wanted).result is MoveResult.DONE
+    assert [one.ost_index for one in both.node.store.layout.components[1].objects] == [3, 5]
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_ost_of_another_pool_is_refused(kind: str) -> None:
+    wanted = elsewhere(PFL, (0,), (3, 5))
+    outcome = engine(kind, wanted).move(wanted)
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "pool-changed")
+
+
+def test_a_file_larger_than_its_first_component_moves(world: World) -> None:
+    before = world.lustre.create("/long", DATA, PFL).store.layout
+    wanted = elsewhere(PFL, (4,), (3, 5))
+    world.gate.submit([Action(ActKind.MIGRATE, wanted, "because", FINDING.key, "/", "/long", len(DATA))],
+                      world.finding)
+    assert world.pump() == {"done": 1}
+    (entry,) = world.journal.entries("done")
+    assert entry.layout_after == wanted
+    assert world.undo(entry, "by tierctl") == ("undone", "by tierctl")
+    found = world.lustre.names["/long"].store.layout
+    assert [[o.ost_index for o in part.objects] for part in found.components] == [
+        [o.ost_index for o in part.objects] for part in before.components], "on the OSTs that held it before"
+    assert world.lustre.contents("/long") == DATA

@@ -1,0 +1,110 @@
+"""Moves to the MDT and from it: which engine makes them, and what an interruption leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from lustre.layout.model import Component, Layout, explain, same_shape
+from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.minicalls import Killed, MiniCalls
+from tests.tierd.act.movers.minilustre import HDD, MiniClock, MiniLustre
+from tierd.act.movers.either import EitherEngine
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.space_and_quota import Destination
+from tierd.model import MetadataSpace
+from tierd.refusal import Reason
+
+END = 64 << 10
+ON_MDT = Layout((Component(0, END, pattern="mdt"), Component(END, None, "hdd")))
+ROOMY = MetadataSpace(1 << 40, 1 << 39, 10**6, 10**6)
+LONG_AGO = 1_500_000_000
+
+
+class World:
+    def __init__(self, first: str = "lfs", spaces: Sequence[MetadataSpace] = (ROOMY,)) -> None:
+        self.lustre = MiniLustre()
+        self.lustre.directory_project = 7
+        self.node = self.lustre.create("/a", b"data" * 100)
+        self.node.mtime_ns = self.node.store.mtime_ns = LONG_AGO * 10**9
+        self.lfs = FakeLfs(self.lustre, (ON_MDT, HDD))
+        clock = MiniClock(self.lustre)
+        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota,
+                                  metadata=lambda: spaces)
+        calls = MiniCalls(self.lustre)
+        engines = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
+                   "lease": LeaseMover(calls, destination, clock)}
+        self.engine = EitherEngine(engines.pop(first), *engines.values())
+
+    def move(self, layout: Layout) -> MoveOutcome:
+        (outcome,) = self.engine.move([Move("/a", layout, self.node.fid)])
+        return outcome
+
+    @property
+    def layout(self) -> Layout:
+        return self.node.store.layout
+
+
+@pytest.mark.parametrize("first", ["lfs", "lease"])
+def test_either_engine_moves_a_file_to_the_mdt_and_back(first: str) -> None:
+    world = World(first)
+    assert world.move(ON_MDT).result is MoveResult.DONE
+    assert same_shape(world.layout, ON_MDT)
+    assert len(world.lfs.commands) == 1, "only lfs can move it there"
+    back = world.move(HDD)
+    assert back.result is MoveResult.DONE, back.detail
+    assert same_shape(world.layout, HDD)
+    assert len(world.lfs.commands) == 1, "only lease keeps the modification time"
+    assert world.lustre.contents("/a") == b"data" * 100
+    assert world.node.mtime_ns // 10**9 == LONG_AGO
+
+
+@pytest.mark.parametrize("first", ["lfs", "lease"])
+def test_a_dry_run_says_what_would_be_done(first: str) -> None:
+    world = World(first)
+    (outcome,) = world.engine.examine([Move("/a", ON_MDT)])
+    assert outcome.result is MoveResult.MOVABLE
+    assert not world.lfs.commands
+
+
+@pytest.mark.parametrize(("spaces", "reason"), [
+    ((), Reason.MDT_UNKNOWN),
+    ((ROOMY, MetadataSpace(10_000, 2_500, 10, 10)), Reason.MDT_ROOM),
+])
+def test_no_file_goes_to_an_mdt_without_room(spaces: tuple[MetadataSpace, ...], reason: Reason) -> None:
+    world = World(spaces=spaces)
+    outcome = world.move(ON_MDT)
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, reason)
+    assert not world.lfs.commands
+
+
+@pytest.mark.parametrize("step", ["merge", "resync", "split"])
+def test_a_killed_move_leaves_the_old_layout(step: str) -> None:
+    world = World()
+
+    def kill(name: str, _: int) -> None:
+        if name == step:
+            raise Killed
+
+    world.lfs.before = kill
+    outcome = world.move(ON_MDT)
+    assert outcome.result in {MoveResult.FAILED, MoveResult.GAVE_WAY}
+    assert explain(world.layout) == explain(HDD)
+    assert world.lustre.contents("/a") == b"data" * 100
+
+
+def test_a_writer_wins_and_the_mirror_that_is_left_is_named() -> None:
+    world = World()
+
+    def write(name: str, _: int) -> None:
+        if name == "split":
+            world.lustre.open_writer("/a")
+
+    world.lfs.before = write
+    outcome = world.move(ON_MDT)
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "mirror-left")
+    assert outcome.detail.endswith("remove the second: lfs mirror split -d --mirror-id 2 /mnt/lustre/a")
+    assert world.lustre.contents("/a") == b"data" * 100

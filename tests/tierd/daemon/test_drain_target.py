@@ -1,0 +1,386 @@
+"""An OST is emptied for its replacement: found, moved, paused, killed, resumed, ended, and what stays is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedObjectCreation
+from simulator.servers.namespace import Inode
+from simulator.settings import recorded_test_bed
+from tests.tierd.daemon.test_restart import End, killed, restarted
+from tests.tierd.site import Clearing, Site, failed, shown
+from tierd.cli import drain_target
+from tierd.config.act import DrainSettings, Mode, Rate
+from tierd.config.settings import Settings
+from tierd.daemon.client import ask
+
+MIB, OST, NAME = 1 << 20, 4, "lustre-OST0004"
+FAST = Rate(1000.0, 1e12)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    cluster = Cluster(recorded_test_bed())
+    settings = Settings()
+    settings = replace(
+        settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
+                              socket=str(tmp_path / "tierd.sock"), pause_file=str(tmp_path / "pause")),
+        web=replace(settings.web, enabled=False),
+        limits=replace(settings.limits, files_per_second=50.0, bytes_per_second=1e9, per_pool=FAST, per_target=FAST),
+        drain=DrainSettings(scan_files_per_second=200.0, queue_files=10, retry_seconds=5.0))
+    made = Site(cluster, Clearing(cluster), settings, tmp_path)
+    made.start()
+    yield made
+    made.service.close()
+
+
+def plain(*osts: int, count: int = 1, pool: str = "hdd") -> Layout:
+    return Layout((Component(pool=pool, stripe_count=len(osts) or count, ost_list=osts),), composite=False)
+
+
+def make(site: Site, path: str, layout: Layout, size: int = MIB) -> Inode:
+    directory = site.cluster.make_directory(path.rpartition("/")[0])
+    directory.layout, before = layout, directory.layout
+    inode = site.cluster.make_file(path, size)
+    directory.layout = before
+    return inode
+
+
+def make_files(site: Site, count: int = 30) -> None:
+    """Files on the target, in several directories, and others elsewhere."""
+    for number in range(count):
+        make(site, f"/proj/{'abc'[number % 3]}/f{number:02d}", plain(OST))
+    for number in range(5):
+        make(site, f"/proj/b/elsewhere{number}", plain(3))
+    make(site, "/proj/wide", plain(OST, 2, 3), 3 * MIB)
+    pfl = Layout((Component(0, MIB, "flash", ost_list=(0,)), Component(MIB, 4 * MIB, "hdd", ost_list=(OST,)),
+                  Component(4 * MIB, None, "hdd", 4)))
+    make(site, "/proj/pfl", pfl, 2 * MIB)
+    make(site, "/proj/short", pfl, MIB)  # its second component has no object
+
+
+def on_target(site: Site) -> list[str]:
+    return sorted(inode.path for inode in site.cluster.namespace.files()
+                  if inode.layout and any(o.ost_index == OST for c in inode.layout.components for o in c.objects))
+
+
+def contents(site: Site) -> dict[str, int]:
+    return {inode.path: inode.content for inode in site.cluster.namespace.files()}
+
+
+def row(site: Site) -> dict[str, object]:
+    (drain,) = ask(site.socket, {"request": "drains"})["drains"]
+    assert isinstance(drain, dict)
+    return drain
+
+
+def run_to(site: Site, phase: str, seconds: float = 600) -> None:
+    end = site.cluster.now + seconds
+    while row(site)["phase"] != phase:
+        assert site.cluster.now < end, (row(site), site.said[-5:])
+        site.run(until=site.cluster.now + 5)
+
+
+def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    make_files(site)
+    had = contents(site)
+    assert len(on_target(site)) == 32
+    site.run(until=5)
+    text = shown(capsys, "drain-target", "OST0004", site=site)
+    assert text.startswith(f"drain of {NAME} (F1), begun by ")
+    assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
+    run_to(site, "empty")
+    assert on_target(site) == []
+    assert contents(site) == had
+    for inode in site.cluster.namespace.files():
+        for part in inode.layout.components if inode.layout else ():
+            pool = site.filesystem.pools()[part.pool]
+            assert {f"lustre-OST{one.ost_index:04x}" for one in part.objects} <= set(pool), inode.path
+    wide = site.filesystem.layout("/proj/wide")
+    assert wide is not None
+    assert sorted(one.ost_index for one in wide.components[0].objects) == [2, 3, 5]
+    assert not any(entry["place"].startswith("/proj/b/elsewhere")
+                   for entry in ask(site.socket, {"request": "history", "last": 100})["entries"])
+    text = shown(capsys, "drain-target", site=site)
+    assert "empty: no file has an object there" in text
+    assert "32 files moved, 0 queued" in text
+    assert any(f"drain of {NAME} is complete" in line for line in site.said)
+
+
+def test_a_dry_run_counts_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    make_files(site)
+    mirrored = make(site, "/proj/mirrored", plain(OST))
+    assert mirrored.layout is not None
+    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    site.run(until=5)
+    assert "dry run: counting files" in shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    run_to(site, "previewed")
+    assert len(on_target(site)) == 33
+    text = shown(capsys, "drain-target", site=site)
+    assert "33 files found" in text
+    assert "left: 1: the file has mirrors" in text
+    assert "/proj/mirrored" in text
+    assert ask(site.socket, {"request": "history", "last": 10})["entries"] == []
+    assert any("32 files with" in line and "there would move; 1 would stay" in line for line in site.said)
+
+
+def test_the_dry_run_of_the_daemon_only_counts(site: Site) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+    restarted(site)
+    make_files(site)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    run_to(site, "previewed")
+    assert len(on_target(site)) == 32
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+@pytest.mark.parametrize("after", [5.0, 10.0, 15.0])
+def test_a_restart_or_a_kill_loses_nothing(site: Site, end: End, after: float) -> None:
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    restarted(site)
+    make_files(site)
+    had = contents(site)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME, "by": "root"})
+    site.run(until=site.cluster.now + after)
+    assert 0 < len(on_target(site)) <= 32
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=50.0))
+    end(site)
+    run_to(site, "empty")
+    assert on_target(site) == []
+    assert contents(site) == had
+    done = [entry for entry in ask(site.socket, {"request": "history", "last": 1000})["entries"]
+            if entry["outcome"] == "done"]
+    assert len({entry["place"] for entry in done}) == 32
+
+
+def test_a_walk_continues_after_the_last_finished_directory(site: Site) -> None:
+    make_files(site)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    while "/proj/b" not in str(row(site)["position"]):
+        site.run(until=site.cluster.now + 5)
+    killed(site)
+    run_to(site, "empty")
+    assert on_target(site) == []
+    examined = row(site)["passes"]
+    assert examined == 2, "one pass that moved, and one that found nothing"
+
+
+def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    restarted(site)
+    make_files(site)
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert ": paused" in shown(capsys, "drain-target", "OST0004", "--pause", site=site)
+    site.run(until=site.cluster.now + 5)
+    left = on_target(site)
+    assert left
+    site.run(until=site.cluster.now + 60)
+    assert on_target(site) == left
+    assert row(site)["queued_moves"] == 0
+    killed(site)
+    site.run(until=site.cluster.now + 30)
+    assert on_target(site) == left, "a pause survives a kill"
+    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+    run_to(site, "empty")
+    assert on_target(site) == []
+
+
+def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    restarted(site)
+    make_files(site)
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    site.run(until=site.cluster.now + 10)
+    text = shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    assert ": ended" in text
+    assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=20000" in text
+    site.run(until=site.cluster.now + 5)
+    left = on_target(site)
+    site.run(until=site.cluster.now + 60)
+    assert on_target(site) == left != []
+    assert "is ended" in failed(capsys, "drain-target", "OST0004", "--pause", site=site)
+
+
+def test_what_stays_is_named_with_its_reason(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    make_files(site, 3)
+    busy = make(site, "/proj/busy", plain(OST))
+    busy.writers = 1
+    mirrored = make(site, "/proj/mirrored", plain(OST))
+    assert mirrored.layout is not None
+    mirrored.layout = replace(mirrored.layout, mirror_count=2)
+    make(site, "/proj/mine/a", plain(OST))
+    site.filesystem.set_xattr("/proj/mine", "user.tierd", b"off")
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    run_to(site, "incomplete")
+    assert on_target(site) == ["/proj/busy", "/proj/mine/a", "/proj/mirrored"]
+    text = shown(capsys, "drain-target", "OST0004", "--show", site=site)
+    assert "incomplete: files are left" in text
+    assert "left: 1: the file has mirrors" in text
+    assert re.search(r"left: 1: .*user.tierd.*: /proj/mine/a", text)
+    assert re.search(r"left: 1: .*: /proj/busy", text)
+    assert "pass 3" in text, "it was tried several times"
+    busy.writers = 0
+    shown(capsys, "drain-target", "OST0004", "--resume", site=site)
+    site.run(until=site.cluster.now + 60)
+    run_to(site, "incomplete")
+    assert on_target(site) == ["/proj/mine/a", "/proj/mirrored"]
+
+
+def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    site.settings = replace(site.settings, drain=replace(site.settings.drain, stop_new_objects=True))
+    restarted(site)
+    make_files(site)
+    before = site.creation.limits(NAME)
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert set(site.creation.limits(NAME).values()) == {0}
+    with pytest.raises(OSError, match="No space"):
+        site.cluster.placement.create(plain(OST))
+    text = shown(capsys, "drain-target", site=site)
+    assert "new objects: stopped by tierd for MDT0000, MDT0001, until --end" in text
+    assert "lctl set_param" not in text
+    site.creation.set_limit(NAME, "MDT0001", 20_000)  # the MDS was restarted
+    site.run(until=site.cluster.now + 10)
+    assert set(site.creation.limits(NAME).values()) == {0}
+    run_to(site, "empty")
+    assert set(site.creation.limits(NAME).values()) == {0}, "the target is to be replaced first"
+    shown(capsys, "drain-target", "OST0004", "--end", site=site)
+    killed(site)  # before the limits are given back
+    site.run(until=site.cluster.now + 10)
+    assert site.creation.limits(NAME) == before
+    assert row(site)["stopped_mdts"] == []
+
+
+def test_a_limit_of_an_administrator_is_not_touched(site: Site) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    for mdt in ("MDT0000", "MDT0001"):
+        site.creation.set_limit(NAME, mdt, 0)
+    site.settings = replace(site.settings, drain=replace(site.settings.drain, stop_new_objects=True))
+    restarted(site)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    run_to(site, "empty")
+    ask(site.socket, {"request": "drain-target", "target": NAME, "act": "end"})
+    site.run(until=site.cluster.now + 10)
+    assert set(site.creation.limits(NAME).values()) == {0}
+
+
+def test_without_leave_new_objects_are_not_stopped(site: Site) -> None:
+    site.creation = SimulatedObjectCreation(site.cluster)
+    restarted(site)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    run_to(site, "empty")
+    assert set(site.creation.limits(NAME).values()) == {20_000}
+
+
+def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    make_files(site, 6)
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    while row(site)["passes"] == 1:
+        site.run(until=site.cluster.now + 5)
+    make(site, "/proj/late", plain(OST))
+    text = ""
+    while "came to the target since" not in text:
+        site.run(until=site.cluster.now + 5)
+        text = shown(capsys, "drain-target", site=site)
+        assert row(site)["phase"] == "running"
+    run_to(site, "empty")
+    assert on_target(site) == []
+
+
+@pytest.mark.parametrize("change", ["pause", "pause file", "drain", "window"])
+def test_nothing_moves_while_acts_are_held(site: Site, change: str) -> None:
+    if change == "window":
+        site.settings = replace(site.settings, act=replace(site.settings.act, windows=("Mon 00:00-00:01",)))
+        restarted(site)
+    make_files(site, 6)
+    site.run(until=5)
+    if change == "pause file":
+        (site.folder / "pause").write_text("quiet\n")
+    elif change != "window":
+        ask(site.socket, {"request": change, "reason": "quiet"})
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    site.run(until=site.cluster.now + 60)
+    assert len(on_target(site)) == 8
+    assert row(site)["queued_moves"] == 0
+
+
+def test_modes_do_not_apply_to_an_order(site: Site) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode=Mode.OBSERVE))
+    restarted(site)
+    make_files(site, 3)
+    site.run(until=5)
+    ask(site.socket, {"request": "drain-target", "target": NAME})
+    run_to(site, "empty")
+    assert on_target(site) == []
+
+
+def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
+    make_files(site, 6)
+    site.run(until=5)
+    for target in ("OST0005", "OST0002", "OST0004"):
+        ask(site.socket, {"request": "drain-target", "target": target})
+    end = site.cluster.now + 600
+    while any(each["phase"] == "running" for each in ask(site.socket, {"request": "drains"})["drains"]):
+        site.run(until=site.cluster.now + 5)
+        assert site.cluster.now < end
+    for inode in site.cluster.namespace.files():
+        for part in inode.layout.components if inode.layout else ():
+            assert {one.ost_index for one in part.objects} <= {0, 1, 3}, inode.path
+    wide = site.filesystem.layout("/proj/wide")
+    assert wide is not None
+    assert [one.ost_index for one in wide.components[0].objects] == [3], "two stripes less"
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("OST0077",), "no OST lustre-OST0077 can be reached"),
+    (("OST0004", "--pause"), "there is no drain of lustre-OST0004"),
+    (("OST0004", "--show"), "there is no drain of lustre-OST0004"),
+])
+def test_what_cannot_be_done_is_refused(site: Site, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...],
+                                        words: str) -> None:
+    site.run(until=5)
+    assert words in failed(capsys, "drain-target", *arguments, site=site)
+    assert shown(capsys, "drain-target", site=site) == "no drains\n"
+
+
+def test_two_drains_of_one_target_are_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST4", site=site)
+    assert "is running" in failed(capsys, "drain-target", NAME, site=site)
+    assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
+
+
+def test_the_only_target_of_a_pool_is_refused(site: Site) -> None:
+    site.cluster.settings = replace(site.cluster.settings, pools={"flash": (0,), "hdd": (2, 3)})
+    site.run(until=5)
+    for target, words in (("OST0000", "the only target"), ("OST0005", "in no pool")):
+        answer = ask(site.socket, {"request": "drains"})
+        assert answer["drains"] == []
+        with pytest.raises(Exception, match=words):
+            ask(site.socket, {"request": "drain-target", "target": target})
+
+
+def test_durations() -> None:
+    assert drain_target.duration_text(10) == "1 minutes"

@@ -1,0 +1,111 @@
+"""Files move within an uneven pool, in the whole loop on the simulated test bed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from simulator.servers.objects import Capacity
+from tests.tierd.simulated import World, world
+from tierd.acts import Outcome
+from tierd.config.load import parse
+
+MIB, DAY = 1 << 20, 86_400
+ON = ("[act]\non = ['imbalance']\n[limits]\nbytes_per_second = 1e9\nfiles_per_second = 100\n"
+      "per_pool = {files_per_second = 100, bytes_per_second = 1e9}\n"
+      "per_target = {files_per_second = 100, bytes_per_second = 1e9}\n[rebalance]\nreserve = 0.05\n")
+FULLEST = 3
+
+
+def uneven(tmp_path: Path, text: str = ON, files: int = 60, dry_run: bool = False, count: int = 1) -> World:
+    """A pool whose OST0003 has old files of 8 MiB, and the others hardly anything."""
+    at = world(tmp_path, jobs=(), settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
+    cluster = at.cluster
+    for ost in cluster.osts:
+        ost.store.capacity = Capacity(1 << 30, ost.store.capacity.inodes)
+    template = Layout((Component(pool="hdd", stripe_count=count, stripe_offset=FULLEST),), composite=False)
+    cluster.make_directory("/old/deep", template)
+    for number in range(files):
+        inode = cluster.make_file(f"/old/deep/f{number:02d}", 8 * MIB)
+        inode.mtime = inode.atime = cluster.epoch - 30 * DAY + number
+    return at
+
+
+def used(at: World) -> list[float]:
+    space = at.filesystem.space()
+    return [1 - space[target].avail_bytes / space[target].size_bytes for target in at.filesystem.pools()["hdd"]]
+
+
+def content(at: World) -> dict[str, int]:
+    return {inode.path: inode.content for inode in at.cluster.namespace.files()}
+
+
+def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
+    at = uneven(tmp_path)
+    before, had = used(at), content(at)
+    assert max(before) - min(before) > 0.3
+    at.run(until=600)
+    after = used(at)
+    assert max(after) - min(after) < 0.15
+    assert not any(finding.kind == "imbalance" for finding in at.daemon.findings)
+    assert content(at) == had, "every file has its data"
+    entries = list(at.journal.entries())
+    assert {(entry.kind, entry.outcome) for entry in entries} == {("migrate", "done")}
+    places = [entry.place for entry in entries]
+    assert len(set(places)) == len(places), "each moves once"
+    assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
+    at.run(until=1200)
+    assert len(list(at.journal.entries())) == len(entries), "there is no way back"
+
+
+def test_a_move_is_undone_to_the_target_it_came_from(tmp_path: Path) -> None:
+    at = uneven(tmp_path)
+    at.run(until=300)
+    entry = next(iter(at.journal.entries(Outcome.DONE)))
+    assert at.undo(entry, "by tierctl").outcome == "undone"
+    layout = at.filesystem.layout(entry.place)
+    assert layout is not None
+    assert [one.ost_index for one in layout.components[0].objects] == [FULLEST]
+
+
+@pytest.mark.parametrize("text", [
+    "", ON.replace("[act]", "[act]\nmode = 'new-files-only'"), ON.replace("[act]", "[act]\nmode = 'observe'"),
+    ON + "directories = ['/elsewhere']\n", ON + "idle_days = 90\n", ON + "max_bytes = 1000000\nmin_bytes = 1\n",
+    ON + "[detect.imbalance]\nenabled = false\n"])
+def test_nothing_moves_without_leave(tmp_path: Path, text: str) -> None:
+    at = uneven(tmp_path, text)
+    at.run(until=200)
+    assert list(at.journal.entries()) == []
+
+
+def test_a_dry_run_moves_nothing_and_names_each_file_once(tmp_path: Path) -> None:
+    at = uneven(tmp_path, dry_run=True)
+    before = used(at)
+    at.run(until=400)
+    assert used(at) == pytest.approx(before, abs=0.01)
+    places = [entry.place for entry in at.journal.entries()]
+    assert places
+    assert len(set(places)) == len(places)
+
+
+def test_a_new_empty_target_is_filled(tmp_path: Path) -> None:
+    """Four targets are alike; a fifth is added to the pool."""
+    at = uneven(tmp_path, files=0)
+    at.cluster.make_directory("/wide", Layout((Component(pool="hdd"),), composite=False))
+    for target in (2, 3, 4):
+        template = Layout((Component(pool="hdd", stripe_offset=target),), composite=False)
+        at.cluster.make_directory(f"/of{target}", template)
+        for number in range(45):
+            inode = at.cluster.make_file(f"/of{target}/f{number:02d}", 8 * MIB)
+            inode.mtime = inode.atime = at.cluster.epoch - 30 * DAY
+    assert used(at)[3] < 0.1
+    at.run(until=600)
+    assert any("lustre-OST0005 is" in sentence and "FOUND imbalance" in sentence for sentence in at.said)
+    after = used(at)
+    assert max(after) - min(after) < 0.16
+    moved = {index for entry in at.journal.entries() if entry.layout_after
+             for index in entry.layout_after.components[0].ost_list}
+    assert moved == {5}
+

@@ -1,0 +1,248 @@
+"""Staging for a scheduler over the control socket, in virtual time: rights, deadline, cancel, restart, limits."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tierd.site import Site, fetched
+from tests.tierd.site import site as site
+from tierd.cli.tierctl import main
+from tierd.clock import SystemClock
+from tierd.config.act import Limits
+from tierd.config.scopes import Scope
+from tierd.config.sense import SlurmSettings
+from tierd.config.settings import ControlAccess
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.control import ControlServer
+from tierd.daemon.peers import Peer
+from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
+from tierd.sense.slurm import SlurmJobs
+
+ALICE, BOB = 1001, 1002
+
+
+def stage(site: Site, *paths: str, uid: int = ALICE, direction: str = "promote", seconds: float = 3600.0,
+          job: str = "17", **more: Any) -> StagingsAnswer:
+    stages = [{"direction": direction, "path": f"/mnt/lustre{path}", "deadline_seconds": seconds, **more}
+              for path in paths]
+    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage", "job": job, "uid": uid, "gid": 100,
+                                                       "user": "alice", "stages": stages}))
+
+
+def state(site: Site, job: str = "17") -> tuple[StagingAnswer, ...]:
+    return from_json(StagingsAnswer, ask(site.socket, {"request": "stage-state", "job": job})).stagings
+
+
+def files(site: Site, *paths: str, uid: int = ALICE) -> None:
+    for path in paths:
+        site.cluster.make_file(path, 100_000, uid=uid)
+
+
+def test_a_job_moves_only_files_that_its_user_may_read(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    files(site, "/proj/mine/a", "/proj/mine/b")
+    files(site, "/proj/mine/bobs", "/proj/mine/readable", "/proj/mine/secret/c", uid=BOB)
+    site.cluster.namespace.lookup("/proj/mine/bobs").mode = stat.S_IFREG | 0o600
+    site.cluster.namespace.lookup("/proj/mine/secret").mode = stat.S_IFDIR | 0o700
+    stage(site, "/proj/mine")
+    site.run(until=10)
+    (found,) = state(site)
+    assert found.outcomes == {"done": 3}
+    assert found.left_out == {"user u1001 may not read the file": 1,
+                              "user u1001 may not list the directory /proj/mine/secret": 1}
+    assert not found.succeeded
+    stage(site, "/proj/mine", direction="demote", job="18")
+    site.run(until=20)
+    (back,) = state(site, "18")
+    assert back.outcomes == {"done": 2}
+    assert back.left_out["user u1001 may not write the file"] == 2
+    assert main(["stages", "--socket", site.socket]) == 0
+    out = capsys.readouterr().out
+    assert "job 17  alice  ended" in out
+    assert "staged out 2 of 5 files" in out  # a folder that is left out counts as one
+
+
+def test_a_staging_that_is_repeated_is_one(site: Site) -> None:
+    files(site, "/proj/a")
+    first, again = stage(site, "/proj/a"), stage(site, "/proj/a")
+    assert [each.id for each in first.stagings] == [each.id for each in again.stagings]
+    site.run(until=10)
+    assert [each.state for each in state(site)] == ["ended"]
+    assert stage(site, "/proj/a").stagings[0].id != first.stagings[0].id
+
+
+def test_files_in_place_need_no_move(site: Site) -> None:
+    files(site, "/proj/a")
+    stage(site, "/proj/a")
+    site.run(until=10)
+    stage(site, "/proj/a", job="18")
+    site.run(until=20)
+    (found,) = state(site, "18")
+    assert (found.in_place, found.files, found.outcomes, found.succeeded) == (1, 0, {}, True)
+    assert found.sentence == "staged in 1 of 1 file (0 B) of /proj/a"
+
+
+def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.5))
+    site.service.close()
+    site.start()
+    files(site, *(f"/proj/d/{number}" for number in range(50)))
+    stage(site, "/proj/d", seconds=20.0)
+    site.run(until=40)
+    (found,) = state(site)
+    assert found.state == "expired"
+    assert found.outcomes["done"] + found.left_out["not begun when the deadline passed"] == 50
+    assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
+
+
+def test_a_deadline_passes_though_tierd_is_paused_meanwhile(site: Site) -> None:
+    files(site, "/proj/a")
+    assert stage(site, "/proj/a", seconds=20.0).stagings
+    ask(site.socket, {"request": "pause", "reason": "night"})
+    site.run(until=10)
+    assert state(site)[0].open
+    assert stage(site, "/proj/a", job="18").held == "night"
+    assert state(site, "18") == ()
+    site.run(until=30)
+    assert [(each.state, each.succeeded) for each in state(site)] == [("expired", False)]
+
+
+def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
+    files(site, "/proj/a", "/proj/b")
+    stage(site, "/proj/a")
+    stage(site, "/proj/b", job="18")
+    ask(site.socket, {"request": "stage-cancel", "job": "17"})
+    site.run(until=10)
+    assert [each.state for each in (*state(site), *state(site, "18"))] == ["cancelled", "ended"]
+    history = ask(site.socket, {"request": "history"})["entries"]
+    assert [entry["place"] for entry in history] == ["/proj/b"]  # type: ignore[index,attr-defined]
+
+
+def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
+    site.settings = replace(site.settings, limits=Limits(files_per_second=0.1))
+    site.service.close()
+    site.start()
+    files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
+    stage(site, "/proj/d")
+    stage(site, "/proj/d", direction="demote", job="18")
+    for second in (20, 40):
+        site.run(until=second)
+        assert state(site)[0].open
+    site.run(until=85)
+    (gone,) = state(site)
+    assert gone.state == "cancelled"
+    assert gone.left_out["cancelled"] > 30
+    assert not site.service._stager._asked_at
+
+
+def test_a_restart_goes_on(site: Site) -> None:
+    files(site, *(f"/proj/d/{number}" for number in range(5)))
+    stage(site, "/proj/d")
+    site.service.close()
+    site.start()
+    site.run(until=20)
+    (found,) = state(site)
+    assert (found.state, found.outcomes) == ("ended", {"done": 5})
+
+
+def test_modes_and_opt_outs_hold_for_jobs(site: Site) -> None:
+    site.settings = replace(site.settings, scopes=(Scope("/proj/closed", "recommend"),))
+    site.service.close()
+    site.start()
+    files(site, "/proj/closed/a", "/proj/out/b")
+    site.filesystem.set_xattr("/proj/out", "user.tierd", b"off")
+    stage(site, "/proj/closed", "/proj/out")
+    site.run(until=20)
+    closed, out = state(site)
+    assert closed.left_out == {"mode recommend applies there": 1}
+    assert closed.sentence.endswith("1 not: mode recommend applies there")
+    assert out.outcomes == {"refused": 1}
+
+
+def test_a_dry_run_stages_nothing(site: Site) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+    site.service.close()
+    site.start()
+    files(site, "/proj/a")
+    stage(site, "/proj/a")
+    site.run(until=10)
+    (found,) = state(site)
+    assert found.sentence == "dry run: would stage in 1 of 1 file (100 kB) of /proj/a"
+    assert found.outcomes == {"dry-run": 1}
+
+
+@pytest.mark.parametrize(("request_", "words"), [
+    ({"job": "1;2"}, "job is the id of a job"), ({"stages": []}, "a list of 1 to 64 stages"),
+    ({"uid": -1}, "the uid and the gid"), ({"stages": ["/a"]}, "a stage is a JSON object"),
+    ({"stages": [{"direction": "up", "path": "/mnt/lustre/a"}]}, "direction is promote or demote"),
+    ({"stages": [{"direction": "promote", "path": "/home/a"}]}, "/home/a is not below /mnt/lustre"),
+    ({"stages": [{"direction": "promote", "path": "/mnt/lustre/../etc"}]}, "without . and .."),
+    ({"stages": [{"direction": "promote", "path": "/mnt/lustre/a", "deadline_seconds": 1e9}]}, "a deadline is"),
+])
+def test_a_malformed_request_is_refused(site: Site, request_: Mapping[str, object], words: str) -> None:
+    good = {"request": "stage", "job": "17", "uid": 1, "gid": 1,
+            "stages": [{"direction": "promote", "path": "/mnt/lustre/a"}]}
+    with pytest.raises(ControlError, match=words.replace(".", r"\.")):
+        ask(site.socket, {**good, **request_})
+
+
+def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) -> None:
+    access = ControlAccess(stage_users=frozenset({64030}))
+    server = ControlServer(str(tmp_path / "s"), lambda request: {"done": request["request"]}, access, CHANGING_REQUESTS,
+                           lambda _: Peer(64030), SCHEDULER_REQUESTS)
+    try:
+        for name in SCHEDULER_REQUESTS:
+            assert ask(str(tmp_path / "s"), {"request": name}) == {"done": name}
+        for name in (CHANGING_REQUESTS | {"status", "history"}) - SCHEDULER_REQUESTS:
+            with pytest.raises(ControlError, match="not allowed"):
+                ask(str(tmp_path / "s"), {"request": name})
+        assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o666
+    finally:
+        server.close()
+
+
+def test_stagings_and_jobs_are_metrics(site: Site) -> None:
+    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    site.service.close()
+    site.start()
+    files(site, "/proj/a")
+    stage(site, "/proj/a")
+    assert 'tierd_open_stagings{fs="lustre"} 1.0' in fetched(site, "/metrics")[1]
+    site.run(until=10)
+    page = fetched(site, "/metrics")[1]
+    assert 'tierd_open_stagings{fs="lustre"} 0.0' in page
+    assert 'tierd_stagings_total{direction="promote",fs="lustre",state="ended"} 1.0' in page
+    assert "tierd_slurm_up{" in page
+
+
+RECORDED = b'''{"jobs": [{"job_id": 4711, "name": "train", "user_name": "alice", "account": "chem",
+ "partition": "gpu"}]}'''
+
+
+def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stream of the site has the id that Slurm gave it."""
+    slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
+                      lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
+    site.service._users._scheduler = slurm.words
+    site.run(until=20)
+    assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
+    assert main(["top", "--once", "--json", "--socket", site.socket]) == 0
+    assert '"ior_stream.1002": "alice: train, account chem, partition gpu"' in capsys.readouterr().out
+    assert main(["top", "--once", "--socket", site.socket]) == 0
+    assert "alice: train" in capsys.readouterr().out
+    assert "alice: train, account chem, partition gpu" in fetched(site, "/jobs")[1] + fetched(site, "/")[1]
+
+
+class Immediate(Executor):
+    """Runs calls at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        fn(*arguments)
+        return Future()

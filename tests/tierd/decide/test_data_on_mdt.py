@@ -1,0 +1,183 @@
+"""Flash or the MDT: by the mix of operations, the site's verdicts, and the room and load of the MDTs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.fid import Fid
+from lustre.layout.model import explain
+from tierd.decide import data_on_mdt, hot_files_to_flash, small_files_to_flash
+from tierd.decide.data_on_mdt import Rules, Settings, Use
+from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
+from tierd.model import (
+    Candidate,
+    Capacity,
+    DirectoryActivity,
+    Finding,
+    HotSmallFilesEvidence,
+    MetadataSpace,
+    MetadataTargets,
+    NoisyNeighbourEvidence,
+)
+from tierd.refusal import Reason
+
+KIB, MIB, GB, NOW = 1 << 10, 1 << 20, 10**9, 1e9
+POOLS = {"flash": ("l-OST0000",), "hdd": ("l-OST0001", "l-OST0002")}
+MDT = MetadataSpace(100 * GB, 80 * GB, 10**8, 8 * 10**7)
+IDLE = MetadataTargets((MDT, MDT), MIB, 1.0)
+ROOM = Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": 50 * GB, "hdd": 500 * GB}, {"/d": None}, IDLE)
+ALLOWED = Rules(allowed=True)
+READ, MIXED, WRITTEN = Use(0.9), Use(0.5), Use(0.1)
+
+
+def chosen(use: Use = READ, room: Capacity = ROOM, rules: Rules = ALLOWED,
+           size: int = 64 * KIB) -> data_on_mdt.Choice:
+    return data_on_mdt.choose(flash_first(size, None, FlashSettings()), use, room, "flash", rules)
+
+
+def test_files_that_are_mostly_read_go_to_the_mdt() -> None:
+    assert explain(chosen().layout) == "first 64K on the MDT, rest on hdd (1 stripe)"
+    assert covers(chosen().layout, 64 * KIB, "flash"), "otherwise it would be set repeatedly"
+    assert not chosen(MIXED).on_mdt
+    assert not chosen(WRITTEN).on_mdt
+
+
+def test_three_reads_per_write_are_mostly_read() -> None:
+    assert chosen(Use(0.75)).on_mdt
+    assert not chosen(Use(0.74)).on_mdt
+    assert chosen(Use(0.5), rules=replace(ALLOWED, settings=Settings(reads_per_write=1.0))).on_mdt
+
+
+@pytest.mark.parametrize(("use", "won_back", "on_mdt"), [
+    (MIXED, {"flash": [0.0, 0.1]}, True),
+    (MIXED, {"flash": [0.9, 0.9]}, False),
+    (MIXED, {"": [0.95] * 8, "flash": [0.6] * 8}, True),
+    (READ, {"": [0.1, 0.0, 0.1]}, False),
+    (READ, {"": [0.6] * 9, "flash": [0.9] * 9}, False),
+    (READ, {"": [0.9] * 9, "flash": [0.85] * 9}, True),
+])
+def test_verdicts_of_the_site_outweigh_the_paper(use: Use, won_back: dict[str, list[float]], on_mdt: bool) -> None:
+    assert chosen(use, replace(ROOM, won_back=won_back)).on_mdt == on_mdt
+
+
+FULL = MetadataSpace(100 * GB, 29 * GB, 10**8, 8 * 10**7)
+NO_INODES = MetadataSpace(100 * GB, 80 * GB, 10**8, 29 * 10**6)
+
+
+@pytest.mark.parametrize(("metadata", "reason"), [
+    (None, Reason.MDT_UNKNOWN),
+    (MetadataTargets((), MIB, 1.0), Reason.MDT_UNKNOWN),
+    (replace(IDLE, slowdown=None), Reason.MDT_UNKNOWN),
+    (replace(IDLE, slowdown=1.6), Reason.MDT_BUSY),
+    (replace(IDLE, slowdown=float("inf")), Reason.MDT_BUSY),
+    (replace(IDLE, spaces=(MDT, FULL)), Reason.MDT_ROOM),
+    (replace(IDLE, spaces=(MDT, NO_INODES)), Reason.MDT_ROOM),
+    (replace(IDLE, data_limit_bytes=32 * KIB), Reason.MDT_LIMIT),
+    (replace(IDLE, data_limit_bytes=0), Reason.MDT_LIMIT),
+])
+def test_whatever_stands_against_an_mdt_leaves_it_to_flash(metadata: MetadataTargets | None, reason: Reason) -> None:
+    choice = chosen(room=replace(ROOM, metadata=metadata))
+    assert not choice.on_mdt
+    assert choice.refused is not None
+    assert choice.refused.reason == reason
+
+
+def test_without_permission_nothing_goes_to_an_mdt() -> None:
+    choice = chosen(rules=Rules())
+    assert (choice.on_mdt, choice.refused) == (False, None)
+
+
+def test_an_unknown_limit_is_the_default_of_lustre() -> None:
+    unknown = replace(ROOM, metadata=replace(IDLE, data_limit_bytes=None))
+    assert chosen(room=unknown, size=MIB).on_mdt
+    assert not chosen(room=unknown, size=2 * MIB).on_mdt
+    assert chosen(room=replace(ROOM, metadata=replace(IDLE, data_limit_bytes=8 * MIB)), size=4 * MIB).on_mdt
+    assert not chosen(room=replace(ROOM, metadata=replace(IDLE, data_limit_bytes=8 * MIB)), size=8 * MIB).on_mdt
+
+
+def test_half_an_hour_of_new_files_must_fit() -> None:
+    assert chosen(replace(READ, growth_bytes_per_second=27e6)).on_mdt  # 49 GB of the 50 GB above the reserve
+    assert not chosen(replace(READ, growth_bytes_per_second=28e6)).on_mdt
+    assert chosen(replace(READ, files_per_second=27_000.0)).on_mdt
+    assert not chosen(replace(READ, files_per_second=28_000.0)).on_mdt
+
+
+@given(st.integers(1, 8 * MIB), st.floats(0, 1), st.integers(0, 100 * GB), st.integers(0, 10**8),
+       st.one_of(st.none(), st.integers(0, 16 * MIB)), st.one_of(st.none(), st.floats(0.1, 10)),
+       st.floats(0, 1e9))
+def test_no_mdt_gets_more_than_it_has(size: int, read_share: float, avail: int, inodes: int, limit: int | None,
+                                      slowdown: float | None, growth: float) -> None:
+    space = MetadataSpace(100 * GB, avail, 10**8, inodes)
+    end = -(-size // (64 * KIB)) * 64 * KIB
+    choice = chosen(Use(read_share, growth), replace(ROOM, metadata=MetadataTargets((MDT, space), limit, slowdown)),
+                    size=end)
+    if choice.on_mdt:
+        assert choice.layout.components[0].extent_end == end <= (MIB if limit is None else min(limit, 4 * MIB))
+        assert avail - growth * 1800 >= 0.3 * 100 * GB
+        assert inodes >= 0.3 * 10**8
+        assert slowdown is not None
+        assert slowdown <= 1.5
+
+
+NOISE = NoisyNeighbourEvidence(
+    victim_usual_bytes_per_second=66e6, victim_bytes_per_second=44e6, slowdown=1.5, quiet_windows=8,
+    contended_windows=6, aggressor_operations_per_second=60.0, aggressor_operations_share=0.6,
+    aggressor_bytes_per_second=4e6, aggressor_mean_rpc_bytes=65536.0, aggressor_largest_rpc_bytes=65536,
+    aggressor_read_share=0.9, aggressor_files_per_second=10.0, aggressor_bytes_per_file=60000.0)
+NEIGHBOUR = Finding("noisy-neighbour", NOW, "m.2", "s.1", ("l-OST0001",), "", NOISE, ("/d",))
+
+
+def files(count: int, size: int = 60_000) -> tuple[Candidate, ...]:
+    return tuple(Candidate(Fid(0x200000401, n, 0), f"/d/f{n:04d}", NOW - 100, size_bytes=size, opens=10)
+                 for n in range(count))
+
+
+def against_neighbour(room: Capacity = ROOM, evidence: NoisyNeighbourEvidence = NOISE, rules: Rules = ALLOWED) -> Plan:
+    some = files(30)
+    activity = DirectoryActivity("m.2", "/d", creates=100, unlinks=100, candidates=some,
+                                 sizes=tuple(c.size_bytes or 0 for c in some))
+    return small_files_to_flash.decide(replace(NEIGHBOUR, evidence=evidence), evidence, [activity], room,
+                                       FlashSettings(), rules)
+
+
+def test_files_of_a_neighbour_that_reads_them_go_to_the_mdt() -> None:
+    plan = against_neighbour()
+    assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 30
+    assert {explain(a.layout) for a in plan.actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
+    assert plan.actions[0].reason.endswith("on the MDT, an open returns the data, and 90% of the operations are reads")
+    written = against_neighbour(evidence=replace(NOISE, aggressor_read_share=0.2))
+    assert {a.layout.components[0].pool for a in written.actions} == {"flash"}
+
+
+def test_moves_fit_the_room_of_the_fullest_mdt() -> None:
+    nearly = MetadataSpace(100 * GB, 30 * GB + 200_000, 10**8, 8 * 10**7)
+    plan = against_neighbour(replace(ROOM, metadata=replace(IDLE, spaces=(MDT, nearly))))
+    assert sum(a.kind == "migrate" for a in plan.actions) == 3
+
+
+def test_the_mdt_takes_what_a_full_flash_pool_cannot() -> None:
+    full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 500 * GB})
+    assert against_neighbour(full).actions[0].layout.components[0].on_mdt
+    refused = against_neighbour(replace(full, metadata=replace(IDLE, slowdown=9.0)))
+    assert refused.actions == ()
+    assert [refusal.reason for refusal in refused.refusals] == [Reason.NO_ROOM, Reason.MDT_BUSY]
+
+
+def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
+    evidence = HotSmallFilesEvidence(opens_per_second=50.0, disk_reads_per_second=50.0, read_bytes_per_open=60_000.0,
+                                     disk_read_share=1.0, read_operations_share=1.0, usec_per_rpc=9000.0)
+    hot = Finding("hot-small-files", NOW, "py.3", "", (), "", evidence, ("/d",))
+    activity = DirectoryActivity("py.3", "/d", creates=5, candidates=files(30), sizes=(60_000,) * 30)
+
+    def plan(seldom: float = 1.0, rules: Rules = ALLOWED) -> Plan:
+        rare = replace(evidence, opens_per_second=50.0 * seldom, disk_reads_per_second=50.0 * seldom)
+        return hot_files_to_flash.decide(hot, rare, [activity], ROOM, FlashSettings(), hot_files_to_flash.Settings(),
+                                         rules=rules)
+
+    assert {explain(a.layout) for a in plan().actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
+    assert [a.kind for a in plan(0.0008).actions] == ["set-default-layout"]
+    assert sum(a.kind == "migrate" for a in plan(0.0008, Rules()).actions) == 30, "one copy to flash pays"

@@ -1,0 +1,195 @@
+"""Stripes of shared files, of streams and of small files: the arithmetic, what is rewritten, and what stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout, explain
+from lustre.layout.setstripe import setstripe_arguments
+from tierd.decide import restripe
+from tierd.decide.plans import FlashSettings, Plan
+from tierd.decide.restripe import Settings, Stripes
+from tierd.model import (
+    Candidate,
+    Capacity,
+    ContentionEvidence,
+    DirectoryActivity,
+    Finding,
+    OpenFile,
+    StripingEvidence,
+    TargetFill,
+)
+from tierd.refusal import Reason
+
+MIB, GIB, GB, NOW = 1 << 20, 1 << 30, 10**9, 1e9
+HDD = tuple(f"l-OST{n:04x}" for n in range(2, 10))
+POOLS = {"flash": ("l-OST0000", "l-OST0001"), "hdd": HDD}
+PLAIN = Layout((Component(0, None, "hdd", 1),), composite=False)
+ROOM = Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": 50 * GB, "hdd": 500 * GB}, {"/d": PLAIN},
+                overstriping=True)
+SHARED = ContentionEvidence(openers=6, objects=1, targets_available=8, wanted_objects=6, bytes_per_second=50e6,
+                            record_bytes=1 << 20, seconds=600.0)
+STREAM = StripingEvidence(target_share=0.99, bytes_per_second=80e6, targets_available=8, record_bytes=4 << 20,
+                          seconds=1200.0)
+
+
+def file(size: int | None = GIB, created: float = 0.0, opens: int = 1, closed: float = NOW - 100,
+         name: str = "one") -> Candidate:
+    return Candidate(Fid(0x200000401, 7, 0), f"/d/{name}", closed, created, size, opens)
+
+
+def shared(*files: Candidate, room: Capacity = ROOM, evidence: ContentionEvidence = SHARED, creates: int = 0,
+           settings: Settings = Settings(), opened: tuple[OpenFile, ...] = ()) -> Plan:  # noqa: B008
+    found = Finding("shared-file-contention", NOW, "mpi.5", "", HDD[:1], "", evidence, ("/d",), subject="/d/one")
+    activity = DirectoryActivity("mpi.5", "/d", creates=creates, candidates=files, existing_files=opened)
+    return restripe.decide_shared(found, evidence, [activity], room, FlashSettings(), settings)
+
+
+def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0,
+           evidence: StripingEvidence = STREAM) -> Plan:
+    found = Finding("striping", NOW, "ior.6", "", HDD[:1], "", evidence, ("/d",), subject="stream of ior.6")
+    activity = DirectoryActivity("ior.6", "/d", creates=creates, candidates=files)
+    return restripe.decide_striping(found, evidence, [activity], room, FlashSettings(), Settings())
+
+
+def small(present: Layout | None, *files: Candidate, sizes: tuple[int, ...] = (5000,) * 30) -> Plan:
+    evidence = StripingEvidence(stripe_count=4, files_created=500)
+    found = Finding("striping", NOW, "mk.7", "", (), "", evidence, ("/d",), subject="small files in /d")
+    activity = DirectoryActivity("mk.7", "/d", creates=500, candidates=files, sizes=sizes)
+    return restripe.decide_striping(found, evidence, [activity], replace(ROOM, default_layouts={"/d": present}),
+                                    FlashSettings(), Settings())
+
+
+def test_a_closed_shared_file_gets_a_stripe_for_each_process() -> None:
+    (action,) = shared(file()).actions
+    assert (action.kind, action.path) == ("migrate", "/d/one")
+    assert " ".join(setstripe_arguments(action.layout)) == "-c 6 -S 1M -p hdd"
+
+
+def test_beyond_the_targets_it_is_overstriped_where_the_release_knows_it() -> None:
+    many = replace(SHARED, openers=40, wanted_objects=32, objects=8)
+    (action,) = shared(file(), evidence=many).actions
+    assert " ".join(setstripe_arguments(action.layout)) == "-C 32 -S 1M -p hdd"
+    for plan in (shared(file(), evidence=many, room=replace(ROOM, overstriping=False)),
+                 shared(file(), evidence=many, settings=Settings(overstripe=False))):
+        assert plan.actions == ()
+        assert [refusal.reason for refusal in plan.refusals] == [Reason.NOTHING_TO_DO]
+    few = replace(many, objects=2)
+    (plain,) = shared(file(), evidence=few, room=replace(ROOM, overstriping=False)).actions
+    assert " ".join(setstripe_arguments(plain.layout)) == "-c 8 -S 1M -p hdd"
+
+
+def test_the_next_shared_file_gets_them_from_its_directory() -> None:
+    (action,) = shared(creates=1).actions
+    assert (action.kind, action.directory) == ("set-default-layout", "/d")
+    assert " ".join(setstripe_arguments(action.layout)) == "-E 4M -c 1 -p hdd -E -1 -c 6 -S 1M -p hdd"
+
+
+@pytest.mark.parametrize("candidate", [
+    file(size=None), file(size=MIB), file(size=2 << 40), file(created=NOW - 50, opens=0), file(closed=NOW - 3),
+    file(name="other"),
+], ids=["unknown size", "small", "too large", "made and never used again", "closed just now", "another file"])
+def test_files_that_are_not_rewritten(candidate: Candidate) -> None:
+    assert shared(candidate).actions == ()
+
+
+def test_an_open_file_waits() -> None:
+    plan = shared(opened=(OpenFile(Fid(1, 1), "/d/one"),))
+    assert (plan.actions, [r.reason for r in plan.refusals]) == ((), [Reason.IN_USE])
+
+
+def test_a_copy_must_pay_and_fit() -> None:
+    assert [r.reason for r in shared(file(10 * GB)).refusals] == [Reason.NOT_WORTH]
+    assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
+    full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})
+    assert [r.reason for r in shared(file(), room=full).refusals] == [Reason.NO_ROOM]
+    nearly = {target: TargetFill(100 * GB, 10 * GB + (10 * MIB if target == HDD[3] else GB)) for target in HDD}
+    assert shared(file(), room=replace(ROOM, fill=nearly)).actions, "seven targets have room for six stripes"
+    nearly |= dict.fromkeys(HDD[3:6], nearly[HDD[3]])
+    assert [r.reason for r in shared(file(), room=replace(ROOM, fill=nearly)).refusals] == [Reason.NO_ROOM]
+    gone = replace(ROOM, pools={"flash": POOLS["flash"], "hdd": ()})
+    assert [r.reason for r in shared(file(), room=gone).refusals] == [Reason.NO_POOL]
+
+
+@pytest.mark.parametrize("present", [
+    Layout((Component(0, MIB, "hdd"), Component(MIB, GIB, "hdd", 2), Component(GIB, None, "hdd", 4))),
+    Layout((Component(0, None, "hdd", 16),), composite=False),
+    Layout((Component(0, None, "hdd", -1),), composite=False),
+    Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 8))),
+], ids=["of a person", "wide", "all targets", "wide tail"])
+def test_defaults_that_stay(present: Layout) -> None:
+    assert shared(creates=1, room=replace(ROOM, default_layouts={"/d": present})).actions == ()
+
+
+def test_a_flash_component_keeps_its_place() -> None:
+    present = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 1)))
+    (action,) = shared(creates=1, room=replace(ROOM, default_layouts={"/d": present})).actions
+    assert explain(action.layout) == "first 1M on flash (1 stripe), rest on hdd (6 stripes of 1M)"
+
+
+def test_a_stream_gets_two_to_eight_stripes() -> None:
+    default, move = stream(file(16 * GIB, name="big"), creates=1,
+                           evidence=replace(STREAM, seconds=12_000.0)).actions
+    assert " ".join(setstripe_arguments(move.layout)) == "-c 5 -S 4M -p hdd"
+    assert " ".join(setstripe_arguments(default.layout)) == "-E 4M -c 1 -p hdd -E -1 -c 5 -S 4M -p hdd"
+    lonely = replace(ROOM, pools={**POOLS, "hdd": HDD[:1]})
+    assert [r.reason for r in stream(file(), room=lonely).refusals] == [Reason.NO_POOL]
+
+
+def test_small_files_get_one_stripe_and_large_ones_beside_them_keep_theirs() -> None:
+    wide = Layout((Component(0, None, "hdd", 4, MIB),), composite=False)
+    again = [replace(file(5000, opens=3), path="/d/a"), replace(file(5000, opens=2), path="/d/b")]
+    default, move = small(wide, *again).actions
+    assert explain(default.layout) == "first 4M on hdd (1 stripe), rest on hdd (4 stripes of 1M)"
+    assert (move.path, move.layout) == ("/d/a", default.layout)
+    every = Layout((Component(0, None, "", -1),), composite=False)
+    assert explain(small(every).actions[0].layout) == "first 4M on hdd (1 stripe), rest on hdd (stripes on every OST)"
+
+
+@pytest.mark.parametrize("present", [
+    None, PLAIN, Layout((Component(0, MIB, "hdd", 4), Component(MIB, None, "hdd", 4))),
+])
+def test_small_files_without_a_wide_plain_default_stay(present: Layout | None) -> None:
+    assert small(present).actions == ()
+
+
+@given(st.integers(0, 1 << 40))
+def test_a_stripe_holds_a_record_within_the_sizes_of_the_guide(record: int) -> None:
+    size = restripe.stripe_bytes(record)
+    assert MIB <= size <= 32 * MIB
+    assert size & (size - 1) == 0
+    assert size >= min(record, 32 * MIB)
+    assert size == MIB or size < 2 * record
+
+
+@given(st.integers(1, 10**5), st.integers(1, 10**4), st.integers(0, 500), st.integers(1, 10**5), st.booleans())
+def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int, objects: int, targets: int,
+                                                                   wanted: int, overstripe: bool) -> None:
+    evidence = replace(SHARED, openers=openers, objects=objects, wanted_objects=wanted)
+    found = restripe.shared_stripes(evidence, targets, overstripe=overstripe)
+    if found is None:
+        assert targets < 1 or min(openers, wanted, *([] if overstripe else [targets])) <= objects
+    else:
+        assert objects < found.count <= min(openers, wanted)
+        assert found.overstriped == (found.count > targets)
+        assert overstripe or found.count <= targets
+
+
+@given(st.integers(0, 1 << 60), st.integers(0, 1 << 30), st.integers(0, 500))
+def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, record: int, targets: int) -> None:
+    found = restripe.stream_stripes(size, record, targets)
+    assert (found is None) == (targets < 2)
+    assert found is None or 2 <= found.count <= min(8, targets)
+
+
+@given(st.integers(1, 64), st.integers(0, 1 << 30), st.booleans())
+def test_lfs_and_lustre_take_every_layout(count: int, record: int, over: bool) -> None:
+    stripes = Stripes(count, restripe.stripe_bytes(record), over)
+    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d"), Settings()))
+    assert layout is not None
+    assert setstripe_arguments(layout)[-6:-4] == ("-C" if over else "-c", str(count))

@@ -1,0 +1,161 @@
+"""Accelerators are found by the step in the durations of writes, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.parameters import Roots, Tree
+from simulator.cluster import Cluster
+from simulator.scenarios import scenario
+from simulator.settings import ClusterSettings
+from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
+from tests.tierd.sense.clocks import SettableClock
+from tests.tierd.worlds import TARGETS, small_io
+from tierd.detect import small_random_io
+from tierd.detect.block_accelerator import DETECTOR, Accelerator, accelerators, of_latency, of_mixes, with_absorbed
+from tierd.model import DiskWrites, Facts, Finding, JobLoad
+from tierd.sense.disks import DiskPoller, disks_of_node
+
+KIB, MIB = 1024, 1 << 20
+SIZES = (4096, 8192, 16384, 32768, 65536, 131072, MIB)
+
+
+def mixes(bypass: int, shares: Sequence[float] = (0.2, 0.7, 0.4, 0.9, 0.5), fast_msec: int = 1,
+          slow_msec: int = 16) -> tuple[DiskWrites, ...]:
+    """Readings of ``brw_stats`` in which the share of small writes changes: two sizes below 16 KiB, two above 64."""
+    found = []
+    for number, share in enumerate(shares):
+        sizes = {4096: 500 * share, 16384: 500 * share, 65536: 500 * (1 - share), MIB: 500 * (1 - share)}
+        fast = sum(count for size, count in sizes.items() if size <= bypass)
+        msec = {fast_msec: fast, slow_msec: 1000 - fast}
+        found.append(DiskWrites(float(number), sizes, {key: count for key, count in msec.items() if count}))
+    return tuple(found)
+
+
+def by_size(usec: dict[int, int]) -> tuple[DiskWrites, ...]:
+    """A reading of ``io_latency_stats`` with one duration for each size."""
+    return (DiskWrites(0.0, usec_by_size={size: {time: 200.0} for size, time in usec.items()}),)
+
+
+def facts(writes: tuple[DiskWrites, ...], targets: Sequence[str] = TARGETS) -> Facts:
+    return Facts(pools=POOLS, fill=filled(), disk_writes=dict.fromkeys(targets, writes))
+
+
+def test_a_step_at_the_bypass_size_is_found_with_its_size() -> None:
+    (found,) = look(DETECTOR, facts=facts(mixes(32 * KIB)))
+    assert (found.subject, found.targets, found.advice_only) == ("hdd", tuple(sorted(TARGETS)), True)
+    numbers = found.evidence.numbers()
+    assert numbers["bypass_low_bytes"] <= 32 * KIB < numbers["bypass_high_bytes"]
+    assert "or a write cache" in found.sentence
+    assert "counters do not tell which" in found.sentence
+
+
+def test_a_larger_bypass_size_is_advised_where_many_writes_are_a_little_larger() -> None:
+    (found,) = look(DETECTOR, facts=facts(mixes(32 * KIB)))
+    assert found.advice[0].command.startswith("raise the bypass size to 64 KiB")
+    (content,) = look(DETECTOR, facts=facts(mixes(32 * KIB)), min_gain_share=0.9)
+    assert content.advice[0].command == "no change of the bypass size"
+
+
+@pytest.mark.parametrize(("bypass", "name"), [(0, "plain disks"), (MIB, "a cache that takes all writes in")])
+def test_disks_without_a_step_are_innocent(bypass: int, name: str) -> None:
+    assert look(DETECTOR, facts=facts(mixes(bypass))) == [], name
+
+
+def test_flash_targets_are_not_reported() -> None:
+    assert look(DETECTOR, facts=facts(mixes(32 * KIB), FLASH)) == []
+
+
+def test_a_constant_mix_connects_no_size_with_a_duration() -> None:
+    assert of_mixes(mixes(32 * KIB, (0.5,) * 8)) is None
+
+
+def test_few_readings_show_nothing() -> None:
+    assert of_mixes(mixes(32 * KIB)[:3]) is None
+
+
+def test_durations_by_size_show_the_step_at_once() -> None:
+    seen = of_latency(by_size({4096: 256, 16384: 300, 32768: 400, 65536: 9000, MIB: 20000}))
+    assert seen == Accelerator(32768, 65536, 400, 9000)
+
+
+@pytest.mark.parametrize("usec", [
+    {4096: 9000, 65536: 9500, MIB: 18000},  # disks
+    {4096: 200, 65536: 400, MIB: 2500, 4 * MIB: 9000},  # a cache for all writes, limited by its bandwidth
+    {4096: 100, 65536: 150, MIB: 600},  # flash
+], ids=["disks", "write cache", "flash"])  # fmt: skip
+def test_durations_that_grow_with_the_bytes_are_no_step(usec: dict[int, int]) -> None:
+    assert of_latency(by_size(usec)) is None
+
+
+@given(st.dictionaries(st.sampled_from(SIZES), st.integers(1, 10**7), min_size=1), st.integers(1, 1000))
+def test_a_step_lies_between_fast_and_slow_sizes(usec: dict[int, int], count: int) -> None:
+    seen = of_latency((DiskWrites(0.0, usec_by_size={size: {time: float(count)} for size, time in usec.items()}),))
+    if seen is not None:
+        assert count >= 100
+        assert all(time <= 2000 for size, time in usec.items() if size <= seen.bypass_low_bytes)
+        assert all(time >= 4 * usec[seen.bypass_low_bytes] for size, time in usec.items()
+                   if size >= seen.bypass_high_bytes)
+
+
+@given(st.lists(st.tuples(st.dictionaries(st.sampled_from(SIZES), st.integers(0, 5000)),
+                          st.dictionaries(st.sampled_from((1, 2, 4, 8, 16)), st.integers(0, 5000))), max_size=8))
+def test_any_readings_give_an_accelerator_or_none(readings: list[tuple[dict[int, int], dict[int, int]]]) -> None:
+    seen = of_mixes([DiskWrites(0.0, {k: float(v) for k, v in sizes.items()}, {k: float(v) for k, v in msec.items()})
+                     for sizes, msec in readings])
+    assert seen is None or seen.bypass_low_bytes < seen.bypass_high_bytes
+
+
+def test_small_random_writes_that_the_accelerator_takes_in_are_not_sent_to_flash() -> None:
+    busy = halves(small_io("fio.7", 48, seconds=30.0))
+    assert look(small_random_io.DETECTOR, busy)
+    assert look(small_random_io.DETECTOR, busy, facts(mixes(32 * KIB))) == []
+    assert look(small_random_io.DETECTOR, busy, facts(mixes(0)))
+
+
+def neighbour(**changes: object) -> Finding:
+    numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
+    return replace(Finding("noisy-neighbour", 0.0, "fio.7", "s.1", ("l-OST0001",), "slows", numbers),  # type: ignore[arg-type]
+                   **changes)
+
+
+def test_a_neighbour_whose_writes_are_taken_in_is_advice_only() -> None:
+    seen = {"l-OST0001": Accelerator(32768, 65536)}
+    small = {"l-OST0001": JobLoad("l-OST0001", "fio.7", write_bytes=4096e3, writes=1e3, sizes={4096: 1e3})}
+    assert with_absorbed(neighbour(), small, seen).advice_only
+    assert not with_absorbed(neighbour(), small, {}).advice_only
+    reads = {"l-OST0001": small["l-OST0001"]._replace(reads=500.0, read_bytes=2e6)}
+    assert not with_absorbed(neighbour(), reads, seen).advice_only, "an accelerator does not serve reads from disks"
+    large = {"l-OST0001": small["l-OST0001"]._replace(sizes={4096: 500.0, MIB: 500.0})}
+    assert not with_absorbed(neighbour(), large, seen).advice_only
+    elsewhere = neighbour(targets=("l-OST0001", "l-OST0002"))
+    assert not with_absorbed(elsewhere, small, seen).advice_only
+
+
+def found_in(settings: ClusterSettings, tmp_path: Path) -> dict[str, Accelerator]:
+    root = tmp_path
+    cluster = Cluster(settings, scenario.library("accelerator-mixes").jobs)
+    poller = DiskPoller({"node": disks_of_node(Tree(Roots.of(root / "proc", root / "sys")))}, SettableClock(0.0))
+    writes = {}
+    while cluster.now < 180:
+        cluster.advance(30)
+        cluster.write_parameters(root, clients=False)
+        writes = dict(poller())
+    return accelerators(writes)
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_a_simulated_accelerator_is_found_and_plain_disks_are_not(accelerated: bool, tmp_path: Path) -> None:
+    settings = scenario.library("accelerator-mixes").settings()
+    if not accelerated:
+        settings = replace(settings, osts=tuple(replace(ost, accelerator=None) for ost in settings.osts))
+    found = found_in(settings, tmp_path)
+    assert set(found) == ({"lustre-OST0000", "lustre-OST0001"} if accelerated else set())
+    for seen in found.values():
+        assert seen.bypass_low_bytes <= 32 * KIB < seen.bypass_high_bytes

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.detect.views import look
+from tierd.detect import metadata_bound, metadata_imbalance
+from tierd.model import Facts, Finding, MetadataFill, MetadataLoad, MetadataService
+
+LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
+BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, 30.0)
+CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, 0.0)
+
+
+def found(service: MetadataService, *loads: MetadataLoad, active: bool = False, mdts: int = 1) -> list[Finding]:
+    facts = Facts(metadata_loads=loads or (LOAD,), metadata_services=(service,), metadata_targets=mdts)
+    return look(metadata_bound.DETECTOR, facts=facts, active={("metadata-bound", "", "mds of mds1")} if active else ())
+
+
+def test_an_mds_whose_threads_are_all_in_use_is_reported() -> None:
+    (finding,) = found(BUSY)
+    assert finding.sentence == ("the MDS of mds1 does 5000 requests/s; requests wait 4.0 ms for a thread, and 60 of 64 "
+                                "threads are in use: processors, locks or threads limit it")
+    commands = [piece.command for piece in finding.advice]
+    assert commands[0] == "lctl set_param mds.MDS.mdt.threads_max=128"
+    assert any("higher clock rate" in command for command in commands), "creates are bound by one thread"
+    assert any("1.37 times" in piece.effect for piece in finding.advice)
+
+
+def test_stats_get_batches_and_not_a_higher_clock_rate() -> None:
+    (finding,) = found(BUSY, replace(LOAD, creates=50.0, unlinks=0.0, stats=900.0), mdts=2)
+    words = " ".join(piece.command for piece in finding.advice)
+    assert "statahead_batch_max" in words
+    assert "clock rate" not in words
+    assert "lfs setdirstripe -D -c 1 -i -1" in words
+
+
+def test_slow_operations_with_free_threads_are_the_devices() -> None:
+    (finding,) = found(CALM, replace(LOAD, usec_per_operation=6000.0))
+    assert "an operation takes 6.0 ms with 4 of 64 threads in use: the latency of its devices limits it" in (
+        finding.sentence)
+    assert [piece.command.split(",")[0] for piece in finding.advice] == ["put the MDT on faster SSDs"]
+
+
+def test_one_job_is_named_instead_of_the_server() -> None:
+    (finding,) = found(BUSY, replace(LOAD, jobs=(("a.1", 900.0), ("b.2", 50.0))))
+    assert finding.sentence.endswith("; a.1 causes 90% of the operations")
+    assert not any("threads_max" in piece.command for piece in finding.advice)
+    assert finding.advice[0].where == "in a.1"
+
+
+@pytest.mark.parametrize("service", [CALM, replace(BUSY, wait_usec=500.0), replace(BUSY, threads=0.0),
+                                     replace(BUSY, active=20.0)])
+def test_a_healthy_mds_is_well(service: MetadataService) -> None:
+    assert found(service) == []
+
+
+def test_an_idle_file_system_is_well_whatever_the_counters_say() -> None:
+    assert found(BUSY, replace(LOAD, creates=1.0, unlinks=0.0, stats=0.0, opens=0.0)) == []
+
+
+def test_hysteresis() -> None:
+    between = replace(BUSY, wait_usec=1500.0)
+    assert found(between) == []
+    assert found(between, active=True)
+
+
+@given(st.floats(0, 1e5), st.floats(0, 500), st.floats(0, 512), st.floats(0, 1e5))
+def test_every_finding_has_advice(wait: float, active: float, threads: float, usec: float) -> None:
+    for finding in found(MetadataService("mds1", threads, 512, 100.0, wait, active, 0.0),
+                         replace(LOAD, usec_per_operation=usec)):
+        assert finding.advice
+
+
+FILL = {"l-MDT0000": MetadataFill(0.8, 1000), "l-MDT0001": MetadataFill(0.1, 9000)}
+
+
+def uneven(fill: dict[str, MetadataFill], *loads: MetadataLoad, mdts: int = 2) -> list[Finding]:
+    return look(metadata_imbalance.DETECTOR,
+                facts=Facts(metadata=fill, metadata_loads=loads, metadata_targets=mdts))
+
+
+def test_an_mdt_that_is_much_fuller_is_reported_with_the_cost_of_a_migration() -> None:
+    (finding,) = uneven(FILL)
+    assert finding.sentence == "l-MDT0000 is 80% full (bytes or inodes); the median of the other MDTs is 10%"
+    assert finding.advice[1].command == "lfs migrate -m 1 DIRECTORY"
+    assert "one request to the MDTs for each entry" in finding.advice[1].effect
+
+
+def test_an_mdt_whose_space_is_unknown_stops_the_comparison() -> None:
+    assert uneven(FILL, mdts=3) == []
+
+
+def test_an_mdt_that_does_most_is_reported_with_its_jobs() -> None:
+    busy = replace(LOAD, creates=5000.0)
+    (finding,) = uneven({}, busy, MetadataLoad("l-MDT0001", 100.0))
+    assert finding.sentence == ("l-MDT0000 does 5400 operations/s; the other MDTs do 100 operations/s on average; most "
+                                "are by a.1, b.2")
+    assert uneven({}, busy) == []
+    assert uneven({}, replace(LOAD, creates=500.0), MetadataLoad("l-MDT0001", 1.0)) == [], "too few operations"

@@ -1,0 +1,70 @@
+"""Files that are opened for writing and only read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.changelog.decode import decode
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.jobs.large_files import RandomWriter
+from simulator.settings import recorded_test_bed
+from tests.tierd.detect.views import halves, look
+from tests.tierd.worlds import TARGETS
+from tierd.detect.opened_for_writing import DETECTOR
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad
+from tierd.sense.changelogs.table import ActivityTable
+
+ACTIVITY = DirectoryActivity("post.3", "/proj/in", opens=100, closes=100, write_opens=90)
+
+
+def found(activity: DirectoryActivity = ACTIVITY, read: float = 1e9, written: float = 0.0,
+          active: set[tuple[str, str, str]] | None = None) -> list[Finding]:  # fmt: skip
+    load = JobLoad(TARGETS[0], "post.3", read_bytes=read, write_bytes=written, reads=read / 1e6, writes=written / 1e6)
+    return look(DETECTOR, halves([load]), Facts(directories=(activity,)), active or ())
+
+
+def test_a_job_that_opens_for_writing_and_only_reads_is_advised_to_open_read_only() -> None:
+    (one,) = found()
+    assert (one.aggressor, one.subject, one.advice_only) == ("post.3", "/proj/in", True)
+    assert "90% of its opens" in one.sentence
+    assert "O_RDONLY" in one.advice[0].command
+
+
+@pytest.mark.parametrize("changes", [{"write_opens": 20}, {"creates": 50}, {"opens": 1000}, {"job": "other.1"}])
+def test_few_opens_for_writing_new_files_and_unknown_jobs_are_well(changes: dict[str, int]) -> None:
+    assert found(replace(ACTIVITY, **changes)) == []  # type: ignore[arg-type]
+
+
+def test_a_job_that_writes_is_well() -> None:
+    assert found(written=1e8) == []
+    assert found(read=0.0) == []
+
+
+def test_hysteresis() -> None:
+    some = replace(ACTIVITY, opens=225)
+    assert found(some) == []
+    assert found(some, active={("opened-for-writing", "post.3", "/proj/in")})
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 1e12), st.floats(0, 1e12))
+def test_reported_jobs_read_and_open_for_writing(opens: int, writes: int, read: float, written: float) -> None:
+    activity = replace(ACTIVITY, opens=opens, write_opens=min(opens, writes))
+    for one in found(activity, read, written):
+        assert one.evidence.numbers()["written_share"] <= 0.01
+        assert one.evidence.numbers()["write_open_share"] >= 0.5
+
+
+def test_the_changelog_shows_opens_for_writing() -> None:
+    cluster = Cluster(recorded_test_bed(), (RandomWriter(read_share=1.0, file_bytes=1 << 20, processes_count=8),))
+    cluster.advance(2)
+    filesystem = SimulatedFilesystem(cluster)
+    table = ActivityTable(filesystem.path_of)
+    for mdt in cluster.mdts:
+        table.add(decode(filesystem.changelog(mdt.short_name, 0))[0])
+    (activity,) = table.of_job("fio_rand.1001", 0.0)
+    assert (activity.opens, activity.write_opens) == (8, 8)

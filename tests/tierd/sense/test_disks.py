@@ -1,0 +1,96 @@
+"""Disk I/O of servers, from files and from expositions, as differences between readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.parameters import Roots, Tree
+from tests.conftest import Unpack
+from tests.tierd.sense.clocks import SettableClock
+from tierd.sense.disks import DiskCounters, DiskPoller, difference, parse_disks, read_disks, single
+from tierd.sense.http_client import SourceError
+
+URL = "http://oss1:9169/metrics"
+EXPOSITION = b"""\
+lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="4096"} 3
+lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="8192"} 3
+lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="write",le="+Inf"} 10
+lustre_osd_io_size_bytes_bucket{fs="l",target="OST0001",direction="read",le="4096"} 9
+lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.001"} 4
+lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="0.002"} 6
+lustre_osd_io_latency_seconds_bucket{fs="l",target="OST0001",direction="write",size="4096",le="0.000512"} 3
+lustre_ost_max_rpc_bytes{fs="l",target="OST0001"} 16777216
+lustre_osd_io_size_bytes_bucket{fs="l",target="MDT0000",direction="write",le="4096"} 3
+"""
+
+
+def test_an_exposition_gives_the_writes_of_object_targets() -> None:
+    (target, counters), = parse_disks(EXPOSITION, URL).items()
+    assert target == "l-OST0001"
+    assert counters == DiskCounters({4096: 3, 16384: 7}, {1: 4, 2: 2}, {4096: {512: 3}}, 16 << 20)
+
+
+def test_an_impossible_bound_is_an_error() -> None:
+    with pytest.raises(SourceError, match="invalid data"):
+        parse_disks(b'lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="soon"} 4\n', URL)
+
+
+def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
+    root = capture("2.17.57/tree-load-1")
+    found = read_disks(Tree(Roots.of(root / "proc", root / "sys")))
+    assert found
+    assert all("-OST" in target for target in found)
+    assert {counters.max_rpc_bytes for counters in found.values()} == {4 << 20}
+    assert any(counters.sizes and counters.msec for counters in found.values())
+
+
+class Counting:
+    """A server whose counters the test changes."""
+
+    def __init__(self) -> None:
+        self.counters: Mapping[str, DiskCounters] = {}
+        self.error: OSError | None = None
+
+    def __call__(self) -> Mapping[str, DiskCounters]:
+        if self.error is not None:
+            raise self.error
+        return self.counters
+
+
+def test_differences_between_readings_and_a_target_that_was_mounted_again() -> None:
+    server, clock = Counting(), SettableClock(1000.0)
+    poller = DiskPoller({"oss1": server}, clock)
+    server.counters = {"l-OST0001": DiskCounters({4096: 10.0}, {1: 10.0})}
+    assert poller() == {}
+    server.counters = {"l-OST0001": DiskCounters({4096: 15.0, 8192: 2.0}, {1: 15.0, 16: 2.0})}
+    (one,) = poller()["l-OST0001"]
+    assert (one.sizes, one.msec) == ({4096: 5.0, 8192: 2.0}, {1: 5.0, 16: 2.0})
+    server.counters = {"l-OST0001": DiskCounters({4096: 1.0}, {1: 1.0})}
+    assert len(poller()["l-OST0001"]) == 1
+    server.error = OSError("no route to host")
+    poller()
+    assert poller.faults == {"oss1": "no route to host"}
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=12))
+def test_single_counts_add_up_to_all(counts: list[int]) -> None:
+    cumulative: dict[float, float] = {}
+    total = 0
+    for number, count in enumerate(counts):
+        total += count
+        cumulative[float("inf") if number == len(counts) - 1 and number else 4096.0 * 2**number] = float(total)
+    assert sum(single(cumulative, 1.0).values()) == total
+
+
+@given(st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)),
+       st.dictionaries(st.sampled_from([4096, 8192, 65536]), st.integers(1, 10**6)))
+def test_a_difference_is_what_was_added(before: dict[int, int], more: dict[int, int]) -> None:
+    first = {size: float(count) for size, count in before.items()}
+    after = {size: first.get(size, 0.0) + more.get(size, 0) for size in first | more}
+    found = difference(DiskCounters(sizes=first), DiskCounters(sizes=after), 1.0)
+    assert found is not None
+    assert found.sizes == {size: float(count) for size, count in more.items()}

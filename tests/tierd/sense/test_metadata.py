@@ -1,0 +1,99 @@
+"""Operations by MDT and job, and the service of each MDS, from readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lustre.parameters import Roots, Tree
+from tierd.sense import exposition, parameters
+from tierd.sense.metadata import MetadataMeter
+from tierd.sense.readings import JobCounters, Reading, ServiceCounters
+
+MDT, OST = "l-MDT0000", "l-OST0000"
+
+
+def reading(time: float, jobs: dict[str, dict[str, float]], usec: float = 100.0,
+            service: ServiceCounters | None = None) -> Reading:
+    counters = {(MDT, job): JobCounters(counts, {name: usec * count for name, count in counts.items()})
+                for job, counts in jobs.items()}
+    counters[OST, "a"] = JobCounters({"write": time}, {})
+    return Reading(time, counters, frozenset({MDT, OST}), services={"mds1": service} if service else {})
+
+
+def test_operations_per_second_by_kind_and_job() -> None:
+    meter = MetadataMeter()
+    meter.learn(reading(0.0, {"a": {"mknod": 10.0, "open": 5.0}}))
+    assert meter.loads == ()
+    meter.learn(reading(30.0, {"a": {"mknod": 310.0, "open": 5.0, "close": 900.0},
+                               "b": {"getattr": 60.0, "unlink": 30.0}}))
+    (load,) = meter.loads
+    assert (load.mdt, load.creates, load.unlinks, load.stats, load.opens) == (MDT, 10.0, 1.0, 2.0, 0.0)
+    assert load.jobs == (("a", 10.0), ("b", 3.0))
+    assert load.usec_per_operation == pytest.approx(100.0)
+    assert load.operations == 13.0
+
+
+def test_a_job_whose_entry_began_again_counts_from_zero() -> None:
+    meter = MetadataMeter()
+    meter.learn(reading(0.0, {"a": {"mknod": 1000.0}}))
+    meter.learn(reading(30.0, {"a": {"mknod": 60.0}}))
+    assert meter.loads[0].creates == 2.0
+
+
+def test_readings_that_are_close_together_are_ignored_and_old_ones_are_forgotten() -> None:
+    meter = MetadataMeter()
+    for second in range(0, 400, 5):
+        meter.learn(reading(float(second), {"a": {"mknod": 10.0 * second if second < 200 else 2000.0}}))
+    assert meter.loads[0].creates == 0.0
+    meter.learn(reading(100.0, {"a": {"mknod": 1.0}}))
+    meter.forget()
+    assert (meter.loads, meter.services) == ((), ())
+
+
+def test_the_service_of_an_mds() -> None:
+    meter = MetadataMeter()
+    meter.learn(reading(0.0, {}, service=ServiceCounters(8, 64, 100, 1e6, 500, 50)))
+    meter.learn(reading(50.0, {}, service=ServiceCounters(16, 64, 1100, 3e6, 8500, 1050)))
+    (service,) = meter.services
+    assert (service.node, service.threads, service.threads_max, service.requests_per_second) == ("mds1", 16, 64, 20.0)
+    assert (service.wait_usec, service.active, service.queued) == (2000.0, 8.0, 1.0)
+    meter.learn(reading(100.0, {}, service=ServiceCounters(16, 64, 10, 3e3, 85, 10)))
+    assert meter.services == (), "the server was restarted"
+
+
+STATS = """snapshot_time             1.5 secs.nsecs
+req_waittime              200 samples [usecs] 1 9 4000 900
+req_qdepth                200 samples [reqs] 0 3 100 90
+req_active                200 samples [reqs] 1 9 1600 90
+"""
+
+
+def test_the_parameters_of_an_mds(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/kernel/debug/lustre/mds/MDS/mdt"
+    folder.mkdir(parents=True)
+    (folder / "stats").write_text(STATS)
+    settings = tmp_path / "sys/fs/lustre/mds/MDS/mdt"
+    settings.mkdir(parents=True)
+    (settings / "threads_started").write_text("16\n")
+    (settings / "threads_max").write_text("64\n")
+    tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
+    assert parameters.metadata_services(tree) == {"this node": ServiceCounters(16, 64, 200, 4000, 1600, 100)}
+    assert parameters.metadata_services(Tree(Roots.of(tmp_path / "none", tmp_path / "none"))) == {}
+
+
+EXPOSITION = b"""lustre_service_requests_total{service="mdt"} 200
+lustre_service_request_wait_seconds_total{service="mdt"} 0.004
+lustre_service_queue_depth_at_start_total{service="mdt"} 100
+lustre_service_active_at_start_total{service="mdt"} 1600
+lustre_service_threads_started{service="mdt"} 16
+lustre_service_threads_max{service="mdt"} 64
+"""
+
+
+def test_the_metrics_of_an_mds() -> None:
+    assert exposition.metadata_service(EXPOSITION) == ServiceCounters(16, 64, 200, 4000, 1600, 100)
+    assert exposition.metadata_service(EXPOSITION.replace(b'"mdt"', b'"ost"')) is None
+    with pytest.raises(ValueError, match="convert"):
+        exposition.metadata_service(EXPOSITION.replace(b" 1600", b" many"))

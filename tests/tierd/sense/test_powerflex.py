@@ -1,0 +1,306 @@
+"""The PowerFlex gateway: a stub that answers as the public API says, with good and hostile answers."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lustre.background import DaemonExecutor
+from tests.pki import Pki
+from tests.pki import authority as authority
+from tests.tierd.sense.clocks import SettableClock
+from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, answers, gateway, rate, sdc, sds
+from tierd.config.sense import PowerFlexSettings
+from tierd.config.sense import powerflex as checked
+from tierd.model import StorageWork
+from tierd.sense.http_client import SourceError
+from tierd.sense.powerflex import (
+    LOGIN_AGAIN_SECONDS,
+    REBALANCE,
+    REBUILD,
+    UNKNOWN,
+    ErrorKind,
+    Gateway,
+    PowerFlex,
+    PowerFlexSystem,
+    Work,
+    records,
+    statistics,
+    system_of,
+)
+from tierd.sense.readings import Reading, window
+
+NOW = 1_795_000_000.0
+MIB = 1 << 20
+OF_POOL = {"ost0": ("OST0000", "OST0001"), "ost2": ("OST0002",)}
+
+
+class AtOnce(Executor):
+    """Runs each call before ``submit`` returns."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except SourceError as error:
+            done.set_exception(error)
+        return done
+
+
+@pytest.fixture(params=[3, 4])
+def stub(request: pytest.FixtureRequest) -> Iterator[PowerFlexStub]:
+    with gateway(request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def password(tmp_path: Path) -> Path:
+    path = tmp_path / "password"
+    path.write_text(f"{PASSWORD}\n")
+    path.chmod(0o600)
+    return path
+
+
+def settings_for(stub: PowerFlexStub, password: Path, **more: Any) -> PowerFlexSettings:
+    release: Any = stub.release
+    made = PowerFlexSettings(stub.url, release, USER, str(password), volumes=OF_POOL)
+    return replace(made, **more)
+
+
+def source(stub: PowerFlexStub, password: Path, clock: SettableClock, executor: Executor | None = None,
+           **more: Any) -> PowerFlex:
+    made = settings_for(stub, password, **more)
+    return PowerFlex(made, "lustre", Gateway(made, clock.now), clock, executor or AtOnce())
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock(NOW)
+
+
+def after(powerflex: PowerFlex, clock: SettableClock, seconds: float = 31.0) -> None:
+    clock.at += seconds
+    powerflex.refresh()
+
+
+def test_a_quiet_system(stub, password, clock) -> None:
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    system = powerflex.system
+    assert system is not None
+    assert (system.name, system.cluster_state, system.good_nodes, system.good_replicas) == (
+        "hpc", "ClusteredNormal", 3, 2)
+    first = system.volumes[0]
+    assert (first.name, first.pool, first.size_bytes) == ("ost0", "nvme", 4 << 40)
+    assert system.volumes[0].read_bytes_per_second == 100 * MIB
+    assert system.volumes[1].read_bytes_per_second is None, "the gateway shows no statistics of it"
+    assert [one.name for one in system.data_clients] == ["10.0.1.1", "10.0.1.2"], "clients without a name"
+    assert system.devices == {"Normal": 2}
+    assert powerflex.storage_work() == {}
+    assert stub.logins == 1
+
+
+@pytest.mark.parametrize(("shown", "kind", "speed", "pending"), [
+    ({"fwdRebuildWriteBwc": rate(200), "pendingFwdRebuildCapacityInKb": 7 << 20}, REBUILD, 200 * MIB, 7 << 30),
+    ({"activeBckRebuildCapacityInKb": 1}, REBUILD, 0.0, 0),
+    ({"rebalanceWriteBwc": rate(100), "pendingRebalanceCapacityInKb": 1 << 20}, REBALANCE, 100 * MIB, 1 << 30),
+    ({"rebalanceWriteBwc": rate(10)}, None, 0.0, 0),
+])
+def test_a_rebuild_slows_the_targets_on_volumes_of_its_pool(
+    stub, password, clock, shown: dict[str, Any], kind: str | None, speed: float, pending: int
+) -> None:
+    stub.statistics(**shown)
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    work = StorageWork(kind or "", "ost0", "nvme", speed, pending)
+    assert powerflex.storage_work() == ({"lustre-OST0000": work, "lustre-OST0001": work} if kind else {})
+
+
+def test_nobody_is_blamed_on_these_targets_meanwhile(stub, password, clock) -> None:
+    stub.statistics(fwdRebuildWriteBwc=rate(200))
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    targets = frozenset({"lustre-OST0000", "lustre-OST0001", "lustre-OST0002"})
+    reading = Reading(NOW, {}, targets, {"lustre-OST0001": "degraded", "lustre-OST0002": "full"})
+    noted = powerflex.noted(reading)
+    assert noted.conditions == {"lustre-OST0000": "PowerFlex rebuild", "lustre-OST0001": "degraded",
+                                "lustre-OST0002": "full"}
+    seen = window(reading, replace(noted, time=NOW + 5))
+    assert seen.conditions == noted.conditions
+    assert set(seen.storage_work) == {"lustre-OST0000", "lustre-OST0001"}
+
+
+def test_an_expired_token_is_renewed_once(stub, password, clock) -> None:
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    stub.tokens.clear()
+    after(powerflex, clock)
+    assert (stub.logins, powerflex.age.problem) == (2, "")
+    assert not powerflex.gateway.errors
+
+
+def test_a_gateway_that_refuses_every_token_is_not_asked_forever(stub, password, clock) -> None:
+    stub.bad["/api/types/Volume/instances"] = (401, b"{}")
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    assert powerflex.gateway.errors == {ErrorKind.LOGIN: 1}
+    assert stub.asked["/api/types/Volume/instances"] == 2
+    assert "401" in powerflex.age.problem
+
+
+def test_a_refused_password_is_tried_again_late_so_that_the_account_is_not_locked(stub, password, clock) -> None:
+    stub.password = "changed"
+    powerflex = source(stub, password, clock)
+    for _ in range(5):
+        after(powerflex, clock)
+    assert stub.logins == 1
+    assert powerflex.gateway.errors == {ErrorKind.LOGIN: 5}
+    stub.password = PASSWORD
+    after(powerflex, clock, LOGIN_AGAIN_SECONDS)
+    assert (stub.logins, powerflex.age.problem) == (2, "")
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), [
+    (500, b'{"message":"Internal","httpStatusCode":500}', ErrorKind.STATUS),
+    (200, b'[{"id": "1", "na', ErrorKind.ANSWER),
+    (200, b'{"message": "no list"}', ErrorKind.ANSWER),
+    (200, b"[1]", ErrorKind.ANSWER),
+    (200, b"[" * 100_000, ErrorKind.ANSWER),
+    (302, b"", ErrorKind.CONNECTION),
+])
+def test_a_bad_answer_is_counted_and_the_last_good_one_counts_until_it_is_old(
+    stub, password, clock, status: int, body: bytes, kind: ErrorKind
+) -> None:
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    stub.bad["/api/types/StoragePool/instances"] = (status, body)
+    after(powerflex, clock)
+    assert powerflex.gateway.errors == {kind: 1}
+    assert powerflex.age.stale(clock.now())
+    assert powerflex.storage_work() == {}
+    clock.at += powerflex.settings.stale_seconds
+    unknown = {target: work.kind for target, work in powerflex.storage_work().items()}
+    assert unknown == dict.fromkeys(("lustre-OST0000", "lustre-OST0001", "lustre-OST0002"), UNKNOWN)
+    stub.bad.clear()
+    after(powerflex, clock)
+    assert not powerflex.age.stale(clock.now())
+    assert powerflex.storage_work() == {}
+
+
+def test_a_slow_gateway_delays_nobody(stub, password, clock) -> None:
+    stub.wait = threading.Event()
+    powerflex = source(stub, password, clock, DaemonExecutor("powerflex", 1))
+    powerflex.refresh()
+    after(powerflex, clock)
+    assert powerflex.system is None
+    assert powerflex.storage_work()["lustre-OST0000"].kind == UNKNOWN
+    assert stub.asked.total() <= 1, "one request at a time"
+
+
+def test_an_answer_that_takes_too_long_is_an_error(stub, password, clock) -> None:
+    stub.wait = threading.Event()
+    powerflex = source(stub, password, clock, timeout_seconds=0.2)
+    powerflex.refresh()
+    assert powerflex.gateway.errors.total() == 1
+    assert "0.2 s" in powerflex.age.problem or "timed out" in powerflex.age.problem
+
+
+def test_a_gateway_of_the_other_release_is_named(password, clock) -> None:
+    with gateway(3) as stub:
+        powerflex = source(stub, password, clock, release=4)
+        powerflex.refresh()
+    assert "404" in powerflex.age.problem
+    assert powerflex.gateway.errors == {ErrorKind.LOGIN: 1}
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
+def test_a_password_that_others_can_read_is_not_sent(stub, password, clock, mode: int) -> None:
+    password.chmod(mode)
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    assert "chmod 0600" in powerflex.age.problem
+    assert not stub.asked
+
+
+def test_a_volume_that_does_not_exist_is_named_and_unknown(stub, password, clock) -> None:
+    powerflex = source(stub, password, clock, volumes={"ost9": ("OST0009",)})
+    powerflex.refresh()
+    assert powerflex.storage_work()["lustre-OST0009"].kind == UNKNOWN
+    assert "ost9" in powerflex.age.note
+
+
+def test_settings_and_states_of_servers_and_clients(stub, password, clock) -> None:
+    stub.known["Sds"] = [sds(1, mdmConnectionState="Disconnected", perfProfile="Compact"),
+                         sds(2, maintenanceState="InMaintenance", sdsNumberOsThreads=12)]
+    stub.known["Sdc"] = [sdc(1, sdcMaxInflightRequests="200"), {}, {"id": "1", "mdmConnectionState": None}]
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    assert powerflex.system is not None
+    one, two = powerflex.system.data_servers
+    assert (one.connected, one.profile, two.in_maintenance) == (False, "Compact", True)
+    assert two.tunables == {"sds_number_os_threads": 12}
+    first, *rest = powerflex.system.data_clients
+    assert first.tunables == {"sdc_max_inflight_requests": 200}
+    assert [client.connected for client in rest] == [None, None]
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ({"url": "http://gateway"}, "https"), ({"url": "gateway"}, "whole address"), ({"user": ""}, "user"),
+    ({"password_file": ""}, "password_file"), ({"volumes": {"a": ("MDT0000",)}}, "OST0000"),
+    ({"volumes": {"a": ("OST0000",), "b": ("OST0000",)}}, "one volume"),
+])
+def test_settings_that_cannot_work_are_refused(more: dict[str, Any], words: str) -> None:
+    good = PowerFlexSettings("https://gateway", 4, USER, "/etc/tierd/password", volumes=OF_POOL)
+    assert checked(good) is good
+    with pytest.raises(ValueError, match=words):
+        checked(replace(good, **more))
+
+
+def test_the_certificate_of_the_gateway_is_verified(authority: Pki, password: Path, clock: SettableClock) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.path("server.crt"), authority.path("server.key"))
+    with gateway(4, tls) as stub:
+        trusting = source(stub, password, clock, ca_file=str(authority.path("ca.crt")))
+        trusting.refresh()
+        assert trusting.age.problem == ""
+        for ca_file in ("", str(authority.path("stranger.crt"))):
+            doubting = source(stub, password, clock, ca_file=ca_file)
+            doubting.refresh()
+            assert "TLS" in doubting.age.problem
+            assert doubting.gateway.errors == {ErrorKind.CONNECTION: 1}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["id", "name", "mdmCluster", "storagePoolId", "sizeInKb", "fwdRebuildWriteBwc", "numSeconds",
+                         "totalWeightInKb", "StoragePool", "Volume", "e0d8f6c900000000"]) | st.text(max_size=3),
+        inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(["System", "StoragePool", "Volume", "Sds", "Sdc", "Device"]), json_values,
+                       max_size=6), json_values)
+def test_any_json_is_a_system_or_an_error(instances: dict[str, Any], numbers: Any) -> None:
+    known = answers() | instances
+    try:
+        listed = {kind: records(json.dumps(known[kind]).encode(), kind) for kind in known if kind != "statistics"}
+        system = system_of(listed, statistics(json.dumps(numbers).encode()))
+    except SourceError:
+        return
+    assert isinstance(system, PowerFlexSystem)
+    for pool in system.pools:
+        assert all((work.bytes_per_second or 0) >= 0 for work in pool.work.values())
+        assert set(pool.work) == set(Work)

@@ -1,0 +1,82 @@
+"""Data on the MDT for a neighbour and for hot small files, on the simulated test bed: done, judged, undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Layout, explain, same_shape
+from simulator.cluster import Cluster
+from simulator.jobs.small_files import SmallFileWriter
+from tests.tierd.simulated import HDD, STREAM, World, world
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.config.load import parse
+from tierd.daemon.states import State
+from tierd.model import MetadataSpace, SiteFacts
+
+KIB = 1 << 10
+ON_MDT = "first 64K on the MDT, rest on hdd (1 stripe)"
+READING = SmallFileWriter(job_id="py.3", directory="/sw/lib", sizes=(20 * KIB, 60 * KIB), files_per_second=6.0,
+                          keep=400, rereads_per_second=40.0, start_seconds=60.0, layout=HDD)
+ALLOWED = "[act]\non = ['noisy-neighbour', 'data-on-mdt']\n"
+
+
+def default_of(at: World, directory: str) -> str:
+    layout = at.filesystem.layout(directory)
+    return "" if layout is None else explain(layout)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> World:
+    at = world(tmp_path_factory.mktemp("done"), (STREAM, READING), parse(ALLOWED.encode(), "t.toml"))
+    at.run(260)
+    return at
+
+
+def test_a_neighbour_that_reads_its_files_gets_them_on_the_mdt(done: World) -> None:
+    assert default_of(done, "/sw/lib") == ON_MDT
+    assert done.rate("ior_stream.1002", 220, 260) > 0.95 * done.rate("ior_stream.1002", 20, 58)
+    moved = [e for e in done.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
+    assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
+    (case,) = [case for case in done.daemon.cases if case.defaults]
+    assert case.verdict == Verdict.HELPED
+    assert done.journal.judgements.won_back_by_pool("noisy-neighbour")[""][0] > 0.2
+
+
+@pytest.mark.parametrize("text", ["", ALLOWED + "[data_on_mdt]\nlargest_bytes = 32768\n",
+                                  ALLOWED + "[data_on_mdt]\nmin_free = 0.9999\n",
+                                  ALLOWED + "[data_on_mdt]\nreads_per_write = 1000\n"])
+def test_otherwise_the_files_go_to_flash(tmp_path: Path, text: str) -> None:
+    at = world(tmp_path, (STREAM, READING), parse(text.encode(), "t.toml"))
+    at.run(110)
+    assert default_of(at, "/sw/lib").startswith("first 64K on flash")
+    assert not any(e.layout_after is not None and e.layout_after.components[0].on_mdt
+                   for e in at.journal.entries())
+
+
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    at = world(tmp_path, (STREAM, READING), parse(ALLOWED.encode(), "t.toml"), dry_run=True)
+    at.run(110)
+    assert same_shape(at.filesystem.layout("/sw/lib") or Layout(()), HDD)
+    assert any("WOULD SET default layout" in said and "on the MDT" in said for said in at.said)
+
+
+def test_an_mdt_that_runs_short_of_space_gives_everything_back(tmp_path: Path) -> None:
+    alone = replace(READING, start_seconds=0.0, files_per_second=1.0, keep=3000)
+    at = world(tmp_path, (alone,), parse(b"[act]\non = ['hot-small-files', 'data-on-mdt']\n", "t.toml"), model=Cluster)
+    at.run(150)
+    assert default_of(at, "/sw/lib") == ON_MDT
+    moved = [e for e in at.journal.entries(Outcome.DONE) if e.kind == ActKind.MIGRATE]
+    assert moved
+    assert all(e.layout_after is not None and e.layout_after.components[0].on_mdt for e in moved)
+    full = SiteFacts((MetadataSpace(1 << 30, 1 << 27, 81920, 81000),))
+    at.daemon._judge._site_facts = lambda: full
+    at.daemon._planning._site_facts = lambda: full
+    at.run(230)
+    assert default_of(at, "/sw/lib") == explain(HDD)
+    undone = [e for e in at.journal.entries(Outcome.UNDONE) if e.kind == ActKind.MIGRATE]
+    assert {e.id for e in undone} >= {e.id for e in moved}, "the job removes no file"
+    assert {explain(at.filesystem.layout(e.place) or HDD) for e in undone} == {explain(HDD)}
+    assert {case.state for case in at.daemon.cases} <= {State.UNDONE, State.CLOSED}

@@ -1,0 +1,483 @@
+"""Empties an OST: finds every file with an object there, and moves it to other targets of the same pool.
+
+One walk over the file system is a pass (:mod:`tierd.sense.object_scan`). It stops whenever some hundred moves are
+queued, and continues when they have ended. The journal stores the last directory whose files are all dealt with, so
+a restart or a kill repeats little, and loses nothing. Passes follow until one finds nothing to move: it is the proof
+that the target is empty, but for files that it names with their reasons.
+
+New objects are stopped by the administrator, or by tierd where it runs on the MDS and may
+(:mod:`lustre.creation`). The journal has the earlier limits before tierd changes them, and they are given back when the
+drain is ended, also after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from threading import RLock
+
+from lustre.creation import ObjectCreation
+from lustre.filesystem import Filesystem
+from tierd.act.gate import Gate
+from tierd.act.guard import DRAIN_PREFIX, REQUEST
+from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind
+from tierd.clock import Clock
+from tierd.config.act import DrainSettings
+from tierd.decide.relocation import Destinations, ost_index, relocate
+from tierd.model import Action, Evidence, Finding, StoredFile, TargetFill
+from tierd.refusal import Refusal, of_error
+from tierd.sense.object_scan import Visit, stored_file, walk
+from tierd.text import bytes_text, count_of, quoted
+
+DRAINS_STATE = "drains"
+"""Name of the drains in the journal."""
+STEP_SECONDS = 2.0
+"""Maximum time of one step of a walk, so that other plans do not wait."""
+MAX_STEP_VISITS = 5000
+MAX_EXAMPLES = 5
+"""Paths that are named for each reason."""
+MAX_REASONS = 30
+
+
+class Phase(StrEnum):
+    """State of a drain. The values are the words of the journal and of ``tierctl``."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    EMPTY = "empty"
+    """The last pass found nothing to move. New objects stay stopped until the drain is ended."""
+    INCOMPLETE = "incomplete"
+    """The last pass is over, and files are left that could not be moved."""
+    PREVIEWED = "previewed"
+    """A dry run has counted the files."""
+    ENDED = "ended"
+    """Ended by an administrator."""
+
+
+ACTIVE = frozenset({Phase.RUNNING, Phase.PAUSED, Phase.EMPTY, Phase.INCOMPLETE})
+"""Phases in which the target takes no files."""
+
+
+@dataclass(slots=True)
+class LeftFiles:
+    """Files that stay for one reason."""
+
+    sentence: str
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Drain:
+    """A drain of one target, as the journal stores it."""
+
+    target: str
+    by: str
+    begun_at: float
+    finding: int
+    """Number of the order in the journal, to which the moves belong."""
+    phase: Phase = Phase.RUNNING
+    preview: bool = False
+    """Whether files are only counted."""
+    passes: int = 1
+    after: str = ""
+    """Last directory whose files are all dealt with in this pass; "" at the beginning."""
+    pass_begun_at: float = 0.0
+    wait_until: float = 0.0
+    """Beginning of the next pass."""
+    examined: int = 0
+    """Entries examined in this pass."""
+    found_files: int = 0
+    """Files with an object on the target, found in this pass."""
+    found_bytes: int = 0
+    """Their bytes on the target."""
+    movable: int = 0
+    """Those of them that may move."""
+    queued: int = 0
+    """Moves queued in this pass."""
+    arrived: int = 0
+    """Files that no earlier pass has found: MDTs still create objects on the target."""
+    left: dict[str, LeftFiles] = field(default_factory=dict)
+    """Files of this pass that no move was queued for, by reason."""
+    used_bytes_at_begin: int = 0
+    limits: dict[str, int] = field(default_factory=dict)
+    """Limit of new objects of each MDT before tierd set it to 0."""
+    trouble: str = ""
+    """Why the drain makes no progress; "" otherwise."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Key of its moves."""
+        return REQUEST, self.by, DRAIN_PREFIX + self.target
+
+    def leave(self, refusal: Refusal, path: str) -> None:
+        """Count a file that stays."""
+        name = refusal.reason if refusal.reason in self.left or len(self.left) < MAX_REASONS else "other"
+        kept = self.left.setdefault(name, LeftFiles(refusal.sentence))
+        kept.count += 1
+        if path and len(kept.examples) < MAX_EXAMPLES:
+            kept.examples.append(path)
+
+    def begin_pass(self, now: float) -> None:
+        """Count from the beginning."""
+        self.after, self.examined, self.found_files, self.found_bytes, self.movable = "", 0, 0, 0, 0
+        self.queued = self.arrived = 0
+        self.left, self.pass_begun_at = {}, now
+
+
+def drains_to_json(drains: Mapping[str, Drain]) -> str:
+    """Drains as the journal stores them."""
+    return json.dumps([asdict(drain) for drain in drains.values()])
+
+
+def drains_from_json(text: str) -> dict[str, Drain]:
+    """Drains from the journal. One that cannot be read raises ValueError.
+
+    >>> from tierd.refusal import Reason
+    >>> one = Drain("lustre-OST0004", "root", 5.0, 3, limits={"MDT0000": 20000})
+    >>> one.leave(Refusal(Reason.MIRRORED, "the file has mirrors"), "/a")
+    >>> drains_from_json(drains_to_json({one.target: one})) == {one.target: one}
+    True
+    """
+    found = {}
+    known = {each.name for each in fields(Drain)}
+    try:
+        for row in json.loads(text) if text else []:
+            values = {name: value for name, value in row.items() if name in known}
+            values["phase"] = Phase(values["phase"])
+            values["left"] = {name: LeftFiles(**left) for name, left in values["left"].items()}
+            drain = Drain(**values)
+            found[drain.target] = drain
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"the journal has a drain that cannot be read: {error}") from error
+    return found
+
+
+class Drains:
+    """All drains. Any thread may begin, pause, resume and end one; one thread at a time steps."""
+
+    def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
+                 say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0) -> None:
+        """``mdts`` is the number of MDTs of the file system; 0 if unknown."""
+        self._filesystem = filesystem
+        self._gate = gate
+        self._journal = journal
+        self._clock = clock
+        self._settings = settings
+        self._say = say
+        self._creation = creation
+        self._mdts = mdts
+        self._lock = RLock()
+        self._walks: dict[str, Iterator[Visit]] = {}
+        """Walk of each running drain of this process."""
+        self._reached: dict[str, str] = {}
+        """Last directory that the walk has finished; its moves may still be queued."""
+        self._unreadable: dict[str, Counter[Refusal]] = {}
+        self._stepped_at = clock.now()
+        self._unusable = ""
+        self._drains: dict[str, Drain] = {}
+        try:
+            self._drains = drains_from_json(journal.state().get(DRAINS_STATE, ""))
+        except ValueError as error:  # of a later release: it stays in the journal
+            self._unusable = str(error)
+            say(f"{error}; tierd drains no target")
+
+    @property
+    def all(self) -> tuple[Drain, ...]:
+        """All drains, also ended ones."""
+        with self._lock:
+            return tuple(self._drains.values())
+
+    @property
+    def running(self) -> bool:
+        """Whether a drain moves files, or has limits to give back."""
+        return any(drain.phase is Phase.RUNNING or (drain.phase not in ACTIVE and drain.limits) for drain in self.all)
+
+    def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
+        """Begin to drain a target, given by its full name. Raises ValueError, and OSError of the file system."""
+        if self._unusable:
+            raise ValueError(self._unusable)
+        space = self._filesystem.space()
+        if target not in space:
+            raise ValueError(f"no OST {quoted(target)} can be reached; known: {', '.join(sorted(space))}")
+        self._check_pools(target)
+        with self._lock:
+            before = self._drains.get(target)
+            if before is not None and before.phase in ACTIVE and not preview:
+                raise ValueError(f"a drain of {target} is {before.phase}: see tierctl drain-target, or end it (--end)")
+            if before is not None and before.phase in ACTIVE:
+                raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
+            if before is not None and before.limits:
+                raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")
+            now = self._clock.now()
+            counted = preview or self._gate.dry_run
+            what = f"{by} asked to drain {target}" + (" (dry run: files are only counted)" if counted else "")
+            number = self._journal.add_finding(Finding(REQUEST, now, by, "", (target,), what, Evidence()))
+            room = space[target]
+            drain = Drain(target, by, now, number, preview=preview or self._gate.dry_run, pass_begun_at=now,
+                          used_bytes_at_begin=room.size_bytes - room.free_bytes)
+            self._forget_walk(target)
+            self._drains[target] = drain
+            self._store()
+        self._say(what)
+        return drain
+
+    def _check_pools(self, target: str) -> None:
+        pools = [members for members in self._filesystem.pools().values() if target in members]
+        if not pools:
+            raise ValueError(f"{target} is in no pool, so its files have no other targets; make a pool with it and "
+                             "others (lctl pool_new, lctl pool_add)")
+        if all(len(members) < 2 for members in pools):
+            raise ValueError(f"{target} is the only target of its pools: add others (lctl pool_add)")
+
+    def full_name(self, target: str) -> str:
+        """The full name of a target that is given as ``OST0004`` or as ``lustre-OST0004``."""
+        return target if "-" in target else f"{self._filesystem.fsname}-OST{target[3:].lower().rjust(4, '0')}"
+
+    def pause(self, target: str) -> Drain:
+        """Stop moving files. Queued moves are dropped, and found again later. Raises ValueError."""
+        with self._lock:
+            drain = self._drain(target, Phase.RUNNING)
+            drain.phase = Phase.PAUSED
+            self._drop_moves(drain)
+            self._store()
+            return drain
+
+    def resume(self, target: str) -> Drain:
+        """Continue a paused drain, or begin another pass of one that is incomplete. Raises ValueError."""
+        with self._lock:
+            drain = self._drain(target, Phase.PAUSED, Phase.INCOMPLETE, Phase.EMPTY)
+            if drain.phase is not Phase.PAUSED:
+                drain.passes = 1
+                drain.begin_pass(self._clock.now())
+                self._forget_walk(target)
+            drain.phase = Phase.RUNNING
+            self._store()
+            return drain
+
+    def end(self, target: str) -> Drain:
+        """End a drain in any phase: drop its moves, and give back new objects. Raises ValueError."""
+        with self._lock:
+            drain = self._drain(target, *ACTIVE)
+            drain.phase = Phase.ENDED
+            self._drop_moves(drain)
+            self._store()
+            return drain
+
+    def _drain(self, target: str, *phases: Phase) -> Drain:
+        drain = self._drains.get(target)
+        if drain is None:
+            raise ValueError(f"there is no drain of {quoted(target)}")
+        if drain.phase not in phases:
+            raise ValueError(f"the drain of {target} is {drain.phase}")
+        return drain
+
+    def _drop_moves(self, drain: Drain) -> None:
+        self._gate.drop(drain.key)
+        self._forget_walk(drain.target)
+
+    def _forget_walk(self, target: str) -> None:
+        for of_walk in (self._walks, self._reached, self._unreadable):
+            of_walk.pop(target, None)
+
+    def _store(self) -> None:
+        self._journal.set_state({DRAINS_STATE: drains_to_json(self._drains)})
+
+    def step(self) -> None:
+        """Advance all drains a little: new objects, the walk, and moves. Raises OSError of the file system."""
+        now = self._clock.now()
+        visits = int(min(max(now - self._stepped_at, 0.0), 60.0) * self._settings.scan_files_per_second)
+        self._stepped_at = now
+        for drain in self.all:
+            if drain.phase in {Phase.RUNNING, Phase.EMPTY, Phase.INCOMPLETE} and not drain.preview:
+                self._stop_new_objects(drain)
+            elif drain.phase not in ACTIVE and drain.limits:
+                self._give_back_new_objects(drain)
+            if drain.phase is Phase.RUNNING and now >= drain.wait_until:
+                self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
+
+    # New objects
+
+    def _stop_new_objects(self, drain: Drain) -> None:
+        """Set the limits to 0 on the MDTs of this node. An MDS that was restarted has its default again."""
+        if not self._settings.stop_new_objects or self._gate.dry_run:
+            return
+        for mdt, count in self._creation.limits(drain.target).items():
+            if count == 0:
+                continue
+            with self._lock:
+                if drain.phase not in ACTIVE:
+                    return
+                drain.limits[mdt] = count
+                self._store()  # before the change, so that a kill between loses nothing
+            try:
+                self._creation.set_limit(drain.target, mdt, 0)
+            except OSError as error:
+                self._say(f"new objects on {drain.target} cannot be stopped for {mdt}: {error.strerror or error}")
+                continue
+            self._say(f"stopped new objects on {drain.target} for {mdt}; the limit was {count}")
+
+    def _give_back_new_objects(self, drain: Drain) -> None:
+        """Restore the limits that tierd set to 0, unless somebody has changed them since."""
+        present = self._creation.limits(drain.target)
+        for mdt, count in tuple(drain.limits.items()):
+            try:
+                if present.get(mdt) == 0:
+                    self._creation.set_limit(drain.target, mdt, count)
+                    self._say(f"gave back new objects on {drain.target} for {mdt}: the limit is {count} again")
+                elif mdt not in present:
+                    raise FileNotFoundError(2, "this node does not serve it now")
+            except OSError as error:
+                drain.trouble = f"new objects for {mdt} cannot be given back: {error.strerror or error}"
+                continue
+            with self._lock:
+                del drain.limits[mdt]
+                drain.trouble = drain.trouble if drain.limits else ""
+                self._store()
+
+    def unstopped(self, drain: Drain) -> bool:
+        """Whether some MDT may still create objects on the target, as far as this node can see."""
+        limits = self._creation.limits(drain.target)
+        return any(limits.values()) or len(limits) < max(self._mdts, 1)
+
+    # Files
+
+    def _advance(self, drain: Drain, visits: int, until: float) -> None:
+        """Continue the walk by so many entries, unless moves of it are queued."""
+        if self._gate.waiting_for(drain.key):
+            return
+        with self._lock:
+            if drain.phase is not Phase.RUNNING:
+                return
+            drain.after = self._reached.get(drain.target, drain.after)
+            steps = self._walks.get(drain.target)
+            if steps is None:
+                counted: Counter[Refusal] = Counter()
+                steps = walk(self._filesystem, ("/",), drain.after, counted)
+                self._walks[drain.target], self._unreadable[drain.target] = steps, counted
+        found: list[StoredFile] = []
+        over = self._look(drain, steps, visits, until, found)
+        actions = self._actions(drain, found)
+        with self._lock:
+            if not self._still_runs(drain):
+                return
+            if actions:
+                drain.queued += len(actions)
+                self._gate.submit(actions, drain.finding)
+            elif over and not self._gate.under_way:
+                self._end_pass(drain)
+            self._store()
+        if actions:
+            size = sum(action.size_bytes for action in actions)
+            self._say(f"drain of {drain.target}: queued {count_of(len(actions), 'file')}, {bytes_text(size)}")
+
+    @staticmethod
+    def _still_runs(drain: Drain) -> bool:
+        """Whether nobody has paused or ended it meanwhile."""
+        return drain.phase is Phase.RUNNING
+
+    def _look(self, drain: Drain, steps: Iterator[Visit], visits: int, until: float, found: list[StoredFile]) -> bool:
+        """Examine entries. Returns whether the walk is over."""
+        index = {ost_index(drain.target)}
+        for _ in range(visits):
+            visit = next(steps, None)
+            if visit is None:
+                return True
+            if not visit.name:
+                self._reached[drain.target] = visit.directory
+                continue
+            drain.examined += 1
+            try:
+                file = stored_file(self._filesystem, visit.path, index)
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            except OSError as error:
+                drain.leave(of_error(error), visit.path)
+                continue
+            if file is not None:
+                found.append(file)
+            if (len(found) >= self._settings.queue_files or self._clock.now() >= until
+                    or drain.phase is not Phase.RUNNING):
+                break
+        return False
+
+    def _actions(self, drain: Drain, found: list[StoredFile]) -> list[Action]:
+        """Moves of the files that may move. Counts all, and the others with their reasons."""
+        if not found:
+            return []
+        fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
+                for target, room in self._filesystem.space().items()}
+        closed = {ost_index(target) for target in self.targets | {drain.target}}
+        room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
+        own = ost_index(drain.target)
+        actions = []
+        for file in found:
+            assert file.layout is not None
+            drain.found_files += 1
+            placed = relocate(file.layout, file.size_bytes, closed, room, may_narrow=True)
+            if isinstance(placed, Refusal):
+                drain.leave(placed, file.path)
+                continue
+            drain.found_bytes += int(placed.leaving.get(own, 0.0))
+            action = Action(ActKind.MIGRATE, placed.layout, f"{drain.by} drains {drain.target}", drain.key,
+                            file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
+            if refused := self._gate.refusal(action):
+                drain.leave(refused, file.path)
+                continue
+            drain.movable += 1
+            if not drain.preview:
+                actions.append(action)
+                if drain.passes > 1 and not self._journal.was_tried(file.fid, drain.begun_at, drain.begun_at):
+                    drain.arrived += 1
+        return actions
+
+    def _end_pass(self, drain: Drain) -> None:
+        """Begin another pass if this one moved anything, or end."""
+        for refusal, count in self._unreadable.get(drain.target, Counter()).items():
+            for _ in range(count):
+                drain.leave(refusal.about("a directory cannot be read"), "")
+        self._forget_walk(drain.target)
+        drain.after = ""
+        if drain.preview:
+            drain.phase = Phase.PREVIEWED
+        elif drain.queued and drain.passes >= self._settings.max_passes and (
+                self.failed(drain) or drain.passes >= 2 * self._settings.max_passes):
+            drain.phase = Phase.INCOMPLETE
+        elif drain.queued:
+            drain.passes += 1
+            drain.wait_until = self._clock.now() + self._settings.retry_seconds
+            drain.begin_pass(self._clock.now())
+            return
+        else:
+            drain.phase = Phase.INCOMPLETE if drain.left else Phase.EMPTY
+        for sentence in ended_sentences(drain, self.failed(drain)):
+            self._say(sentence)
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """Targets that are being drained, or were and take no files yet."""
+        return frozenset(drain.target for drain in self.all if drain.phase in ACTIVE and not drain.preview)
+
+    def failed(self, drain: Drain) -> list[LeftFiles]:
+        """Files whose moves of the present pass did not succeed, by reason."""
+        return [LeftFiles(detail, count, [example]) for detail, count, example
+                in self._journal.not_moved(drain.finding, drain.pass_begun_at)]
+
+
+def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
+    """Log lines about the end of the last pass."""
+    left = [*drain.left.values(), *failed]
+    if drain.preview:
+        yield (f"dry run of a drain of {drain.target}: {count_of(drain.movable, 'file')} with "
+               f"{bytes_text(drain.found_bytes)} there would move; {sum(each.count for each in left)} would stay")
+    elif drain.phase is Phase.EMPTY:
+        yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
+               "last pass, and no file has an object there")
+    else:
+        yield f"drain of {drain.target} is incomplete: {sum(each.count for each in left)} files are left there"
+    for each in left:
+        yield f"      {each.count} left: {each.sentence}: {', '.join(map(quoted, each.examples))}"

@@ -1,0 +1,374 @@
+"""Staging for a scheduler: files and trees of a job, moved to flash before it starts and to the disks after it.
+
+A staging is an order with a job, a user, a deadline and a state that can be awaited. It becomes moves that pass the
+gate like all others: modes, opt-outs, pins, budgets, room and quota hold. tierd moves only files that the user of the
+job may read (to flash) or write (to the disks). At its deadline, tierd drops the moves that it has not begun.
+
+The journal stores stagings, so neither a restart nor a kill loses them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from threading import RLock
+
+from lustre.filesystem import Filesystem
+from tierd.act.gate import Gate
+from tierd.act.journal.connection import Row, SharedConnection
+from tierd.act.journal.entry import to_bytes, to_path
+from tierd.act.orders import STAGING, Order, OrderPlan, plan_order
+from tierd.act.user_rights import Right, RightsCheck, User
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.refusal import Reason, Refusal, of_error
+from tierd.text import bytes_text, count_of, quoted
+
+PLAN_SECONDS = 20.0
+"""Limit on the time to scan the tree of one staging. Other plans wait meanwhile."""
+KEEP_SECONDS = 30 * 86400.0
+"""Time for which the journal keeps stagings that have ended."""
+ABANDONED_SECONDS = 30.0
+"""A stage-in is cancelled if nobody has asked for its state for this time: its job is gone. Slurm kills all scripts of
+a cancelled job, so that the one that cancels the staging may not come to it."""
+MAX_OPEN = 10_000
+"""Stagings that wait or move. Further ones are refused."""
+MAX_REASONS = 20
+NOT_BEGUN, NOT_WANTED = "not begun when the deadline passed", "cancelled"
+"""Reasons of moves that were planned and dropped. Other files that are left out were never planned."""
+
+
+class StagingState(StrEnum):
+    """What has become of a staging. The values are words of the journal and of the control socket."""
+
+    ACCEPTED = "accepted"
+    """It is not planned yet."""
+    MOVING = "moving"
+    """Its moves are queued or under way."""
+    ENDED = "ended"
+    """All its moves have ended, or there were none."""
+    EXPIRED = "expired"
+    """The deadline passed first. Moves that were not begun are dropped."""
+    CANCELLED = "cancelled"
+
+
+OPEN = frozenset({StagingState.ACCEPTED, StagingState.MOVING})
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A file or tree that a job wants on flash (``promote``), or on the disks again (``demote``)."""
+
+    job: str
+    uid: int
+    gid: int
+    direction: str
+    path: str
+    deadline_at: float
+    """Epoch seconds."""
+    max_files: int
+    max_bytes: int
+    created_at: float
+    id: int = 0
+    user: str = ""
+    """Account name; the number if it is not known."""
+    state: StagingState = StagingState.ACCEPTED
+    finding: int = 0
+    """Number of the order in the journal; 0 before it is planned."""
+    files: int = 0
+    """Files to move."""
+    size_bytes: int = 0
+    in_place: int = 0
+    """Files that were in the pool already."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Number of files that are not moved, by the reason in words."""
+    ended_at: float = 0.0
+
+    @property
+    def by(self) -> str:
+        """Who gave the order, for the journal."""
+        what = "stage-in" if self.direction == "promote" else "stage-out"
+        return f"{self.user or self.uid} (job {self.job}, {what})"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The key of its moves in the queue."""
+        return STAGING, self.by, self.path
+
+
+_COLUMNS = ("id, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, "
+            "files, size_bytes, in_place, left_out, ended_at")
+
+
+class StagingStore:
+    """Stagings in the journal's file."""
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+
+    def add(self, staging: Staging) -> Staging:
+        """Store a new staging. Returns it with its number."""
+        number = self._db.execute(f"INSERT INTO stagings ({_COLUMNS}) VALUES "  # noqa: S608
+                                  f"(NULL{', ?' * 17})", _values(staging)).lastrowid
+        assert number is not None
+        return replace(staging, id=number)
+
+    def update(self, staging: Staging) -> None:
+        """Store the present state of a staging."""
+        names = _COLUMNS.split(", ")[1:]
+        self._db.execute(f"UPDATE stagings SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",  # noqa: S608
+                         (*_values(staging), staging.id))
+
+    def open(self) -> list[Staging]:
+        """Stagings that wait or move, oldest first."""
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ended_at = 0 ORDER BY id")  # noqa: S608
+        return [_staging(row) for row in rows]
+
+    def of_job(self, job: str, count: int) -> list[Staging]:
+        """The last stagings of a job, oldest first; of all jobs if ``job`` is empty."""
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM stagings WHERE ? IN ('', job) "  # noqa: S608
+                                "ORDER BY id DESC LIMIT ?", (job, count))
+        return [_staging(row) for row in reversed(rows.fetchall())]
+
+    def remove_old(self, before: float) -> None:
+        """Delete stagings that ended before a time."""
+        self._db.execute("DELETE FROM stagings WHERE ended_at > 0 AND ended_at < ?", (before,))
+
+    def acts_under_way(self, finding: int) -> int:
+        """Moves of an order that were begun and have no outcome."""
+        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND outcome IS NULL",
+                                    (finding,)).only()
+        return int(count)
+
+    def outcomes(self, finding: int) -> dict[str, int]:
+        """Number of moves of an order by outcome."""
+        return dict(self._db.execute("SELECT ifnull(outcome, 'under way'), count(*) FROM actions WHERE finding = ? "
+                                     "AND kind = 'migrate' GROUP BY 1", (finding,)).fetchall())
+
+    def reasons(self, finding: int) -> dict[str, int]:
+        """Number of moves of an order that were not done, by the reason in words."""
+        return dict(self._db.execute(
+            "SELECT detail, count(*) FROM actions WHERE finding = ? AND outcome IN ('refused', 'gave-way', 'failed', "
+            "'doubtful', 'interrupted') GROUP BY 1 ORDER BY 2 DESC LIMIT ?", (finding, MAX_REASONS)).fetchall())
+
+
+def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:
+    return (s.job, s.uid, s.gid, s.direction, to_bytes(s.path), s.deadline_at, s.max_files, s.max_bytes, s.created_at,
+            s.user, s.state.value, s.finding, s.files, s.size_bytes, s.in_place, json.dumps(s.left_out), s.ended_at)
+
+
+def _staging(row: Row) -> Staging:
+    (number, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, files,
+     size_bytes, in_place, left_out, ended_at) = row
+    return Staging(job, uid, gid, direction, to_path(path), deadline_at, max_files, max_bytes, created_at, number, user,
+                   StagingState(state), finding, files, size_bytes, in_place, json.loads(left_out), ended_at)
+
+
+class TooManyStagingsError(ValueError):
+    """Too many stagings are open."""
+
+
+QueueOrder = Callable[[str, str, str, OrderPlan], int]
+"""Enters an order (kind, by whom, what, plan) into the journal, and submits its moves to the gate."""
+
+
+class Stager:
+    """Plans stagings, and follows their moves to the end.
+
+    :meth:`plan` runs in the thread that plans, :meth:`follow` in the thread that moves files; all others in any thread.
+    """
+
+    def __init__(self, gate: Gate, store: StagingStore, filesystem: Filesystem, settings: Settings, clock: Clock,
+                 user_of: Callable[[int, int], User | Refusal], queue_order: QueueOrder) -> None:
+        self._gate = gate
+        self._store = store
+        self._filesystem = filesystem
+        self._settings = settings
+        self._clock = clock
+        self._user_of = user_of
+        self._queue_order = queue_order
+        self._lock = RLock()
+        # plan again after a restart: a move may have been interrupted, and files in place are found as such
+        self._open = {each.id: replace(each, state=StagingState.ACCEPTED) for each in store.open()}
+        self._asked_at: dict[str, float] = dict.fromkeys({each.job for each in self._open.values()}, clock.now())
+        """When somebody last asked for the state of the open stagings of a job."""
+        self.counts: Counter[tuple[str, StagingState]] = Counter()
+        """Stagings that ended since the start, by direction and state."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def accept(self, stagings: Sequence[Staging]) -> list[Staging]:
+        """Store stagings for the next plan. Raises TooManyStagingsError.
+
+        A staging that the same job has open already is not added again, so that a request may be repeated.
+        """
+        with self._lock:
+            if len(self._open) + len(stagings) > MAX_OPEN:
+                raise TooManyStagingsError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
+            known = {staging.key: staging for staging in self._open.values()}
+            self._store.remove_old(self._clock.now() - KEEP_SECONDS)
+            accepted = [known.get(each.key) or self._store.add(each) for each in stagings]
+            self._open |= {each.id: each for each in accepted}
+            self._asked_at |= {each.job: self._clock.now() for each in accepted}
+            return accepted
+
+    def plan(self) -> None:
+        """Plan the stagings that were accepted, and queue their moves. The gate holds them while acts are held."""
+        for staging in [each for each in self._snapshot() if each.state == StagingState.ACCEPTED]:
+            if self._clock.now() >= staging.deadline_at:
+                self._end(staging, StagingState.EXPIRED)
+                continue
+            state = self._gate.operating_state
+            if state.held or state.draining:
+                continue
+            self._plan(staging)
+
+    def _plan(self, staging: Staging) -> None:
+        """Plan one staging. The file system is asked without the lock."""
+        user = self._user_of(staging.uid, staging.gid)
+        if isinstance(user, Refusal):
+            found = OrderPlan(left_out=Counter([user]))
+        else:
+            found = self._made(staging, user)
+        in_place = sum(count for why, count in found.left_out.items() if why.reason == Reason.HAS_LAYOUT)
+        left_out = Counter({why.sentence: count for why, count in found.left_out.most_common(MAX_REASONS)
+                            if why.reason != Reason.HAS_LAYOUT})
+        wanted = found.actions
+        found.actions = [action for action in wanted if not self._gate.has_move(action.path)]
+        if others := len(wanted) - len(found.actions):
+            left_out["tierd moves the file for another finding or order already"] = others
+        with self._lock:
+            if staging.id not in self._open:
+                return  # cancelled meanwhile
+            what = "stage in" if staging.direction == "promote" else "stage out"
+            planned = replace(staging, state=StagingState.MOVING, files=len(found.actions), in_place=in_place,
+                              size_bytes=found.size_bytes, left_out=dict(left_out))
+            number = self._queue_order(STAGING, staging.by, f"{staging.by} asked to {what} {quoted(staging.path)}",
+                                       found)
+            self._put(replace(planned, finding=number))
+        if not found.actions:
+            self._end(replace(planned, finding=number), StagingState.ENDED)
+
+    def _made(self, staging: Staging, user: User) -> OrderPlan:
+        order = Order(staging.direction, staging.path, staging.by, STAGING, f"job {staging.job}", staging.max_files,
+                      staging.max_bytes)
+        wanted = Right.READ if staging.direction == "promote" else Right.WRITE
+        allowed = RightsCheck(self._filesystem, user, wanted)
+        try:
+            return plan_order(order, self._filesystem, self._settings, self._clock.now,
+                              self._clock.now() + PLAN_SECONDS, allowed)
+        except OSError as error:
+            return OrderPlan(left_out=Counter([of_error(error)]))
+
+    def follow(self) -> None:
+        """End the stagings whose moves have all ended, and those whose deadline has passed.
+
+        It runs in the thread that takes moves from the queue, after it has entered them in the journal: a move is then
+        queued, or in the journal, or ended.
+        """
+        moving = [each for each in self._snapshot() if each.state == StagingState.MOVING]
+        if not moving:
+            return
+        for staging in self._abandoned(moving):
+            self.drop(staging, StagingState.CANCELLED)
+        waiting, now = self._gate.waiting_by_finding(), self._clock.now()
+        for staging in moving:
+            if not waiting[staging.key] and not self._store.acts_under_way(staging.finding):
+                self._end(staging, StagingState.ENDED)
+            elif now >= staging.deadline_at:
+                self.drop(staging, StagingState.EXPIRED)
+
+    def _abandoned(self, stagings: Sequence[Staging]) -> list[Staging]:
+        """Stage-ins that nobody waits for. A stage-out goes on: its job has ended anyway."""
+        with self._lock:
+            since = self._clock.now() - ABANDONED_SECONDS
+            return [each for each in stagings
+                    if each.direction == "promote" and self._asked_at.get(each.job, 0.0) < since]
+
+    def cancel(self, job: str) -> list[Staging]:
+        """Drop what a job's stagings have not begun. Returns the stagings that were open."""
+        cancelled = [each for each in self._snapshot() if each.job == job]
+        for staging in cancelled:
+            self.drop(staging, StagingState.CANCELLED)
+        return cancelled
+
+    def asked(self, job: str) -> None:
+        """Somebody waits for the stagings of a job. End those whose deadline has passed, even if a request hangs."""
+        with self._lock:
+            if job in self._asked_at:
+                self._asked_at[job] = self._clock.now()
+        for staging in self._snapshot():
+            if staging.job == job and self._clock.now() >= staging.deadline_at:
+                self.drop(staging, StagingState.EXPIRED)
+
+    def drop(self, staging: Staging, state: StagingState) -> None:
+        """End a staging now. Moves that the mover has begun are completed."""
+        with self._lock:
+            current = self._open.get(staging.id)
+            if current is None:
+                return
+            reason = NOT_BEGUN if state == StagingState.EXPIRED else NOT_WANTED
+            if current.finding and (dropped := len(self._gate.drop(current.key))):
+                current = replace(current, left_out={**current.left_out, reason: dropped})
+            self._end(current, state)
+
+    def _end(self, staging: Staging, state: StagingState) -> None:
+        with self._lock:
+            if staging.id in self._open:
+                self._put(replace(staging, state=state, ended_at=self._clock.now()))
+                self.counts[staging.direction, state] += 1
+
+    def _put(self, staging: Staging) -> None:
+        self._store.update(staging)
+        if staging.state in OPEN:
+            self._open[staging.id] = staging
+        else:
+            self._open.pop(staging.id, None)
+            if all(each.job != staging.job for each in self._open.values()):
+                self._asked_at.pop(staging.job, None)
+
+    def _snapshot(self) -> list[Staging]:
+        with self._lock:
+            return list(self._open.values())
+
+
+def summary(staging: Staging, outcomes: dict[str, int], reasons: dict[str, int]) -> str:
+    """One sentence about a staging, for a person.
+
+    >>> done = Staging("17", 1, 1, "promote", "/a", 9.0, 1, 1, 0.0, state=StagingState.ENDED, files=3, in_place=1)
+    >>> summary(done, {"done": 2, "refused": 1}, {"opted out": 1})
+    'staged in 3 of 4 files (0 B) of /a; 1 not: opted out'
+    >>> late = replace(done, state=StagingState.EXPIRED, left_out={NOT_BEGUN: 2, "another user's": 1})
+    >>> summary(late, {"done": 1}, {})
+    "staged in 2 of 5 files (0 B) of /a before the deadline; 2 not: not begun when the deadline passed; \
+1 not: another user's"
+    """
+    done = staging.in_place + outcomes.get("done", 0) + outcomes.get("already", 0)
+    would = outcomes.get("dry-run", 0)
+    missing = {**staging.left_out}
+    for reason, count in reasons.items():
+        missing[reason] = missing.get(reason, 0) + count
+    unplanned = sum(count for reason, count in staging.left_out.items() if reason not in {NOT_BEGUN, NOT_WANTED})
+    all_files = max(staging.files + staging.in_place + unplanned, done + would)
+    verb = ("would stage" if would else "staged") + (" in" if staging.direction == "promote" else " out")
+    size = bytes_text(staging.size_bytes)
+    words = f"{verb} {done + would} of {count_of(all_files, 'file')} ({size}) of {quoted(staging.path)}"
+    if would:
+        words = f"dry run: {words}"
+    if staging.state == StagingState.EXPIRED:
+        words += " before the deadline"
+    elif staging.state == StagingState.CANCELLED:
+        words += " before it was cancelled"
+    elif staging.state in OPEN:
+        words += " so far"
+    most = sorted(missing.items(), key=lambda item: -item[1])[:2]
+    return words + "".join(f"; {count} not: {reason}" for reason, count in most)
+
+
+def succeeded(staging: Staging, reasons: dict[str, int]) -> bool:
+    """Whether every file is where the job wants it."""
+    return staging.state == StagingState.ENDED and not staging.left_out and not reasons

@@ -1,0 +1,119 @@
+"""``tierctl drain-target``: empty an OST for its replacement, and show the progress of drains."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from functools import partial
+
+from tierd.cli import client
+from tierd.daemon.answers import DrainRow, DrainsAnswer, from_json
+from tierd.text import bytes_text, count_of, percent, quoted
+
+_TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "drain-target", help="move all files from an OST to other targets of their pools",
+        description="Find all files with an object on an OST, and move them to other targets of the same pool. Stop "
+                    "new objects there first: the answer has the command. Without a target, show the progress of "
+                    "all drains. [limits], maintenance windows, opt-outs and pins of users apply; modes do not. The "
+                    "journal records each move; tierctl undo reverses it.")
+    command.add_argument("target", nargs="?", type=target_name, metavar="TARGET", help="OST0004, or lustre-OST0004")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--dry-run", dest="preview", action="store_true",
+                       help="count the files and bytes that would move, and those that could not; move nothing")
+    for act, words in (("show", "show the progress of this drain"),
+                       ("pause", "stop moving files; they are found again after --resume"),
+                       ("resume", "continue after --pause, or look again for files that could not be moved"),
+                       ("end", "end the drain, and give back new objects where tierd stopped them")):
+        which.add_argument(f"--{act}", dest="act", action="store_const", const=act, help=words)
+    client.add_daemon_options(command)
+    command.set_defaults(run=run, act="begin", preview=False)
+
+
+def target_name(text: str) -> str:
+    """The name of an OST."""
+    if not _TARGET.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of an OST, such as OST0004")
+    return text
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Send the request, and print the drains."""
+    if not chosen.target or chosen.act == "show":
+        request = {"request": "drains", "target": chosen.target or ""}
+    else:
+        request = {"request": "drain-target", "target": chosen.target, "act": chosen.act, "preview": chosen.preview}
+    return client.ask_and_show(chosen, request, partial(from_json, DrainsAnswer), drain_lines)
+
+
+def drain_lines(answer: DrainsAnswer) -> list[str]:
+    """Lines about all drains."""
+    if not answer.drains:
+        return ["no drains"]
+    return [line for drain in answer.drains for line in lines_of(drain, answer.time)]
+
+
+STATES = {
+    "running": "moving files", "paused": "paused", "empty": "empty: no file has an object there",
+    "incomplete": "incomplete: files are left", "previewed": "dry run, done", "ended": "ended",
+}
+
+
+def lines_of(drain: DrainRow, now: float) -> list[str]:
+    """Lines about one drain."""
+    state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
+    begun = f"begun by {drain.by} {client.ago(now - drain.begun_at)} ago"
+    lines = [f"drain of {drain.target} (F{drain.finding}), {begun}: {state}"]
+    lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
+                 + (f", up to {quoted(drain.position)}" if drain.position else "")
+                 + f"; {count_of(drain.found_files, 'file')} found ({bytes_text(drain.found_bytes)} there)")
+    if not drain.preview:
+        lines.append(f"  {count_of(drain.files_moved, 'file')} moved, {drain.queued_moves} queued")
+    lines.append(_space_line(drain))
+    if drain.arrived:
+        lines.append(f"  {count_of(drain.arrived, 'file')} came to the target since the pass before: are new objects "
+                     "stopped on all MDS?")
+    for left in drain.left:
+        names = ", ".join(quoted(name) for name in left.examples[:3])
+        lines.append(f"  left: {left.count}: {left.sentence}" + (f": {names}" if names else ""))
+    return [*lines, *_new_object_lines(drain)]
+
+
+def _space_line(drain: DrainRow) -> str:
+    if drain.used_bytes is None:
+        return "  its space is unknown: the target cannot be reached"
+    words = f"  {bytes_text(drain.used_bytes)} used, {bytes_text(drain.used_bytes_at_begin)} at the beginning"
+    if drain.used_bytes_at_begin:
+        words += f" ({percent(max(0.0, 1 - drain.used_bytes / drain.used_bytes_at_begin))} freed)"
+    if drain.seconds_left is not None:
+        words += f"; about {duration_text(drain.seconds_left)} left at this rate"
+    return words
+
+
+def _new_object_lines(drain: DrainRow) -> list[str]:
+    """What is to be done about new objects."""
+    if drain.phase == "ended":
+        given = drain.trouble or "given back where tierd stopped them"
+        return [f"  new objects: {given}; elsewhere, on each MDS: {drain.give_back_command}"]
+    lines = [f"  trouble: {drain.trouble}"] if drain.trouble else []
+    if drain.stopped_mdts:
+        lines.append(f"  new objects: stopped by tierd for {', '.join(drain.stopped_mdts)}, until --end")
+    if drain.stop_command and not (drain.preview or drain.phase == "previewed"):
+        lines.append("  new objects: this node cannot see that all MDTs stopped them; on each MDS: "
+                     f"{drain.stop_command}")
+    return lines
+
+
+def duration_text(seconds: float) -> str:
+    """A rough duration.
+
+    >>> duration_text(50), duration_text(1000), duration_text(9000), duration_text(400_000)
+    ('1 minutes', '17 minutes', '2.5 hours', '4.6 days')
+    """
+    if seconds < 5400:
+        return f"{max(1, round(seconds / 60))} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

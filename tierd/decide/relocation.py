@@ -1,0 +1,204 @@
+"""Layouts that move objects of a file from some OSTs to others of the same pool, and the space there.
+
+A relocation keeps everything of a layout but the OSTs: extents, pools, stripe sizes and counts, data on the MDT, and
+components without objects. It names the OST of each stripe, because a pool alone lets Lustre choose any of its targets,
+also the one that the file should leave. A file with a form that a move would change is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from lustre.layout.model import Component, Layout, without_objects
+from tierd.model import TargetFill
+from tierd.refusal import Reason, Refusal
+
+
+def ost_index(target: str) -> int:
+    """The index in a full target name.
+
+    >>> ost_index("lustre-OST001a")
+    26
+    """
+    return int(target[-4:], 16)
+
+
+@dataclass(slots=True)
+class OstSpace:
+    """Space on one OST, less what was planned for it."""
+
+    size_bytes: int
+    avail_bytes: float
+
+    @property
+    def used(self) -> float:
+        """Used share."""
+        return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
+
+    def used_with(self, size_bytes: float) -> float:
+        """Used share if so many bytes came, or (negative) went."""
+        return 1 - (self.avail_bytes - size_bytes) / self.size_bytes if self.size_bytes else 1.0
+
+
+class Destinations:
+    """The OSTs of all pools, and which of them may take bytes."""
+
+    def __init__(self, pools: Mapping[str, Iterable[str]], fill: Mapping[str, TargetFill], reserve: float,
+                 closed: Collection[int] = (), most_used: Mapping[int, float] | None = None) -> None:
+        """``reserve`` is the share of each OST that stays free. ``closed`` OSTs take nothing.
+
+        ``most_used`` limits the used share of some OSTs further. Others take nothing if it is given.
+        """
+        self.pools = {pool: frozenset(map(ost_index, targets)) for pool, targets in pools.items()}
+        self.space = {ost_index(target): OstSpace(room.size_bytes, room.avail_bytes) for target, room in fill.items()}
+        self._reserve = reserve
+        self._closed = frozenset(closed)
+        self._most_used = most_used
+
+    def may_take(self, index: int, size_bytes: float) -> bool:
+        """Whether an OST has room for so many bytes. An OST of unknown space has none."""
+        room = self.space.get(index)
+        if room is None or index in self._closed:
+            return False
+        limit = 1 - self._reserve
+        if self._most_used is not None:
+            limit = min(limit, self._most_used.get(index, -1.0))
+        return room.used_with(size_bytes) <= limit
+
+    def emptiest(self, pool: Iterable[int], size_bytes: float, without: Collection[int]) -> int | None:
+        """The OST with the smallest used share that may take so many bytes; None if there is none."""
+        fit = [index for index in pool if index not in without and self.may_take(index, size_bytes)]
+        return min(fit, key=lambda index: (self.space[index].used, index), default=None)
+
+    def take(self, index: int, size_bytes: float) -> None:
+        """Reserve bytes on an OST; a negative number frees them."""
+        if index in self.space:
+            self.space[index].avail_bytes -= size_bytes
+
+    def pool_of(self, component: Component, leave: Collection[int]) -> frozenset[int]:
+        """OSTs that may hold a component: its pool, or without a pool the smallest one that has all its OSTs."""
+        if component.pool:
+            return self.pools.get(component.pool, frozenset())
+        held = {one.ost_index for one in component.objects} - set(leave)
+        left = {one.ost_index for one in component.objects} & set(leave)
+        holding = [members for members in self.pools.values() if held <= members and left <= members]
+        return min(holding, key=lambda members: (len(members), sorted(members)), default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A layout that names the OST of each stripe, and the bytes that come to and leave each OST."""
+
+    layout: Layout
+    coming: Mapping[int, float]
+    leaving: Mapping[int, float]
+
+
+def hard_case(layout: Layout | None) -> Refusal | None:
+    """Refuses a layout that a move would change. The sentence says what an administrator can do."""
+    if layout is None or not layout.components:
+        return Refusal(Reason.NO_LAYOUT, "the file has no layout")
+    if layout.mirror_count > 1:
+        return Refusal(Reason.MIRRORED, "the file has mirrors: add one elsewhere and remove the one on this target "
+                       "(lfs mirror extend, lfs mirror split -d)")
+    for component in layout.components:
+        words = set(component.pattern.split(","))
+        if component.foreign is not None or "foreign" in words:
+            return Refusal(Reason.FOREIGN, "the data of the file is outside of Lustre")
+        if component.parity_stripes or "parity" in words or "parity" in component.flags:
+            return Refusal(Reason.ERASURE_CODED, "the file has erasure coding, which a move would drop")
+        if component.released:
+            return Refusal(Reason.RELEASED, "the file is released to the archive: it has no data here, and a restore "
+                           "creates new objects")
+        if words - {"raid0", "mdt", "overstriped"}:
+            return Refusal(Reason.LAYOUT, f"the layout pattern {component.pattern!r} is unknown")
+    return None
+
+
+def osts_of(layout: Layout | None) -> frozenset[int]:
+    """OSTs that hold objects of a file."""
+    return frozenset(one.ost_index for component in (layout.components if layout else ()) for one in component.objects)
+
+
+def bytes_by_ost(layout: Layout, size_bytes: int) -> dict[int, float]:
+    """Bytes of a file of this size on each OST, as if stripes were equally long."""
+    found: dict[int, float] = {}
+    for component in layout.components:
+        for one in component.objects:
+            found[one.ost_index] = found.get(one.ost_index, 0.0) + _share(component, size_bytes)
+    return found
+
+
+def relocate(layout: Layout, size_bytes: int, leave: Collection[int], room: Destinations, *,
+             may_narrow: bool = False) -> Relocation | Refusal:
+    """The layout with other OSTs of the same pools in place of those to leave, the emptiest first.
+
+    Reserves the room if it succeeds. ``may_narrow`` leaves out stripes if all other OSTs of the pool have one already.
+    Each OST keeps at most one stripe of a component, unless the component is overstriped.
+    """
+    refusal = hard_case(layout)
+    if refusal is not None:
+        return refusal
+    wanted: list[Component] = []
+    coming: dict[int, float] = {}
+    for had, plain in zip(layout.components, without_objects(layout).components, strict=True):
+        placed = _placed(had, size_bytes, leave, room, coming, may_narrow)
+        if isinstance(placed, Refusal):
+            for index, taken in coming.items():
+                room.take(index, -taken)
+            return placed
+        wanted.append(replace(plain, ost_list=placed, stripe_count=len(placed)) if placed else plain)
+    leaving = {index: held for index, held in bytes_by_ost(layout, size_bytes).items() if index in leave}
+    for index, held in leaving.items():
+        room.take(index, -held)
+    return Relocation(replace(without_objects(layout), components=tuple(wanted)), coming, leaving)
+
+
+def _placed(component: Component, size_bytes: int, leave: Collection[int], room: Destinations,
+            coming: dict[int, float], may_narrow: bool) -> tuple[int, ...] | Refusal:
+    """OST of each stripe of a component; empty for one without objects. Enters what comes to OSTs."""
+    present = [one.ost_index for one in component.objects]
+    if not set(present) & set(leave):
+        return tuple(present)
+    members = room.pool_of(component, leave)
+    if not members:
+        where = f"pool {component.pool!r} does not exist" if component.pool else "no pool has all targets of the file"
+        return Refusal(Reason.NO_POOL, f"{where}: move it by hand (lfs migrate --non-block -o)")
+    share = _share(component, size_bytes)
+    found: list[int] = []
+    narrowed = 0
+    for index in present:
+        if index not in leave:
+            found.append(index)
+            continue
+        taken = set() if component.overstriped else set(found) | (set(present) - set(leave))
+        other = room.emptiest(members, share, {*leave, *taken})
+        if other is None and may_narrow and found_elsewhere(found, present, leave):
+            narrowed += 1
+            continue
+        if other is None:
+            return Refusal(Reason.NO_ROOM, "no other target of the pool has room for the file, or all of them hold a "
+                           "stripe of it already")
+        room.take(other, share)
+        coming[other] = coming.get(other, 0.0) + share
+        found.append(other)
+    if narrowed:  # the other stripes take over its bytes
+        wider = share * narrowed / len(found)
+        if not all(room.may_take(index, wider) for index in found):
+            return Refusal(Reason.NO_ROOM, "the other targets of the pool have no room for the file")
+        for index in found:
+            room.take(index, wider)
+            coming[index] = coming.get(index, 0.0) + wider
+    return tuple(found)
+
+
+def found_elsewhere(found: Collection[int], present: Collection[int], leave: Collection[int]) -> bool:
+    """Whether a component has a stripe that stays, or one that was placed already."""
+    return bool(found) or any(index not in leave for index in present)
+
+
+def _share(component: Component, size_bytes: int) -> float:
+    """Bytes of each stripe of a component."""
+    end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
+    return max(0, end - component.extent_start) / max(len(component.objects), 1)

@@ -1,0 +1,242 @@
+"""Finds flash in front of the disks of a target: small writes are fast, larger ones are not.
+
+A block accelerator such as Cray's NXD takes writes up to a bypass size in on flash; larger ones go to the disks. The
+write cache of a RAID controller that full stripes bypass gives the same figures, so the finding names both. A cache
+that takes all writes in has no step, and flash and plain disks have none either: there is no finding.
+
+With ``io_latency_stats`` (Lustre 2.17) the durations of each size show the step. Before, ``brw_stats`` has one table of
+sizes and one of durations. If the share of fast writes follows the share of writes up to a size, reading after reading
+and while the mix changes, then that size is the limit. Without a changing mix nothing is found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, DiskWrites, Evidence, Finding, JobLoad
+from tierd.text import binary_text, count_of, percent, quoted
+
+FAST_USEC = 2000
+"""Largest median of writes that flash or memory stores. A write that moves the heads of a disk takes longer."""
+STEP = 4.0
+"""Smallest ratio of the medians on both sides of the bypass size."""
+SLOW_BYTES_PER_SECOND = 100e6
+"""Writes that take no longer than a transfer at this rate show no step, however small the writes before them are."""
+MIN_WRITES = 100.0
+MIN_READINGS = 4
+MIN_CHANGE = 0.2
+"""Smallest change of the share of small writes between readings."""
+MAX_ERROR = 0.08
+"""Largest mean difference of the share of fast writes from the share of small ones."""
+FAST_MSEC = 1
+"""Bucket of ``brw_stats`` for durations below 2 ms, which its label calls 1."""
+MAX_BYPASS_BYTES = 256 << 10
+"""Largest bypass size that is advised; larger writes use whole stripes well."""
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    min_gain_share: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Share of the writes that a larger bypass size must take in before it is advised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """Flash or a cache in front of one target."""
+
+    bypass_low_bytes: int
+    """Writes up to this size are fast."""
+    bypass_high_bytes: int
+    """Writes of this size are slow."""
+    fast_usec: float | None = None
+    """Median of fast writes; None if durations by size are not known."""
+    slow_usec: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockAcceleratorEvidence(Evidence):
+    """Small writes that are fast on targets whose larger writes are slow."""
+
+    bypass_low_bytes: int
+    bypass_high_bytes: int
+    small_write_share: float
+    """Share of the disk writes up to the lower bound."""
+    next_write_share: float
+    """Share of the disk writes above it, up to four times as large."""
+    targets: int
+    fast_usec: float | None = None
+    slow_usec: float | None = None
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding for each pool."""
+    pools: defaultdict[str, dict[str, Accelerator]] = defaultdict(dict)
+    for target, seen in accelerators(view.facts.disk_writes).items():
+        if target not in view.flash:
+            pools[view.facts.pool_of(target)][target] = seen
+    for pool, members in sorted(pools.items()):
+        yield finding(pool, members, view, settings)
+
+
+def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accelerator]:
+    """Targets with an accelerator or a write cache in front of their disks."""
+    found = {target: of_latency(readings) or of_mixes(readings) for target, readings in writes.items()}
+    return {target: seen for target, seen in found.items() if seen is not None}
+
+
+def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:
+    """The step in the durations by size; None if there is none, or if Lustre does not print them."""
+    tables: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for reading in readings:
+        for size, table in reading.usec_by_size.items():
+            for usec, count in table.items():
+                tables[size][usec] += count
+    medians = {size: median(table) for size, table in tables.items() if sum(table.values()) >= MIN_WRITES}
+    sizes = sorted(medians)
+    for number, (low, high) in enumerate(pairwise(sizes)):
+        fast = max(medians[size] for size in sizes[:number + 1])
+        slow = min(medians[size] for size in sizes[number + 1:])
+        if fast <= FAST_USEC and slow >= STEP * fast + 1e6 * high / SLOW_BYTES_PER_SECOND:
+            return Accelerator(low, high, fast, slow)
+    return None
+
+
+def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
+    """The size whose share of the writes is the share of fast writes in each reading; None if there is no such size."""
+    shares = [mix for reading in readings if (mix := mix_of(reading)) is not None]
+    if len(shares) < MIN_READINGS:
+        return None
+    sizes = sorted({size for _, small in shares for size in small})
+    fitting = [size for size in sizes[:-1] if fits([(fast, below(small, size)) for fast, small in shares])]
+    if not fitting:
+        return None
+    later = [size for size in sizes if size > fitting[-1]]
+    return Accelerator(fitting[0], later[0])
+
+
+def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
+    """Share of fast writes, and share of writes by size; None for few writes, or for requests in several disk I/Os."""
+    requests, ios = sum(reading.msec.values()), sum(reading.sizes.values())
+    if requests < MIN_WRITES or ios > 1.2 * requests:
+        return None
+    fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
+    return fast, {size: count / ios for size, count in reading.sizes.items()}
+
+
+def below(shares: Mapping[int, float], size: int) -> float:
+    """Share of writes up to a size."""
+    return sum(share for upper, share in shares.items() if upper <= size)
+
+
+def fits(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether the shares of fast and of small writes agree, and change."""
+    small = [share for _, share in pairs]
+    error = sum(abs(fast - share) for fast, share in pairs) / len(pairs)
+    return error <= MAX_ERROR and max(small) - min(small) >= MIN_CHANGE
+
+
+def median(table: Mapping[int, float]) -> float:
+    """Median of a histogram, as the upper bound of its bucket.
+
+    >>> median({1: 2.0, 4: 2.0, 8: 1.0})
+    4
+    """
+    half, passed = sum(table.values()) / 2, 0.0
+    for upper in sorted(table):
+        passed += table[upper]
+        if passed >= half:
+            return upper
+    return 0.0
+
+
+def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
+    """Whether what one job does on a target is small writes that its accelerator takes in."""
+    if seen is None or not load.writes or load.reads > 0.1 * load.bulk_operations:
+        return False
+    if load.sizes:
+        small = sum(count for upper, count in load.sizes.items() if upper <= seen.bypass_low_bytes)
+        return small >= 0.9 * sum(load.sizes.values())
+    return load.write_bytes / load.writes <= seen.bypass_low_bytes
+
+
+def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
+    """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
+
+    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
+    """
+    if finding.advice_only or not finding.targets:
+        return finding
+    if not all(target in loads and absorbs(accelerated.get(target), loads[target]) for target in finding.targets):
+        return finding
+    return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
+        "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
+        "a block accelerator or write cache in front of these targets takes its small writes in already: "
+        "the disks are slow for another reason")))
+
+
+def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings: Settings) -> Finding:
+    """The finding about one pool."""
+    low = min(seen.bypass_low_bytes for seen in members.values())
+    high = max(seen.bypass_high_bytes for seen in members.values())
+    sizes: defaultdict[int, float] = defaultdict(float)
+    for target in members:
+        for reading in view.facts.disk_writes[target]:
+            for size, count in reading.sizes.items():
+                sizes[size] += count
+    every = sum(sizes.values())
+    small = sum(count for size, count in sizes.items() if size <= low) / every if every else 0.0
+    wanted = next_bypass(sizes, low, settings.min_gain_share)
+    gained = sum(count for size, count in sizes.items() if low < size <= 4 * low) / every if every else 0.0
+    times = [(seen.fast_usec, seen.slow_usec) for seen in members.values()
+             if seen.fast_usec is not None and seen.slow_usec is not None]
+    fast, slow = (max(a for a, _ in times), min(b for _, b in times)) if times else (None, None)
+    took = f" (median {fast / 1000:.1f} ms, larger ones {slow / 1000:.1f} ms)" if fast and slow else ""
+    where = f"{count_of(len(members), 'target')}{f' of pool {quoted(pool)}' if pool else ''}"
+    return Finding(
+        DETECTOR.name, view.now, "", "", tuple(sorted(members)),
+        f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
+        "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
+        f"{percent(small)} of the disk writes are small enough",
+        BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
+                                 next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
+        advice_only=True, subject=pool, advice=tuple(advise(low, high, wanted, gained, where)),
+    )
+
+
+def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> int | None:
+    """A larger bypass size that takes in a considerable share of the writes; None if there is none.
+
+    >>> next_bypass({4096: 50.0, 65536: 40.0, 1048576: 10.0}, 32768, 0.1)
+    65536
+    """
+    every = sum(sizes.values())
+    for size in (2 * low, 4 * low):
+        gained = sum(count for upper, count in sizes.items() if low < upper <= size)
+        if size <= MAX_BYPASS_BYTES and every and gained / every >= min_gain_share:
+            return size
+    return None
+
+
+def advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
+    """What to do with an accelerator."""
+    between = f"between {binary_text(low)} and {binary_text(high)}"
+    if wanted is None:
+        yield Advice("no change of the bypass size", where,
+                     f"it is {between}; few writes are a little larger. Files with random writes up to "
+                     f"{binary_text(low)} need no move to flash")
+    else:
+        yield Advice(f"raise the bypass size to {wanted >> 10} KiB, with the tools of the array", where,
+                     f"it is {between}; up to {percent(gained)} more of the disk writes would be fast. The flash of "
+                     "the accelerator fills sooner, and wears more")
+
+
+DETECTOR = Detector("block-accelerator", Settings, detect)

@@ -1,0 +1,118 @@
+"""One MDT is much fuller than the others, or does most of the metadata operations.
+
+Directories stay on the MDT on which they were made, so one user's tree can fill one MDT while others are empty. A full
+MDT stops every user. New directories can go to other MDTs at no cost; existing ones can be migrated, entry by entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, Evidence, Finding
+from tierd.text import first_names, percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.3
+    """The finding begins if an MDT's used share of bytes or inodes exceeds the median of the others by this."""
+    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """The finding ends below this difference."""
+    enter_load: Annotated[float, Gt(1)] = 4.0
+    """The finding begins at this ratio of an MDT's operations to the mean of the others."""
+    leave_load: Annotated[float, Gt(1)] = 2.5
+    """The finding ends below this ratio."""
+    min_operations_per_second: Annotated[float, Ge(0)] = 1000.0
+    """Minimum operations of the MDT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataFillEvidence(Evidence):
+    """Used share of one MDT, of bytes or inodes, and of the other MDTs."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the other MDTs."""
+    inodes_free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLoadEvidence(Evidence):
+    """Operations of one MDT and of the other MDTs."""
+
+    operations_per_second: float
+    others_operations_per_second: float
+    """Mean of the other MDTs."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find the fullest and the busiest MDT, if they exceed the thresholds."""
+    yield from fill_findings(view, settings)
+    yield from load_findings(view, settings)
+
+
+def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find an MDT that is much fuller than the others."""
+    known = view.facts.metadata
+    if len(known) < 2 or len(known) < view.facts.metadata_targets:
+        return  # the space of some MDT is unknown
+    fullest = max(sorted(known), key=lambda mdt: known[mdt].used_share)
+    others = median(fill.used_share for mdt, fill in known.items() if mdt != fullest)
+    subject = f"fill of {fullest}"
+    edge = settings.leave_fill if (DETECTOR.name, "", subject) in view.active else settings.enter_fill
+    if known[fullest].used_share - others < edge:
+        return
+    emptiest = min(sorted(known), key=lambda mdt: known[mdt].used_share)
+    yield Finding(
+        DETECTOR.name, view.now, "", "", (fullest,),
+        f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the other "
+        f"MDTs is {percent(others)}",
+        MetadataFillEvidence(used_share=known[fullest].used_share, others_used_share=others,
+                             inodes_free=known[fullest].inodes_free),
+        advice_only=True, subject=subject, advice=advice(fullest, emptiest))
+
+
+def load_findings(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find an MDT that does most of the operations."""
+    loads = {load.mdt: load for load in view.facts.metadata_loads}
+    if len(loads) < 2 or len(loads) < view.facts.metadata_targets:
+        return
+    busiest = max(sorted(loads), key=lambda mdt: loads[mdt].operations)
+    rate = loads[busiest].operations
+    others = sum(load.operations for mdt, load in loads.items() if mdt != busiest) / (len(loads) - 1)
+    subject = f"load of {busiest}"
+    edge = settings.leave_load if (DETECTOR.name, "", subject) in view.active else settings.enter_load
+    if rate < settings.min_operations_per_second or rate < edge * others:
+        return
+    calmest = min(sorted(loads), key=lambda mdt: loads[mdt].operations)
+    jobs = [job for job, _ in loads[busiest].jobs]
+    yield Finding(
+        DETECTOR.name, view.now, "", "", (busiest,),
+        f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; most "
+        f"are by {first_names(jobs)}",
+        MetadataLoadEvidence(operations_per_second=rate, others_operations_per_second=others),
+        advice_only=True, subject=subject, advice=advice(busiest, calmest))
+
+
+def advice(mdt: str, other: str) -> tuple[Advice, ...]:
+    """How to use the other MDTs, for new directories and for existing ones."""
+    index = int(other[-4:], 16)
+    return (
+        Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", f"parents of large trees on {quoted(mdt)}",
+               "new subdirectories go to the MDTs with most room, or in turn; existing ones stay"),
+        Advice(f"lfs migrate -m {index} DIRECTORY", f"on a client, for a tree on {quoted(mdt)} in which no job works",
+               f"moves it and all below to {quoted(other)}: one request to the MDTs for each entry, during which it is "
+               "locked; every entry gets a new FID; of open files only the names move; files with a copy in an archive "
+               "(HSM) are refused"),
+    )
+
+
+DETECTOR = Detector("metadata-imbalance", Settings, detect)

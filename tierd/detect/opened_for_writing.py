@@ -1,0 +1,90 @@
+"""Jobs that open existing files for writing and only read them.
+
+The NOTUR striping guide advises to open files read-only whenever possible. The open mode comes from the OPEN records of
+the changelog, and what a job writes from its job statistics: bytes of all its files together, so a job that also writes
+other files is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Profile
+from tierd.model import Advice, DirectoryActivity, Evidence, Finding
+from tierd.text import percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    """Period over which the bytes that a job writes are measured."""
+    min_opens: Annotated[int, Ge(1)] = 50
+    """Minimum number of recent opens for writing in one directory."""
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """The finding begins at this share of opens for writing."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.3
+    """The finding ends below this share."""
+    written_share: Annotated[float, Gt(0), Lt(1)] = 0.01
+    """Largest share of written bytes among all bytes of the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedForWritingEvidence(Evidence):
+    """Opens of existing files by one job in one directory."""
+
+    opens: int
+    write_opens: int
+    write_open_share: float
+    written_share: float
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding per job and directory."""
+    jobs = view.profiles(settings.recent_seconds)
+    for activity in view.facts.directories:
+        job = jobs.get(activity.job)
+        if job is not None and only_reads(job, settings.written_share) and is_reported(activity, view, settings):
+            yield finding(activity, job, view)
+
+
+def only_reads(job: Profile, written_share: float) -> bool:
+    """Whether a job reads, and writes hardly anything."""
+    written = sum(load.write_bytes for load in job.by_target.values())
+    return job.moved_bytes > 0 and written <= written_share * job.moved_bytes
+
+
+def is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
+    """Whether most opens in a directory are for writing, of files that the job does not create."""
+    held = (DETECTOR.name, activity.job, activity.directory) in view.active
+    edge = settings.leave if held else settings.enter
+    return (activity.write_opens >= settings.min_opens and activity.write_opens >= edge * activity.opens
+            and not activity.creates)
+
+
+def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
+    """The finding about one directory."""
+    share = activity.write_opens / max(activity.opens, activity.write_opens)
+    written = sum(load.write_bytes for load in job.by_target.values()) / job.moved_bytes
+    return Finding(
+        DETECTOR.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
+        f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
+        f"recently ({percent(share)} of its opens), and only reads them",
+        OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens, write_open_share=share,
+                                 written_share=written),
+        (activity.directory,), advice_only=True, subject=activity.directory,
+        advice=(Advice(
+            "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
+            f"in {quoted(activity.job)}",
+            "clients keep each other's cached pages and layouts, and tierd can move the files: an open for writing "
+            "breaks the lease of a move"),),
+    )
+
+
+DETECTOR = Detector("opened-for-writing", Settings, detect)

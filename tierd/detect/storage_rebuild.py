@@ -1,0 +1,55 @@
+"""The storage below OSTs rebuilds or rebalances. Its targets are slow then, and no job is the cause.
+
+PowerFlex reports it (``tierd/sense/powerflex.py``). While it lasts, the targets count as unhealthy: no job is blamed
+there, and tierd does not learn from them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, Evidence, Finding
+from tierd.text import binary_text, first_names, quoted, rate_text
+
+WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """No thresholds: ``[sense.powerflex]`` has the rate from which a rebalance counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageWorkEvidence(Evidence):
+    """Work of one pool of the storage."""
+
+    storage_bytes_per_second: float
+    """Bytes written for the work."""
+    pending_bytes: int
+    """Bytes that wait for it."""
+
+
+def detect(view: View, _: Settings) -> Iterator[Finding]:
+    """Find each pool of the storage that rebuilds or rebalances below a target."""
+    targets: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    work = view.windows[-1].storage_work
+    for target, one in sorted(work.items()):
+        if one.kind in WORK:
+            targets[one.kind, one.pool].append(target)
+    for (kind, pool), slowed in sorted(targets.items()):
+        one = work[slowed[0]]
+        yield Finding(
+            DETECTOR.name, view.now, "", "", tuple(slowed),
+            f"PowerFlex {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
+            f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
+            StorageWorkEvidence(storage_bytes_per_second=one.bytes_per_second, pending_bytes=one.pending_bytes),
+            advice_only=True, subject=f"{kind} of {pool}",
+            advice=(Advice("scli --query_all", "on the primary MDM",
+                           f"shows the progress of the {kind}; it ends by itself"),),
+        )
+
+
+DETECTOR = Detector("storage-rebuild", Settings, detect)

@@ -1,0 +1,197 @@
+"""Object targets: disk I/O by size and by duration, and the largest RPC that they accept.
+
+Sources are the files of this node and the exporters of servers.
+
+Counters of a target are compared over some minutes: with ``brw_stats``, sizes and durations are two tables, and only
+the changes of the mix of sizes connect them. ``io_latency_stats`` (2.17) has durations by size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lustre.formats import brw_stats, df, io_latency_stats
+from lustre.formats.histogram import Histogram
+from lustre.parameters import Tree, parse_device
+from tierd.clock import Clock
+from tierd.model import DiskWrites
+from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
+from tierd.sense.http_client import HttpClient, SourceError, redacted
+
+KINDS = ("osd-ldiskfs", "osd-zfs")
+LATENCY_UNIT_USEC = 1.024
+
+
+@dataclass(slots=True)
+class DiskCounters:
+    """Writes of one target since it was mounted."""
+
+    sizes: dict[int, float] = field(default_factory=dict)
+    msec: dict[int, float] = field(default_factory=dict)
+    usec_by_size: dict[int, dict[int, float]] = field(default_factory=dict)
+    max_rpc_bytes: int = 0
+    """``brw_size``; 0 if unknown."""
+
+
+ReadDisks = Callable[[], Mapping[str, DiskCounters]]
+"""Counters of the object targets of one node, by full name. Raises OSError or ValueError."""
+
+
+def read_disks(tree: Tree) -> dict[str, DiskCounters]:
+    """Counters of the object targets of this node; empty on a client."""
+    found: dict[str, DiskCounters] = {}
+    for kind in KINDS:
+        for device in tree.devices(kind):
+            place = parse_device(device)
+            data = tree.read(f"{kind}/{device}/brw_stats")
+            if data is None or not place.target.startswith("OST"):
+                continue
+            tables = brw_stats.parse(data)
+            counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
+                written(tables.named(b"disk I/O size")), written(tables.named(b"I/O time (1/1000s)")))
+            counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
+            for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
+                if table.direction == b"write":
+                    counters.usec_by_size[table.size_bytes] = {
+                        round(upper * LATENCY_UNIT_USEC): float(count)
+                        for upper, count in zip(table.uppers, table.counts, strict=True) if count}
+    return found
+
+
+def written(table: Histogram | None) -> dict[int, float]:
+    """The writes of a table of ``brw_stats``."""
+    if table is None:
+        return {}
+    return {upper: float(count) for upper, count in zip(table.uppers, table.columns[-1], strict=True) if count}
+
+
+_SIZES, _SECONDS = "lustre_osd_io_size_bytes_bucket", "lustre_osd_io_seconds_bucket"
+_MAX_RPC = "lustre_ost_max_rpc_bytes"
+_LATENCY = "lustre_osd_io_latency_seconds_bucket"
+_BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC))
+
+
+def fetch_disks(url: str, client: HttpClient) -> dict[str, DiskCounters]:
+    """Counters of the object targets of a server, scraped from its exporter. Raises SourceError."""
+    return parse_disks(client.get(url, TEXT_TYPES, ACCEPT_TEXT).body, url)
+
+
+def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
+    """Counters of the object targets in one exposition. Raises SourceError."""
+    buckets: defaultdict[tuple[str, str, int], dict[float, float]] = defaultdict(dict)
+    largest: dict[str, int] = {}
+    try:
+        for name, head, tail, value in samples(body, _BEGINNINGS):
+            labels = {**labels_of(head), **labels_of(tail)}
+            target = labels.get("target", "")
+            if name == _MAX_RPC and "fs" in labels:
+                largest[f"{labels['fs']}-{target}"] = int(value)
+            elif labels.get("direction") == "write" and target.startswith("OST") and "fs" in labels:
+                size = int(labels.get("size", "0"))
+                buckets[f"{labels['fs']}-{target}", name, size][float(labels.get("le", "inf"))] = value
+    except ValueError as error:
+        raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
+    found: dict[str, DiskCounters] = {}
+    for (target, name, size), cumulative in buckets.items():
+        counters = found.setdefault(target, DiskCounters())
+        if name == _SIZES:
+            counters.sizes = single(cumulative, 1.0)
+        elif name == _SECONDS:
+            counters.msec = single(cumulative, 1e3)
+        else:
+            counters.usec_by_size[size] = single(cumulative, 1e6)
+    for target, size in largest.items():
+        found.setdefault(target, DiskCounters()).max_rpc_bytes = size
+    return found
+
+
+def single(cumulative: Mapping[float, float], unit: float) -> dict[int, float]:
+    """Counts of each bucket, by its upper bound in units. The last, without a bound, has twice the bound before.
+
+    >>> single({4096.0: 2.0, 8192.0: 2.0, float("inf"): 5.0}, 1.0)
+    {4096: 2.0, 16384: 3.0}
+    """
+    found: dict[int, float] = {}
+    below, last = 0.0, 0
+    for upper in sorted(cumulative):
+        last = 2 * last if upper == float("inf") else round(upper * unit)
+        if cumulative[upper] > below:
+            found[last] = cumulative[upper] - below
+        below = cumulative[upper]
+    return found
+
+
+KEPT = 20
+"""Number of readings kept for each target."""
+
+
+@dataclass(slots=True)
+class _Node:
+    name: str
+    read: ReadDisks
+    before: Mapping[str, DiskCounters] = field(default_factory=dict)
+
+
+class DiskPoller:
+    """Reads the disk I/O of servers, a few nodes in each call."""
+
+    def __init__(self, readers: Mapping[str, ReadDisks], clock: Clock, nodes_per_call: int = 5) -> None:
+        self._nodes = deque(_Node(name, read) for name, read in readers.items())
+        self._clock = clock
+        self._nodes_per_call = nodes_per_call
+        self._writes: dict[str, tuple[DiskWrites, ...]] = {}
+        self.max_rpc_bytes: dict[str, int] = {}
+        """The largest RPC that each target accepts, as far as known."""
+        self.faults: dict[str, str] = {}
+        """Error of each node whose last reading failed."""
+
+    def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
+        """Read the next few nodes. Returns the last readings of each target, oldest first."""
+        for _ in range(min(self._nodes_per_call, len(self._nodes))):
+            self._read(self._nodes[0])
+            self._nodes.rotate(-1)
+        return dict(self._writes)
+
+    def _read(self, node: _Node) -> None:
+        try:
+            found = node.read()
+        except (OSError, ValueError) as error:
+            self.faults[node.name] = str(error)
+            node.before = {}
+            return
+        self.faults.pop(node.name, None)
+        self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in found.items() if each.max_rpc_bytes})
+        for target, after in found.items():
+            before = node.before.get(target)
+            writes = None if before is None else difference(before, after, self._clock.now())
+            if writes is not None and writes.sizes:
+                self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
+        node.before = found
+
+
+def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWrites | None:
+    """Writes between two readings. None if a counter fell: the target was mounted again."""
+    sizes, msec = increase(before.sizes, after.sizes), increase(before.msec, after.msec)
+    by_size = {size: increase(before.usec_by_size.get(size, {}), table) for size, table in after.usec_by_size.items()}
+    if sizes is None or msec is None or None in by_size.values():
+        return None
+    return DiskWrites(time, sizes, msec, {size: table for size, table in by_size.items() if table})
+
+
+def increase(before: Mapping[int, float], after: Mapping[int, float]) -> dict[int, float] | None:
+    """Increases of the counters that rose; None if one fell."""
+    if any(after.get(key, 0.0) < count for key, count in before.items()):
+        return None
+    return {key: count - before.get(key, 0.0) for key, count in after.items() if count > before.get(key, 0.0)}
+
+
+def disks_of_node(tree: Tree) -> ReadDisks:
+    """Reads the targets of this node."""
+    return lambda: read_disks(tree)
+
+
+def disks_of_exporter(url: str, client: HttpClient) -> ReadDisks:
+    """Reads the targets of a server from its exporter."""
+    return lambda: fetch_disks(url, client)

@@ -1,0 +1,108 @@
+"""Measures metadata targets over the last minute or two: operations by MDT and job, and the service of each MDS."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from tierd.model import MetadataLoad, MetadataService
+from tierd.sense.readings import JobCounters, Reading, ServiceCounters, difference, is_ost
+
+SPAN_SECONDS = 120.0
+STEP_SECONDS = 25.0
+MAX_JOBS = 5
+CREATES = frozenset({"mknod", "mkdir", "link", "symlink"})
+UNLINKS = frozenset({"unlink", "rmdir"})
+STATS = frozenset({"getattr", "getxattr", "statfs"})
+OPENS = frozenset({"open"})
+UNCOUNTED = frozenset({"close", "read", "write", "read_bytes", "write_bytes", "punch", "migrate"})
+"""``close`` follows an open. Data on the MDT is no metadata operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """MDT counters of one reading."""
+
+    time: float
+    jobs: Mapping[tuple[str, str], JobCounters]
+    services: Mapping[str, ServiceCounters]
+
+
+class MetadataMeter:
+    """Keeps a few snapshots. One thread learns, another asks."""
+
+    def __init__(self) -> None:
+        self._past: deque[_Snapshot] = deque()
+        self.loads: tuple[MetadataLoad, ...] = ()
+        self.services: tuple[MetadataService, ...] = ()
+
+    def learn(self, reading: Reading) -> None:
+        """Take over a reading. Most are too close to the last one and are ignored."""
+        if self._past and reading.time < self._past[-1].time:
+            self._past.clear()  # the clock was set back
+        if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
+            return
+        mine = {key: counters for key, counters in reading.jobs.items() if not is_ost(key[0])}
+        self._past.append(_Snapshot(reading.time, mine, reading.services))
+        while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
+            self._past.popleft()
+        first, last = self._past[0], self._past[-1]
+        if last.time > first.time:
+            mdts = {target for target in reading.targets if not is_ost(target)}
+            self.loads = tuple(load_of(mdt, first, last) for mdt in sorted(mdts))
+            self.services = tuple(service for node in sorted(last.services)
+                                  if (service := service_of(node, first, last)) is not None)
+
+    def forget(self) -> None:
+        """Forget everything: the source failed."""
+        self._past.clear()
+        self.loads, self.services = (), ()
+
+
+def load_of(mdt: str, first: _Snapshot, last: _Snapshot) -> MetadataLoad:
+    """Operations of an MDT per second between two snapshots."""
+    seconds = last.time - first.time
+    done: defaultdict[str, float] = defaultdict(float)
+    jobs: defaultdict[str, float] = defaultdict(float)
+    usec = 0.0
+    for (target, job), counters in last.jobs.items():
+        if target != mdt:
+            continue
+        before = first.jobs.get((target, job))
+        if before is not None and counters.is_unchanged_since(before):
+            continue
+        more = difference(before, counters)
+        sums = more.sums
+        for name, count in more.samples.items():
+            if name not in UNCOUNTED and count > 0:
+                done[_group(name)] += count
+                jobs[job] += count
+                usec += sums.get(name, 0.0)
+    count = sum(done.values())
+    rates = {name: value / seconds for name, value in done.items()}
+    return MetadataLoad(mdt, rates.get("creates", 0.0), rates.get("unlinks", 0.0), rates.get("stats", 0.0),
+                        rates.get("opens", 0.0), rates.get("others", 0.0),
+                        tuple((job, value / seconds) for job, value in
+                              sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]),
+                        usec / count if count else 0.0)
+
+
+def _group(operation: str) -> str:
+    for name, group in (("creates", CREATES), ("unlinks", UNLINKS), ("stats", STATS), ("opens", OPENS)):
+        if operation in group:
+            return name
+    return "others"
+
+
+def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService | None:
+    """Load of a service between two snapshots; None if it is unknown, restarted, or had no requests."""
+    before, now = first.services.get(node), last.services[node]
+    if before is None:
+        return None
+    more = {each.name: getattr(now, each.name) - getattr(before, each.name) for each in fields(ServiceCounters)}
+    requests = more["requests"]
+    if requests <= 0 or min(more["wait_usec"], more["active"], more["queued"]) < 0:
+        return None
+    return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
+                           more["wait_usec"] / requests, more["active"] / requests, more["queued"] / requests)

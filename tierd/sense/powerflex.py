@@ -1,0 +1,508 @@
+"""Reads a PowerFlex gateway (VxFlex OS, ScaleIO): rebuilds below the OSTs, the state of its parts, and settings.
+
+The requests and fields are those of the public REST API of releases 3 and 4, as Dell's open clients use them
+(goscaleio, PyPowerFlex, powerflex-gen1-monitoring). They were not tried on the product. tierd only reads.
+
+* Release 3: ``GET /api/login`` with user and password returns a token, which is the password of later requests.
+* Release 4: ``POST /rest/auth/login`` returns ``access_token``, a bearer token.
+* ``GET /api/types/TYPE/instances`` lists System, StoragePool, Volume, Sds, Sdc and Device.
+* ``POST /api/instances/querySelectedStatistics`` returns rates (``{"numSeconds", "totalWeightInKb", "numOccured"}``,
+  KiB) and capacities. It is the only POST besides the login, and changes nothing.
+
+A token expires, which the gateway answers with 401: tierd then logs in once more. A field that is missing or has
+another type is unknown. An answer of another form is an error, which is counted, and the answer before it is used until
+it is ``stale_seconds`` old. Then nobody knows whether a rebuild runs, and no job is blamed on these volumes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from tierd.clock import Clock
+from tierd.config.sense import PowerFlexSettings, ServerAccess
+from tierd.model import StorageWork
+from tierd.sense.freshness import SourceAge
+from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
+from tierd.sense.readings import Reading
+
+Json = Mapping[str, object]
+KIB = 1024
+JSON_TYPES = ("application/json",)
+TOKEN_TYPES = (*JSON_TYPES, "text/plain", "text/html")
+"""The answer to a login of release 3 is a JSON string, sent with different types."""
+REFUSED = frozenset({401, 403})
+EXPIRED = 401
+LOGIN_AGAIN_SECONDS = 300.0
+"""Time between two logins after the gateway refused the password, so that tierd does not lock the account."""
+TUNABLES: Mapping[str, Mapping[str, int]] = {
+    "Sds": {"sds_number_os_threads": 12},
+    "Sdc": {"sdc_number_sockets_per_sds_ip": 6, "sdc_number_network_os_threads": 10, "sdc_max_inflight_requests": 200,
+            "sdc_max_inflight_data": 20},
+}
+"""Settings of the paper "Lustre on PowerFlex" with their values, by type of instance."""
+
+
+class Work(StrEnum):
+    """What a storage pool does for itself, as the API names it. The values are labels of metrics."""
+
+    FORWARD = "forward_rebuild"
+    """After a failure: a new second copy."""
+    BACKWARD = "backward_rebuild"
+    """A device or server is back: its copy is brought up to date."""
+    NORMAL = "normal_rebuild"
+    REBALANCE = "rebalance"
+
+
+FIELDS: Mapping[Work, str] = {
+    Work.FORWARD: "fwdRebuild", Work.BACKWARD: "bckRebuild", Work.NORMAL: "normRebuild", Work.REBALANCE: "rebalance",
+}
+
+
+def _capacity(state: str, prefix: str) -> str:
+    """Name of a field: ``pendingFwdRebuildCapacityInKb``."""
+    return f"{state}{prefix[0].upper()}{prefix[1:]}CapacityInKb"
+
+
+POOL_PROPERTIES = (
+    *[name for prefix in FIELDS.values()
+      for name in (f"{prefix}WriteBwc", _capacity("active", prefix), _capacity("pending", prefix))],
+    "maxCapacityInKb", "capacityInUseInKb", "degradedHealthyCapacityInKb", "degradedFailedCapacityInKb",
+    "failedCapacityInKb",
+)
+VOLUME_PROPERTIES = ("userDataReadBwc", "userDataWriteBwc")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWork:
+    """One kind of work of a storage pool."""
+
+    bytes_per_second: float | None
+    """Bytes written for it; None if unknown."""
+    active_bytes: int | None
+    pending_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePool:
+    """A storage pool. Unknown values are None."""
+
+    name: str
+    work: Mapping[Work, PoolWork]
+    size_bytes: int | None = None
+    used_bytes: int | None = None
+    degraded_bytes: int | None = None
+    """Data with one copy left."""
+    failed_bytes: int | None = None
+    """Data without a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume, and its rates."""
+
+    name: str
+    pool: str
+    """Name of its storage pool; "" if unknown."""
+    size_bytes: int | None = None
+    read_bytes_per_second: float | None = None
+    write_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A data server (SDS) or client (SDC)."""
+
+    name: str
+    connected: bool | None
+    """Whether it is connected to the metadata manager (MDM)."""
+    in_maintenance: bool | None = None
+    profile: str = ""
+    """Performance profile: ``Compact``, ``Default`` or ``HighPerformance``; "" if unknown."""
+    tunables: Mapping[str, int] = field(default_factory=dict)
+    """Settings of :data:`TUNABLES` that the gateway shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerFlexSystem:
+    """One answer of the gateway."""
+
+    name: str = ""
+    cluster_state: str = ""
+    """State of the cluster of MDMs: ``ClusteredNormal``, ``ClusteredDegraded``…; "" if unknown."""
+    good_nodes: int | None = None
+    good_replicas: int | None = None
+    pools: tuple[StoragePool, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    data_servers: tuple[Instance, ...] = ()
+    data_clients: tuple[Instance, ...] = ()
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """Number of devices by state (``Normal``, ``DeviceRecovery``…)."""
+
+
+class ErrorKind(StrEnum):
+    """Reasons of failed requests, for metrics."""
+
+    LOGIN = "login"
+    STATUS = "status"
+    """An answer with an error status."""
+    CONNECTION = "connection"
+    """No complete answer in time."""
+    ANSWER = "answer"
+    """An answer of another form."""
+
+
+class GatewayError(SourceError):
+    """A failed request, with its kind."""
+
+    def __init__(self, kind: ErrorKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+# -- Parsing. Unknown is None; another form of the answer raises GatewayError.
+
+
+def records(body: bytes, what: str) -> list[Json]:
+    """The instances of a type, each id once. Raises GatewayError."""
+    found = _json(body, what)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise GatewayError(ErrorKind.ANSWER, f"{what}: not a list of instances")
+    return [*{text_of(one.get("id")) or number: one for number, one in enumerate(found)}.values()]
+
+
+def statistics(body: bytes) -> Mapping[str, Mapping[str, Json]]:
+    """Statistics by type and id. Raises GatewayError."""
+    found = _json(body, "statistics")
+    if not isinstance(found, dict):
+        raise GatewayError(ErrorKind.ANSWER, "statistics: not an object")
+    return {kind: {name: one for name, one in of_kind.items() if isinstance(one, dict)}
+            for kind, of_kind in found.items() if isinstance(of_kind, dict)}
+
+
+def _json(body: bytes, what: str) -> object:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise GatewayError(ErrorKind.ANSWER, f"{what}: no JSON, or incomplete") from error
+
+
+def text_of(value: object) -> str:
+    """A text; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def count_of_json(value: object) -> int | None:
+    """A number that is not negative; None for anything else.
+
+    >>> [count_of_json(value) for value in (7, "7", -1, 1.5, True, None, float("nan"))]
+    [7, 7, None, 1, None, None, None]
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return None
+    return int(value)
+
+
+def bytes_of(values: Json, name: str) -> int | None:
+    """A capacity in bytes."""
+    kib = count_of_json(values.get(name))
+    return None if kib is None else KIB * kib
+
+
+def rate_of(value: object) -> float | None:
+    """Bytes per second of ``{"numSeconds": 5, "totalWeightInKb": 100, …}``; None if unknown.
+
+    >>> rate_of({"numSeconds": 5, "totalWeightInKb": 100}), rate_of({"numSeconds": 0, "totalWeightInKb": 0}), rate_of(7)
+    (20480.0, 0.0, None)
+    """
+    if not isinstance(value, dict):
+        return None
+    seconds, kib = count_of_json(value.get("numSeconds")), count_of_json(value.get("totalWeightInKb"))
+    if seconds is None or kib is None:
+        return None
+    return KIB * kib / seconds if seconds else 0.0
+
+
+def name_of(record: Json) -> str:
+    """Name of an instance. Names may be missing, ids are not."""
+    return text_of(record.get("name")) or text_of(record.get("sdcIp")) or text_of(record.get("id"))
+
+
+def pool_of(record: Json, numbers: Json) -> StoragePool:
+    """A storage pool from its instance and statistics."""
+    work = {
+        kind: PoolWork(rate_of(numbers.get(f"{prefix}WriteBwc")), bytes_of(numbers, _capacity("active", prefix)),
+                       bytes_of(numbers, _capacity("pending", prefix)))
+        for kind, prefix in FIELDS.items()
+    }
+    degraded = [bytes_of(numbers, f"degraded{which}CapacityInKb") for which in ("Healthy", "Failed")]
+    known = [one for one in degraded if one is not None]
+    return StoragePool(name_of(record), work, bytes_of(numbers, "maxCapacityInKb"),
+                       bytes_of(numbers, "capacityInUseInKb"), sum(known) if known else None,
+                       bytes_of(numbers, "failedCapacityInKb"))
+
+
+def instance_of(record: Json, kind: str) -> Instance:
+    """A data server or client."""
+    state, maintenance = text_of(record.get("mdmConnectionState")), text_of(record.get("maintenanceState"))
+    shown = {key.replace("_", "").lower(): value for key, value in record.items() if isinstance(key, str)}
+    tunables = {name: value for name in TUNABLES[kind]
+                if (value := count_of_json(shown.get(name.replace("_", "")))) is not None}
+    return Instance(name_of(record), state == "Connected" if state else None,
+                    maintenance != "NoMaintenance" if maintenance else None, text_of(record.get("perfProfile")),
+                    tunables)
+
+
+def system_of(instances: Mapping[str, Sequence[Json]], numbers: Mapping[str, Mapping[str, Json]]) -> PowerFlexSystem:
+    """The state of the system, from instances by type and statistics by type and id."""
+    whole: Json = next(iter(instances.get("System", ())), {})
+    cluster = whole.get("mdmCluster")
+    cluster = cluster if isinstance(cluster, dict) else {}
+    of_pools, of_volumes = numbers.get("StoragePool", {}), numbers.get("Volume", {})
+    pools = {text_of(one.get("id")): pool_of(one, of_pools.get(text_of(one.get("id")), {}))
+             for one in instances.get("StoragePool", ())}
+    volumes = []
+    for one in instances.get("Volume", ()):
+        rates = of_volumes.get(text_of(one.get("id")), {})
+        pool = pools.get(text_of(one.get("storagePoolId")))
+        volumes.append(Volume(name_of(one), pool.name if pool else "", bytes_of(one, "sizeInKb"),
+                              rate_of(rates.get("userDataReadBwc")), rate_of(rates.get("userDataWriteBwc"))))
+    devices = Counter(text_of(one.get("deviceState")) or "unknown" for one in instances.get("Device", ()))
+    return PowerFlexSystem(
+        name_of(whole), text_of(cluster.get("clusterState")), count_of_json(cluster.get("goodNodesNum")),
+        count_of_json(cluster.get("goodReplicasNum")), tuple(pools.values()), tuple(volumes),
+        tuple([instance_of(one, "Sds") for one in instances.get("Sds", ())]),
+        tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), dict(devices),
+    )
+
+
+# -- Requests.
+
+
+def read_password(path: str) -> str:
+    """The password in a file that only its owner may read. Raises SourceError."""
+    try:
+        mode = stat.S_IMODE(Path(path).stat().st_mode)
+    except OSError as error:
+        raise SourceError(f"password: {path} cannot be read: {error.strerror or error}") from error
+    if mode & 0o077:
+        raise SourceError(f"password: {path} has mode {mode:04o}: others can read it. Run chmod 0600 {path}")
+    return read_secret(path, "", {}, "password")
+
+
+class Gateway:
+    """Requests to the gateway, with one token until it expires."""
+
+    def __init__(self, settings: PowerFlexSettings, now: Callable[[], float]) -> None:
+        self._settings = settings
+        self._now = now
+        access = ServerAccess(ca_file=settings.ca_file, max_bytes=settings.max_bytes)
+        self._client = HttpClient(access, settings.timeout_seconds, {})
+        self._url = settings.url.rstrip("/")
+        self._token = ""
+        self._refused_at: float | None = None
+        self.errors: Counter[ErrorKind] = Counter()
+        """Failed requests since the start, by kind."""
+
+    def read(self) -> PowerFlexSystem:
+        """The state of the system now. Raises SourceError."""
+        try:
+            instances = {
+                kind: records(self._request("GET", f"/api/types/{kind}/instances"), kind)
+                for kind in ("System", "StoragePool", "Volume", "Sds", "Sdc", "Device")
+            }
+            wanted = [{"type": kind, "allIds": "", "properties": [*properties]}
+                      for kind, properties in (("StoragePool", POOL_PROPERTIES), ("Volume", VOLUME_PROPERTIES))]
+            body = json.dumps({"selectedStatisticsList": wanted}).encode()
+            numbers = statistics(self._request("POST", "/api/instances/querySelectedStatistics", body))
+        except GatewayError as error:
+            self.errors[error.kind] += 1
+            raise
+        return system_of(instances, numbers)
+
+    def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        if not self._token:
+            self._login()
+        try:
+            return self._send(method, path, body, self._credentials(), JSON_TYPES)
+        except StatusError as error:
+            if error.status != EXPIRED:
+                raise GatewayError(ErrorKind.STATUS, str(error)) from error
+        self._login()
+        try:
+            return self._send(method, path, body, self._credentials(), JSON_TYPES)
+        except StatusError as error:
+            kind = ErrorKind.LOGIN if error.status in REFUSED else ErrorKind.STATUS
+            raise GatewayError(kind, str(error)) from error
+
+    def _login(self) -> None:
+        self._token = ""
+        if self._refused_at is not None and 0 <= self._now() - self._refused_at < LOGIN_AGAIN_SECONDS:
+            raise GatewayError(ErrorKind.LOGIN, f"{self._url}: the password was refused; tierd tries it again after "
+                                                f"{LOGIN_AGAIN_SECONDS:g} s")
+        user = self._settings.user
+        try:
+            password = read_password(self._settings.password_file)
+            if self._settings.release == 3:
+                token = _json(self._send("GET", "/api/login", None, _basic(user, password), TOKEN_TYPES), "login")
+            else:
+                form = json.dumps({"username": user, "password": password}).encode()
+                answer = _json(self._send("POST", "/rest/auth/login", form, {}, JSON_TYPES), "login")
+                token = answer.get("access_token") if isinstance(answer, dict) else None
+        except StatusError as error:
+            if error.status in REFUSED:
+                self._refused_at = self._now()
+            raise GatewayError(ErrorKind.LOGIN, str(error)) from error
+        except GatewayError:
+            raise
+        except SourceError as error:  # the file of the password
+            raise GatewayError(ErrorKind.LOGIN, str(error)) from error
+        if not isinstance(token, str) or not token or not token.isprintable():
+            raise GatewayError(ErrorKind.ANSWER, f"{self._url}: the login returned no token: is it release "
+                                                 f"{self._settings.release}?")
+        self._token, self._refused_at = token, None
+
+    def _credentials(self) -> dict[str, str]:
+        if self._settings.release == 3:
+            return _basic(self._settings.user, self._token)
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], kinds: Sequence[str]
+    ) -> bytes:
+        sent = {"Accept": "application/json", **headers}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            return self._client.send(method, self._url + path, body, kinds, sent).body
+        except StatusError:
+            raise
+        except SourceError as error:
+            raise GatewayError(ErrorKind.CONNECTION, str(error)) from error
+
+
+def _basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
+
+
+# -- What tierd uses of it.
+
+
+REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
+
+
+def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> StorageWork | None:
+    """The work of a pool that slows its volumes; None if it does none.
+
+    A rebuild counts from its first byte. A rebalance gives way to applications, so it counts from this rate.
+    """
+    rebuilds = [work for kind, work in pool.work.items() if kind is not Work.REBALANCE]
+    if any(work.active_bytes or work.bytes_per_second for work in rebuilds):
+        kind, counted = REBUILD, rebuilds
+    elif (pool.work[Work.REBALANCE].bytes_per_second or 0.0) >= min_bytes_per_second:
+        kind, counted = REBALANCE, [pool.work[Work.REBALANCE]]
+    elif all(work.active_bytes is None and work.bytes_per_second is None for work in rebuilds):
+        kind, counted = UNKNOWN, []
+    else:
+        return None
+    return StorageWork(kind, volume, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
+                       sum([work.pending_bytes or 0 for work in counted]))
+
+
+class PowerFlex:
+    """The gateway as a source. It is read in a thread of its own, so that nothing waits for it."""
+
+    def __init__(
+        self, settings: PowerFlexSettings, fsname: str, gateway: Gateway, clock: Clock, executor: Executor
+    ) -> None:
+        self.settings = settings
+        self.gateway = gateway
+        self.system: PowerFlexSystem | None = None
+        """The last answer."""
+        self._targets = {volume: tuple([full_name(fsname, target) for target in targets])
+                         for volume, targets in settings.volumes.items()}
+        self._clock = clock
+        self._executor = executor
+        self._asked_at: float | None = None
+        self._answered_at: float | None = None
+        self._problem = ""
+        self._under_way: Future[PowerFlexSystem] | None = None
+
+    @property
+    def age(self) -> SourceAge:
+        """The source with the time of its last answer and its present problem."""
+        absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
+        note = f"no volume is called {', '.join(absent)}" if absent else ""
+        return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
+
+    def refresh(self) -> None:
+        """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
+        now = self._clock.now()
+        if self._under_way is not None and self._under_way.done():
+            self._take(self._under_way)
+            self._under_way = None
+        due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
+        if self._under_way is None and due:
+            self._asked_at = now
+            self._under_way = self._executor.submit(self.gateway.read)
+            if self._under_way.done():
+                self._take(self._under_way)
+                self._under_way = None
+
+    def _take(self, answer: Future[PowerFlexSystem]) -> None:
+        try:
+            self.system = answer.result()
+        except SourceError as error:
+            self._problem = str(error)
+        else:
+            self._problem, self._answered_at = "", self._asked_at
+
+    def storage_work(self) -> dict[str, StorageWork]:
+        """What slows the volume of each target now, by full target name. Targets on quiet volumes are left out."""
+        age = self.age
+        system = self.system if age.age_seconds(self._clock.now()) <= age.limit_seconds else None
+        found: dict[str, StorageWork] = {}
+        for volume, targets in self._targets.items():
+            work = self._work(system, volume)
+            if work is not None:
+                found |= dict.fromkeys(targets, work)
+        return found
+
+    def _work(self, system: PowerFlexSystem | None, volume: str) -> StorageWork | None:
+        if system is not None:
+            names = {one.name: one.pool for one in system.volumes}
+            for pool in system.pools:
+                if pool.name and pool.name == names.get(volume):
+                    return work_of(pool, volume, self.settings.min_bytes_per_second)
+        return StorageWork(UNKNOWN, volume, "", 0.0, 0)
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Each configured volume with the full name of each of its targets."""
+        for volume, targets in self._targets.items():
+            for target in targets:
+                yield volume, target
+
+    def noted(self, reading: Reading) -> Reading:
+        """A reading in which targets on volumes under a rebuild are unhealthy, so that nobody is blamed there."""
+        work = self.storage_work()
+        conditions = {target: f"PowerFlex {one.kind}" for target, one in work.items()}
+        return replace(reading, conditions={**conditions, **reading.conditions}, storage_work=work)
+
+
+def full_name(fsname: str, target: str) -> str:
+    """Full name of a target of this file system.
+
+    >>> full_name("lustre", "OST0003"), full_name("lustre", "lustre-OST0003")
+    ('lustre-OST0003', 'lustre-OST0003')
+    """
+    return target if "-" in target else f"{fsname}-{target}"

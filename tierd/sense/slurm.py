@@ -1,0 +1,255 @@
+r"""Names, users, accounts and partitions of Slurm's jobs, from ``squeue --json``, ``sacct --json`` or slurmrestd.
+
+Slurm 21.08 to 22.05 write plain numbers (plugins ``openapi/v0.0.37`` and ``v0.0.38``). Since 23.02 (plugins
+``data_parser``), a number may be an object that says whether it is set. Unknown fields are skipped.
+
+>>> old = b'''{"meta": {"plugin": {"type": "openapi\\/v0.0.38"}, "Slurm": {"release": "22.05.8"}}, "errors": [],
+...  "jobs": [{"account": "chem", "array_job_id": 2, "array_task_id": 3, "cluster": "test", "comment": "", "job_id": 3,
+...  "group_id": 65534, "job_state": "RUNNING", "name": "train", "partition": "batch", "qos": "", "user_id": 65534,
+...  "user_name": "nobody", "current_working_directory": "\\/"}]}'''
+>>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(old)]
+[(3, '2_3', 65534, '/', 'nobody: train, account chem, partition batch')]
+>>> new = b'''{"jobs": [{"job_id": 4711, "array_job_id": {"set": true, "infinite": false, "number": 0}, "job_state":
+...  ["RUNNING"], "array_task_id": {"set": false, "infinite": false, "number": 0}, "name": "train", "account": "chem",
+...  "user_name": "alice", "user_id": 1001, "partition": "gpu", "current_working_directory": "/scratch/alice"}]}'''
+>>> [(job.id, job.task, job.uid, job.directory, job.words) for job in parse(new)]
+[(4711, '', 1001, '/scratch/alice', 'alice: train, account chem, partition gpu')]
+>>> accounting = b'''{"jobs": [{"account": "chem", "array": {"job_id": 0, "task_id": {"set": false, "number": 0}},
+...  "user": "alice", "job_id": 4711, "name": "train", "partition": "gpu", "working_directory": "/scratch/alice"}]}'''
+>>> parse(accounting)[0].directory, parse(accounting)[0].uid
+('/scratch/alice', None)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from lustre.background import DaemonExecutor
+from tierd.clock import Clock
+from tierd.config.sense import ServerAccess, SlurmSettings
+from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
+
+MAX_JOBS = 4096
+"""Jobs that tierd remembers. The one that was asked for longest ago is forgotten."""
+MAX_IDS = 500
+"""Jobs that one ``sacct`` looks up."""
+MAX_NAME = 80
+"""Characters of a name; users choose names of jobs."""
+SOON_SECONDS = 10.0
+"""Time between two answers while a job is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """A job as Slurm describes it."""
+
+    id: int
+    name: str
+    user: str
+    uid: int | None
+    """None where the source gives the user's name only."""
+    account: str
+    partition: str
+    directory: str
+    """Working directory."""
+    task: str = ""
+    """Array and task, as ``1234_7``; empty for other jobs."""
+
+    @property
+    def words(self) -> str:
+        """The job for a person, beside its id."""
+        what = [self.name, f"account {self.account}" if self.account else "",
+                f"partition {self.partition}" if self.partition else ""]
+        return f"{self.user}: {', '.join(filter(None, what))}"
+
+
+def parse(data: bytes) -> list[SlurmJob]:
+    """The jobs of an answer; entries that are no jobs are left out. Raises ValueError."""
+    answer = json.loads(data)
+    jobs = answer.get("jobs") if isinstance(answer, dict) else None
+    if not isinstance(jobs, list):
+        raise ValueError("an answer without jobs")
+    return [job for each in jobs if isinstance(each, dict) and (job := _job(each)) is not None]
+
+
+def _job(entry: Mapping[str, object]) -> SlurmJob | None:
+    number = number_of(entry.get("job_id"))
+    if number is None:
+        return None
+    array = entry.get("array")
+    if not isinstance(array, dict):
+        array = {"job_id": entry.get("array_job_id"), "task_id": entry.get("array_task_id")}
+    of, task = number_of(array.get("job_id")), number_of(array.get("task_id"))
+    return SlurmJob(
+        number, _text(entry, "name"), _text(entry, "user_name") or _text(entry, "user"),
+        number_of(entry.get("user_id")), _text(entry, "account"), _text(entry, "partition"),
+        str(entry.get("current_working_directory") or entry.get("working_directory") or ""),
+        f"{of}_{task}" if of and task is not None else "")
+
+
+def _text(entry: Mapping[str, object], key: str) -> str:
+    found = entry.get(key)
+    return found[:MAX_NAME] if isinstance(found, str) else ""
+
+
+def number_of(value: object) -> int | None:
+    """A number as any release writes it; None if it is not set.
+
+    >>> forms = (7, "7", {"set": True, "infinite": False, "number": 7}, {"set": False, "number": 0}, None, True, "x")
+    >>> [number_of(each) for each in forms]
+    [7, 7, 7, None, None, None, None]
+    """
+    if isinstance(value, dict):
+        value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+Read = Callable[[Collection[int]], bytes]
+"""Returns the answer about these jobs; it may have others too. Raises OSError."""
+
+
+def reader(settings: SlurmSettings, environment: Mapping[str, str]) -> Read:
+    """How to ask the configured source."""
+    if settings.source == "slurmrestd":
+        return lambda _: _from_slurmrestd(settings, environment)
+    if settings.source == "squeue":
+        return lambda _: run(["squeue", "--json"], settings, environment)
+    return lambda ids: run(["sacct", "--json", "--allocations", "--allusers", "--jobs=" + ",".join(map(str, ids))],
+                           settings, environment)
+
+
+def run(command: Sequence[str], settings: SlurmSettings, environment: Mapping[str, str]) -> bytes:
+    """What a program prints. Raises SourceError if it fails, takes too long or prints too much."""
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(  # noqa: S603 -- no shell; the words are numbers and options
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=dict(environment))
+        except OSError as error:
+            raise SourceError(f"{command[0]}: {error.strerror or error}") from error
+        late = threading.Timer(settings.timeout_seconds, process.kill)
+        late.daemon = True
+        late.start()
+        with process:
+            assert process.stdout is not None
+            data = process.stdout.read(settings.max_bytes + 1)
+            too_long = len(data) > settings.max_bytes
+            if too_long:
+                process.kill()
+            code = process.wait()
+        timed_out = late.finished.is_set()
+        late.cancel()
+        errors.seek(0)
+        said = one_line(errors.read(1000).decode("utf-8", "replace"))
+    if too_long:
+        raise SourceError(f"{command[0]}: more than {settings.max_bytes} bytes (max_bytes)")
+    if timed_out and code < 0:
+        raise SourceError(f"{command[0]}: no answer within {settings.timeout_seconds:g} s")
+    if code:
+        raise SourceError(f"{command[0]}: exit status {code}: {said}")
+    return data
+
+
+def _from_slurmrestd(settings: SlurmSettings, environment: Mapping[str, str]) -> bytes:
+    """Ask slurmrestd. It reads the token in a header of its own; only later releases take it as a bearer token."""
+    token = read_secret(settings.token_file, "", environment, "token")
+    headers = {"X-SLURM-USER-TOKEN": token} if token else {}
+    if settings.user:
+        headers["X-SLURM-USER-NAME"] = settings.user
+    client = HttpClient(ServerAccess(ca_file=settings.ca_file, max_bytes=settings.max_bytes), settings.timeout_seconds,
+                        environment)
+    return client.get(settings.url, ("application/json",), "application/json", headers).body
+
+
+class SlurmJobs:
+    """Jobs that tierd shows, looked up in the background. No method waits; safe in any thread."""
+
+    def __init__(self, settings: SlurmSettings, read: Read, clock: Clock, executor: Executor | None = None) -> None:
+        self._settings = settings
+        self._pattern = re.compile(settings.job_id)
+        self._read = read
+        self._clock = clock
+        self._executor = executor or DaemonExecutor("tierd-slurm", 1)
+        self._lock = threading.RLock()
+        self._known: OrderedDict[str, SlurmJob | None] = OrderedDict()
+        """By job id of Lustre; None while Slurm is not asked, or does not know it."""
+        self._asked_at = float("-inf")
+        self._answered: set[str] = set()
+        """Ids that were looked up at least once."""
+        self._busy = False
+        self.problem = ""
+        """Why the last answer could not be used; empty if it was."""
+
+    def jobs(self, names: Iterable[str]) -> dict[str, SlurmJob]:
+        """What is known about jobs, by their job ids of Lustre. What is not known yet is known later."""
+        found: dict[str, SlurmJob] = {}
+        with self._lock:
+            for name in names:
+                if self._pattern.fullmatch(name) is None:
+                    continue
+                if name not in self._known:
+                    self._known[name] = None
+                    if len(self._known) > MAX_JOBS:
+                        self._answered.discard(self._known.popitem(last=False)[0])
+                self._known.move_to_end(name)
+                if (job := self._known[name]) is not None:
+                    found[name] = job
+            self._refresh_if_due()
+        return found
+
+    def words(self, names: Iterable[str]) -> dict[str, str]:
+        """What is known about jobs, for a person."""
+        return {name: job.words for name, job in self.jobs(names).items()}
+
+    def last(self, most: int) -> dict[str, SlurmJob]:
+        """The jobs that were asked for last, as far as they are known."""
+        with self._lock:
+            found = [(name, job) for name, job in reversed(self._known.items()) if job is not None]
+        return dict(found[:most])
+
+    def _refresh_if_due(self) -> None:
+        fresh = any(name not in self._answered for name in self._known)
+        age = self._clock.now() - self._asked_at
+        pause = SOON_SECONDS if fresh and not self.problem else self._settings.refresh_seconds
+        if self._known and not self._busy and not 0 <= age < pause:
+            self._busy, self._asked_at = True, self._clock.now()
+            self._executor.submit(self._refresh, list(self._known))
+
+    def _refresh(self, names: Sequence[str]) -> None:
+        problem = ""
+        jobs: dict[str, SlurmJob] = {}
+        try:
+            last = [int(number) for name in reversed(names) if (number := self._number(name).partition("_")[0])]
+            for job in parse(self._read(sorted(set(last[:MAX_IDS])))):
+                jobs[str(job.id)] = job
+                if job.task:
+                    jobs[job.task] = job
+                    jobs.setdefault(job.task.partition("_")[0], job)
+        except (OSError, ValueError, RecursionError) as error:
+            problem = one_line(str(error))
+        with self._lock:
+            self._busy, self.problem = False, problem
+            if problem:
+                return
+            self._answered |= set(names) & self._known.keys()
+            for name in names:
+                if name in self._known and (found := jobs.get(self._number(name))) is not None:
+                    self._known[name] = found
+
+    def _number(self, name: str) -> str:
+        """Slurm's id in a job id of Lustre: ``4711``, ``1234_7`` for a task, ``1234`` for tasks together."""
+        found = self._pattern.fullmatch(name)
+        if found is None:
+            return ""
+        whole = re.fullmatch(r"\d+_\d+", name)
+        number = name if whole else found[1]
+        return number if re.fullmatch(r"\d{1,11}(_\d{1,11})?", number) else ""
