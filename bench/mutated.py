@@ -199,8 +199,8 @@ def compare(exporters: Sequence[Exporter]) -> tuple[int, list[str]]:
             continue
         samples += texts[0].count(b"\n")
         if texts[0] != texts[1]:
-            lines = [text.decode("utf-8", "replace").splitlines() for text in texts]
-            found = [line[:200] for line in difflib.unified_diff(*lines, "with C", "without C", n=0, lineterm="")]
+            one, other = [text.decode("utf-8", "replace").splitlines() for text in texts]
+            found = [line[:200] for line in difflib.unified_diff(one, other, "with C", "without C", n=0, lineterm="")]
             differences.append("\n".join([f"{with_c} and without differ", *found[:12]]))
     return samples, differences
 

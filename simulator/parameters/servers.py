@@ -65,7 +65,7 @@ def size_label(bucket: int) -> str:
 
 
 _IDLE_SERVICES = (
-    "ost/OSS/ost", "ost/OSS/ost_create", "ost/OSS/ost_out", "ost/OSS/ost_seq", "mds/MDS/mdt", "mds/MDS/mdt_fld",
+    "ost/OSS/ost", "ost/OSS/ost_create", "ost/OSS/ost_out", "ost/OSS/ost_seq", "mds/MDS/mdt_fld",
     "mds/MDS/mdt_io", "mds/MDS/mdt_out", "mds/MDS/mdt_readpage", "mds/MDS/mdt_seqm", "mds/MDS/mdt_seqs",
 )  # fmt: skip
 _DEBUGFS = "sys/kernel/debug/lustre"
@@ -88,6 +88,10 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", _changelog_mask(mdt)
     yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _ost_io(cluster))
+    yield f"{_DEBUGFS}/mds/MDS/mdt/stats", stats_file(clock, _mdt_service(cluster))
+    threads = sum(mdt.settings.cores for mdt in cluster.mdts)
+    for name in ("threads_started", "threads_max"):
+        yield f"sys/fs/lustre/mds/MDS/mdt/{name}", f"{threads}\n"
     for service in _IDLE_SERVICES:
         yield f"{_DEBUGFS}/{service}/stats", clock.header(0.0, 35)
 
@@ -97,6 +101,15 @@ def _ost_io(cluster: ClusterView) -> Stats:
     whole = Stats(counters.OST_IO_STATS, 0.0)
     for ost in cluster.osts:
         for name, counter in ost.bulk.service.items():
+            whole[name].join(counter)
+    return whole
+
+
+def _mdt_service(cluster: ClusterView) -> Stats:
+    """Sum the counters of the service threads over the MDTs of the node."""
+    whole = Stats(counters.OST_IO_STATS, 0.0)
+    for mdt in cluster.mdts:
+        for name, counter in mdt.service.items():
             whole[name].join(counter)
     return whole
 

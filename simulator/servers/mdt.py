@@ -90,6 +90,8 @@ class Mdt:
         self._lost: list[object] = []
         self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
+        self.service = Stats(counters.OST_IO_STATS, engine.now)
+        """Counters of the service for metadata requests. The model has one service thread for each core."""
 
     @property
     def short_name(self) -> str:
@@ -180,6 +182,9 @@ class Mdt:
         """Wait and time until a core has done the work."""
         now = self._engine.now
         free_at = min(self._core_free_at)
+        self.service.tally("req_waittime", microseconds(max(free_at - now, 0.0)))
+        self.service.tally("req_active", sum(time > now for time in self._core_free_at))
+        self.service.tally("req_qdepth", 0)
         done_at = max(now, free_at) + seconds * rng.lognormvariate(0.0, 0.5)
         self._core_free_at[self._core_free_at.index(free_at)] = done_at
         return done_at - now

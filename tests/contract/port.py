@@ -161,11 +161,30 @@ class PortContract:
         assert pools_of(now) == (ground.flash,)
         assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
 
-    def test_data_does_not_move_onto_an_mdt(self, ground: Ground) -> None:
-        path = f"{ground.root}/not-onto-mdt"
+    def test_data_moves_onto_an_mdt_and_keeps_its_time(self, ground: Ground) -> None:
+        path = f"{ground.root}/onto-mdt"
         ground.make_file(path, 30_000)
-        with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EOPNOTSUPP there
-            ground.filesystem.migrate(path, ground.dom(ground.flash))
+        ground.set_mtime(path, 1_500_000_000.0)
+        before = ground.filesystem.status(path)
+        ground.filesystem.migrate(path, ground.dom(ground.hdd))
+        now = ground.filesystem.layout(path)
+        assert now is not None
+        assert same_shape(now, ground.dom(ground.hdd))
+        after = ground.filesystem.status(path)
+        assert (after.fid, after.size_bytes, int(after.mtime)) == (before.fid, before.size_bytes, 1_500_000_000)
+
+    def test_a_component_on_the_mdt_keeps_its_size(self, ground: Ground) -> None:
+        path = f"{ground.root}/larger-on-mdt/a"
+        self.on_mdt(ground, path)
+        first, *rest = ground.dom(ground.hdd).components
+        assert first.extent_end is not None
+        larger = Layout((replace(first, extent_end=2 * first.extent_end),
+                         *(replace(part, extent_start=2 * first.extent_end) for part in rest)))
+        with pytest.raises(OSError):  # noqa: PT011 -- the ports give it different numbers
+            ground.filesystem.migrate(path, larger)
+        now = ground.filesystem.layout(path)
+        assert now is not None
+        assert same_shape(now, ground.dom(ground.hdd))
 
     def test_a_directory_does_not_move(self, ground: Ground) -> None:
         ground.make_directory(f"{ground.root}/stays")

@@ -19,7 +19,7 @@ from tierd.config.settings import Settings
 from tierd.simulation import comparison
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
 from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
-from tierd.simulation.random_scenarios import GROUPS, HARD, USUAL
+from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
 from tierd.simulation.run import run as run_variant
 from tierd.text import quoted
 
@@ -153,8 +153,8 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--cold", action="store_true",
                           help="start tierd when all jobs are at work, so that no stream has a past")
     evaluate.add_argument("--workload", action="append", type=workload_names, metavar="NAME", default=[],
-                          help="draw this workload, or 'usual' or 'hard' ones, or 'all': usual ones and, for one seed "
-                               "in ten, a hard one; may be repeated (default: usual)")
+                          help="draw this workload, or 'usual', 'hard' or 'placement' ones, or 'all': usual ones and, "
+                               "for one seed in ten, a hard one; may be repeated (default: usual)")
     evaluate.set_defaults(run=run_evaluate)
 
 
@@ -196,8 +196,8 @@ def workload_names(text: str) -> frozenset[str]:
         return USUAL | HARD
     if name in GROUPS:
         return GROUPS[name]
-    if name not in USUAL | HARD:
-        known = ", ".join(["all", *GROUPS, *sorted(USUAL), *sorted(HARD)])
+    if name not in USUAL | HARD | PLACEMENT:
+        known = ", ".join(["all", *GROUPS, *sorted(USUAL), *sorted(HARD), *sorted(PLACEMENT)])
         raise argparse.ArgumentTypeError(f"no workload {text!r}; known: {known}")
     return frozenset((name,))
 

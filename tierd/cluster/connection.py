@@ -511,7 +511,8 @@ class Connection:
         if isinstance(error, KeyWrongLastSequenceError):
             return WrongRevision(None, f"NATS: {error}")
         if isinstance(error, APIError | NoStreamResponseError | nats.errors.NoRespondersError):
-            return BrokerRefused(None, f"NATS: {error}")
+            bare = isinstance(error, APIError) and not error.description  # as while the servers choose who leads
+            return BrokerRefused(None, "NATS: the stream is not available now" if bare else f"NATS: {error}")
         if self._denied:
             denied = self._denied.get(subject) or next(iter(self._denied.values()))
             self._denied.clear()

@@ -130,7 +130,8 @@ class Remediation:
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
         if not is_judged(self.finding):
-            self.tried.clear()  # if the finding returns, everything may be tried again
+            # if the finding returns, everything may be tried again but files that were always in use
+            self.tried = {path for path in self.tried if self.in_use[path] >= MAX_TRIES_IN_USE}
 
     def layout_in(self, directory: str) -> Layout:
         """Layout of files in a directory: that of its new files."""
@@ -214,7 +215,7 @@ MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
 DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
 """A job without activity for this many seconds and windows has departed: it no longer reads its files."""
-MAX_TRIES_IN_USE = 3
+MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
@@ -324,7 +325,8 @@ class Remediations:
         if case is None or case.state in settled:
             case = Remediation(finding, number, now, now, actions[0].layout,
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
-                               tried=set() if case is None or is_judged(finding) else case.tried)
+                               tried=set() if case is None or is_judged(finding) else case.tried,
+                               in_use=Counter() if case is None else case.in_use)
         elif now < case.begun_at + self._settings.verify.moving_seconds:
             case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}

@@ -42,7 +42,7 @@ class Settings:
     """Sequential throughput of a disk target while a file is copied."""
     min_file_bytes: Annotated[int, Gt(0)] = 16 << 20
     """Smaller files are small files: see ``hot-small-files``."""
-    max_file_bytes: Annotated[int, Gt(0)] = 256 << 30
+    max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
     """Larger files are not moved."""
     share_of_free: Annotated[float, Gt(0), Le(1)] = 0.5
     """Share of the free space above the reserve that one plan may use."""
@@ -50,6 +50,13 @@ class Settings:
     """Maximum number of stripes on flash."""
     max_moves: Annotated[int, Ge(0)] = 50
     """Maximum number of files in one plan."""
+
+
+MAX_SETTLE_SECONDS = 60.0
+"""A file must have been closed for the time of its copy, but for this time at most: its finding ends soon after."""
+SETTLE_COSTS = 4.0
+"""That time as a multiple of the cost, because the disks are busy, and the file stays closed for about as long as it
+has been closed."""
 
 
 def decide(finding: Finding, evidence: SmallRandomIoEvidence, activities: Sequence[DirectoryActivity],
@@ -110,7 +117,8 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
     layout = Layout((Component(0, None, pools.flash_pool, max(1, min(settings.stripes, targets))),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         cost = 2 * (candidate.size_bytes or 0) / settings.disk_bytes_per_second
-        if (not is_used_again(candidate) or candidate.closed_at > finding.time - pools.settle_seconds
+        settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
+        if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
                 or saved < settings.benefit_factor * cost):
             continue
         yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} does small random I/O in the file; as much again "

@@ -55,7 +55,7 @@ class Settings:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    benefit_factor: Annotated[float, Ge(1)] = 2.0
     """Minimum time that a job is expected to save, as a multiple of the time of the copy."""
     bytes_per_second: Annotated[float, Gt(0)] = 100e6
     """Sequential throughput of one target while a file is copied."""
@@ -63,7 +63,7 @@ class Settings:
     """Whether files may have several objects on one target. Clients before Lustre 2.13 cannot read such files."""
     min_file_bytes: Annotated[int, Gt(0)] = 64 << 20
     """Smaller files gain nothing from more stripes."""
-    max_file_bytes: Annotated[int, Gt(0)] = 1 << 40
+    max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
     """Larger files are not rewritten."""
     largest_small_bytes: Annotated[int, Gt(0), Le(64 << 20)] = 16 << 20
     """Maximum end of the component with one stripe at the beginning of new files."""
@@ -138,7 +138,8 @@ def decide_shared(finding: Finding, evidence: ContentionEvidence, activities: Se
     why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in mine for c in a.candidates if c.path == finding.subject]
-    plan = _rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds)
+    plan = _rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
+                      evidence.bytes_per_second, evidence.objects)
     waits = [file for a in mine for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
@@ -167,7 +168,7 @@ def decide_striping(finding: Finding, evidence: StripingEvidence, activities: Se
     closed = [(a, c) for a in mine for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
     plan = _rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
-                      capacity, settings, saved / max(1, len(closed)))
+                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
     return Plan((*_defaults(finding, mine, usual, place, capacity, settings, why), *plan.actions), plan.refusals)
 
 
@@ -183,8 +184,12 @@ def the_pool(finding: Finding, capacity: Capacity, pools: Pools) -> str | Refusa
 
 def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
                stripes_of: Callable[[Candidate], Stripes | None], pool: str, capacity: Capacity, settings: Settings,
-               saved_seconds: float) -> Plan:
-    """Moves of closed files that are used again and pay, while the pool has space."""
+               saved_seconds: float, rate: float, objects: int) -> Plan:
+    """Moves of closed files that are used again and pay, while the pool has space.
+
+    ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
+    """
+    rate = min(settings.bytes_per_second, rate) if rate > 0 else settings.bytes_per_second
     left = capacity.avail_bytes.get(pool, 0) - settings.reserve * capacity.size_bytes.get(pool, 0)
     actions: list[Action] = []
     refusals: list[Refusal] = []
@@ -196,7 +201,7 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
         stripes = stripes_of(candidate)
         if stripes is None:
             continue
-        cost = 2 * size / settings.bytes_per_second
+        cost = size / rate * (1 + objects / stripes.count)
         if saved_seconds < settings.benefit_factor * cost:
             refusals.append(Refusal(Reason.NOT_WORTH, f"as much I/O again saves {saved_seconds:.0f} s, and the copy "
                                     f"takes {cost:.0f} s").about(candidate.path))
@@ -204,7 +209,8 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
             refusals.append(Refusal(Reason.NO_ROOM, f"pool {pool!r} has {bytes_text(max(0.0, left))} above its "
                                     f"reserve, and the copy needs {bytes_text(size)} on {stripes.count} objects").about(
                                         candidate.path))
-        elif len(actions) < settings.max_moves and candidate.closed_at <= finding.time - SETTLE_SECONDS:
+        elif (len(actions) < settings.max_moves
+              and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
             layout = Layout((stripes.component(0, pool),), composite=False)
             actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {_words(stripes)}", finding.key,
@@ -227,6 +233,9 @@ def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacit
 
 SETTLE_SECONDS = 10.0
 """Files closed more recently are not moved: they may be opened again."""
+MAX_SETTLE_SECONDS = 60.0
+"""A file stays closed for about as long as it has been closed, so it must have been closed for the time of a copy; but
+for this time at most, because its finding ends soon after the job has closed it."""
 
 
 def _words(stripes: Stripes) -> str:

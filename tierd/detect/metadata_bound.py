@@ -81,7 +81,8 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], total: f
     busy = service.threads > 0 and service.active >= settings.busy_share * service.threads
     waits = service.wait_usec >= (settings.leave_wait_usec if active else settings.enter_wait_usec)
     slow = usec >= (settings.leave_operation_usec if active else settings.enter_operation_usec)
-    if not ((busy and waits) or (slow and not busy)):
+    queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
+    if not ((busy and waits) or (slow and not busy and not queueing)):
         return
     job, share = largest_job(loads, total)
     changes = sum(load.creates + load.unlinks for load in loads) / total

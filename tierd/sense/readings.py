@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf, isnan
-from operator import itemgetter, sub
+from operator import add, itemgetter, sub
 from struct import Struct
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
@@ -145,9 +145,9 @@ def _getter(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float
     return itemgetter(*places) if len(places) > 1 else lambda numbers: [numbers[place] for place in places]
 
 
-def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
-                  max_bytes: float) -> JobLoad | None:
-    """The load of a job on an OST between two entries, for regular entries only.
+def regular_increases(before: JobCounters, after: JobCounters, max_operations: float,
+                      max_bytes: float) -> list[float] | None:
+    """Increases of all numbers of an entry, in the order of its shape, for regular entries only.
 
     None if the entry has other counters than before, restarted, did not change, or rose by more than ``max_operations``
     or ``max_bytes``. Such an entry needs ``between``.
@@ -160,10 +160,25 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
     if not more or not sum(more) < inf or min(more) < 0:
         return None
     sums_at, sizes_at = shape.sums_at, shape.sizes_at
-    operations, sizes = sum(more[:sums_at]), more[sizes_at:]
-    if not 0 < operations <= max_operations or sum(more[sums_at:sizes_at]) > max_bytes or (
-            sum(sizes) > max_operations):
+    if not 0 < sum(more[:sums_at]) <= max_operations or sum(more[sums_at:sizes_at]) > max_bytes or (
+            sum(more[sizes_at:]) > max_operations):
         return None
+    return more
+
+
+def operations_by_name(shape: Shape, numbers: Sequence[float]) -> dict[str, float]:
+    """Operations that were done, by name, from numbers in the order of a shape."""
+    return {name: count for name, count in zip(shape.samples, numbers, strict=False) if count}
+
+
+def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
+                  max_bytes: float) -> JobLoad | None:
+    """The load of a job on an OST between two entries; None if the entry is not regular."""
+    more = regular_increases(before, after, max_operations, max_bytes)
+    if more is None:
+        return None
+    shape = after.shape
+    sizes = more[shape.sizes_at:]
     more.append(0.0)
     at = _positions(shape)
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs.
@@ -282,8 +297,9 @@ def window(before: Reading, after: Reading) -> Window:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
     seconds = after.time - before.time
     loads: dict[tuple[str, str], JobLoad] = {}
-    metadata: defaultdict[str, list[JobCounters]] = defaultdict(list)
+    metadata: defaultdict[str, list[Mapping[str, float]]] = defaultdict(list)
     services: defaultdict[str, list[JobCounters]] = defaultdict(list)
+    totals: dict[tuple[str, Shape], list[float]] = {}
     conditions = dict(after.conditions)
     for key, counters in after.jobs.items():
         target, job = key
@@ -299,16 +315,23 @@ def window(before: Reading, after: Reading) -> Window:
                 target, job, earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
             loads[key] = load
             continue
-        done = between(earlier, counters, job, seconds)
-        if done is None:
+        elif not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (more := regular_increases(
+                earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
+            metadata[job].append(operations_by_name(counters.shape, more))
+            known = totals.get((target, counters.shape))
+            totals[target, counters.shape] = more if known is None else list(map(add, known, more))
             continue
+        done = between(earlier, counters, job, seconds)
         if isinstance(done, str):
             conditions[target] = done
-        elif is_ost(target):
+        elif done is not None and is_ost(target):
             loads[key] = job_load(target, job, done)
-        else:
-            metadata[job].append(done)
+        elif done is not None:
+            metadata[job].append(done.samples)
             services[target].append(done)
+    for (target, shape), numbers in totals.items():
+        services[target].append(JobCounters(dict(zip(shape.samples, numbers, strict=False)),
+                                            dict(zip(shape.sums, numbers[shape.sums_at:], strict=False))))
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
     return Window(before.time, after.time, loads, namespace, conditions,
                   metadata={target: service_of(parts) for target, parts in services.items()},
@@ -391,11 +414,11 @@ def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
     )
 
 
-def namespace_load(job: str, parts: Iterable[JobCounters]) -> NamespaceLoad:
-    """Load of one job on all MDTs: the sum of its differences."""
+def namespace_load(job: str, parts: Iterable[Mapping[str, float]]) -> NamespaceLoad:
+    """Load of one job on all MDTs, from its operations by name on each."""
     total: defaultdict[str, float] = defaultdict(float)
     for done in parts:
-        for name, count in done.samples.items():
+        for name, count in done.items():
             total[name] += count
     known = ("open", "close", "mknod", "unlink")
     other = sum(count for name, count in total.items() if name not in (*known, *DATA_OPERATIONS))

@@ -24,7 +24,7 @@ from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
-from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, SECONDS, RandomScenario, random_scenario
+from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, RandomScenario, random_scenario
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -53,6 +53,14 @@ class Verdict:
     """Largest loss of a job with tierd against the run without it; negative when all gain."""
     recovery: float | None
     """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
+    served: bool = False
+    """Whether tierd placed a job's own files for the sake of that job (:data:`OWN_KINDS`)."""
+    gain: float | None = None
+    """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
+
+
+OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance"})
+"""Kinds of findings that blame nobody. Acts because of them do not count as acts against an innocent job."""
 
 
 COLD_SECONDS = 5.0
@@ -77,7 +85,7 @@ class Trial:
 
     def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0) -> Outcome:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
-        return run(Cluster(recorded_test_bed(self._seed), jobs), jobs, SECONDS, self.case.changes, policy,
+        return run(Cluster(recorded_test_bed(self._seed), jobs), jobs, self.case.seconds, self.case.changes, policy,
                    tierd_starts=tierd_starts)
 
     @cached_property
@@ -104,21 +112,25 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     """Verdict on a scenario from its runs with tierd, without it, and without it and the suspects."""
     flows = [(job.job_id,) for job in streams(case.jobs)]
     loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
-    truth = "slight"
+    truth = "served" if case.served else "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
         truth = "aggressor"
-    elif not case.suspects or loss < INNOCENT_LOSS:
+    elif not case.served and (not case.suspects or loss < INNOCENT_LOSS):
         truth = "innocent"
     names = case.names
     times = [time for time, finding in with_tierd.findings
              if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in names]
-    harm = max(1 - ratio(with_tierd, without, job, 0, SECONDS) for job in one_by_one(case.jobs))
+    harm = max(1 - ratio(with_tierd, without, job, 0, case.seconds) for job in one_by_one(case.jobs))
+    done = [kind for entry, kind in zip(with_tierd.entries, with_tierd.kinds, strict=True)
+            if entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE}]
+    gain = max((ratio(with_tierd, without, (job,), case.seconds / 2, case.seconds) - 1 for job in case.served),
+               default=None)
     recovery = None
     if truth == "aggressor":
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
-                   any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
-                   harm, recovery)
+                   any(kind not in OWN_KINDS for kind in done), harm, recovery,
+                   any(kind in OWN_KINDS for kind in done), gain)
 
 
 def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: float) -> float:
@@ -169,6 +181,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     innocent = [v for v in verdicts if v.truth == "innocent"]
     times = [v.found_after for v in guilty if v.found_after is not None]
     recoveries = [v.recovery for v in guilty if v.recovery is not None and v.acted]
+    gains = [v.gain for v in verdicts if v.gain is not None and v.served]
     return {
         "scenarios": len(verdicts),
         "with_aggressor": len(guilty),
@@ -181,6 +194,8 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),
         "worst_harm": round(max((v.harm for v in verdicts), default=0.0), 4),
         "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
+        "served": sum(v.served for v in verdicts),
+        "median_gain": round(median(gains), 4) if gains else 0.0,
     }
 
 

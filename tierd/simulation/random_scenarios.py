@@ -12,7 +12,8 @@ from random import Random
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.jobs import Job
-from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
+from simulator.jobs.job import HDD
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from tierd.arrays import groups
 from tierd.simulation.run import TimedChanges
@@ -34,6 +35,9 @@ class RandomScenario:
     suspects: tuple[str, ...]
     noise_starts: float
     changes: TimedChanges
+    seconds: float = SECONDS
+    served: tuple[str, ...] = ()
+    """Jobs whose own files tierd may place better, if ``[act] on`` names such findings."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -46,10 +50,13 @@ def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenari
     """Make the scenario of a seed. It is the same for each call.
 
     ``workloads`` are names from :data:`USUAL` and :data:`HARD`: only these are drawn. By default all are, with one
-    seed in ten for the hard ones. A seed with a usual workload has the same one with ``workloads=USUAL``.
+    seed in ten for the hard ones. A seed with a usual workload has the same one with ``workloads=USUAL``. Workloads
+    from :data:`PLACEMENT` are drawn if only such are named.
     """
     hard_rng = Random(f"tierd-hard-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     rng = Random(f"tierd-scenario-{seed}")  # noqa: S311 -- a model, not a secret
+    if workloads and PLACEMENT.issuperset(workloads):
+        return placement_scenario(seed, workloads)
     hard, usual = ([each for each in kinds if each[0] in workloads] for kinds in (HARD_KINDS, KINDS))
     if not workloads:
         hard, usual = list(HARD_KINDS), list(KINDS)
@@ -204,7 +211,61 @@ USUAL, HARD = frozenset(name for name, _ in KINDS), frozenset(name for name, _ i
 NEW_STREAM = _named(small_files_on_a_new_stream)[0][0]
 ALONE_SECONDS = 3.0, 15.0
 """Seconds that streams have alone in the workload :data:`NEW_STREAM`: at most three windows."""
-GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD}
+
+
+PLACEMENT_SECONDS = 700.0
+"""Length of scenarios in which jobs close their files and use them again."""
+
+
+def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
+    """A stream, and a job whose own files could be placed better."""
+    rng = Random(f"tierd-placement-scenario-{seed}")  # noqa: S311 -- a model, not a secret
+    kind, draw = rng.choice([each for each in PLACEMENT_KINDS if each[0] in workloads])
+    streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
+    served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
+    return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
+                          PLACEMENT_SECONDS, tuple(job.job_id for job in served))
+
+
+def small_files_that_are_hot(rng: Random) -> list[Job]:
+    """A job that reads its small files again and again, and creates a few."""
+    return [SmallFileWriter(job_id="py.1800", directory="/sw/lib", sizes=sizes(rng, 256 * KIB), keep=3000,
+                            files_per_second=rng.uniform(0.5, 2.0), rereads_per_second=rng.uniform(15, 40))]
+
+
+def random_io_in_runs(rng: Random) -> list[Job]:
+    """Small random I/O in one file, which the job closes and opens again."""
+    return [RandomWriter(job_id="db.1801", path="/proj/db/table.dat", file_bytes=rng.choice((64, 128, 256)) * MIB,
+                         processes_count=rng.choice((2, 4)), call_bytes=rng.choice((4 * KIB, 16 * KIB)),
+                         read_share=rng.choice((0.0, 0.5, 0.9)), run_seconds=rng.uniform(60, 120),
+                         pause_seconds=rng.uniform(20, 60), layout=HDD)]
+
+
+def shared_file_in_runs(rng: Random) -> list[Job]:
+    """One file of one or two stripes that many processes write, in several runs."""
+    layout = Layout((Component(0, None, "hdd", rng.choice((1, 1, 2)), MIB),), composite=False)
+    return [SharedFile(job_id="mpi.1802", path="/proj/shared/one.dat", nodes=2, threads=8,
+                       piece_bytes=MIB, pieces_each=rng.choice((25, 40)), think_seconds=1.0, direct=True,
+                       layout=layout, runs=20, period_seconds=rng.uniform(200, 280))]
+
+
+def stream_in_runs(rng: Random) -> list[Job]:
+    """A large file with one stripe that a job reads from the beginning, in several runs."""
+    return [StreamingReader(job_id="scan.1803", path="/proj/big/one.dat", file_bytes=rng.choice((256, 512)) * MIB,
+                            direct=True, threads=4, layout=HDD, run_seconds=rng.uniform(60, 150),
+                            pause_seconds=rng.uniform(30, 80))]
+
+
+def small_files_with_stripes(rng: Random) -> list[Job]:
+    """A job that creates small files with four stripes each."""
+    (job,) = small_files(rng)
+    return [replace(job, job_id="wide.1804", layout=Layout((Component(0, None, "hdd", 4, MIB),), composite=False))]
+
+
+PLACEMENT_KINDS: Kinds = _named(small_files_that_are_hot, random_io_in_runs, shared_file_in_runs, stream_in_runs,
+                                small_files_with_stripes)
+PLACEMENT = frozenset(name for name, _ in PLACEMENT_KINDS)
+GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD, "placement": PLACEMENT}
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
     """Slow one disk or all disks at a random time."""

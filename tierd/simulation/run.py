@@ -39,6 +39,8 @@ class Outcome:
     """By pool, the used share of its space, once per cycle."""
     acted_at: tuple[float, ...] = ()
     """Start time of each of the entries."""
+    kinds: tuple[str, ...] = ()
+    """Kind of the finding of each of the entries."""
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By job and kind, operations per second of metadata jobs."""
 
@@ -88,12 +90,14 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
             progress(cluster.now)
         scheduler.finish()
         entries = tuple(simulated.journal.entries())
+        kinds = simulated.journal.kinds_of_acts()
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
                   for job, run in cluster.runs.items()}
     return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
                    {pool: tuple(shares) for pool, shares in used.items()},
-                   tuple(begun_at(entry, clocks) for entry in entries), operations)
+                   tuple(begun_at(entry, clocks) for entry in entries),
+                   tuple(kinds.get(entry.id, "") for entry in entries), operations)
 
 
 def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:

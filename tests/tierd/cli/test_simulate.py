@@ -26,7 +26,7 @@ from tierd.simulation.evaluate import (
     summary_markdown,
     summary_text,
 )
-from tierd.simulation.random_scenarios import HARD, USUAL, random_scenario
+from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, random_scenario
 from tierd.simulation.run import begun_at, run
 
 ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
@@ -200,7 +200,8 @@ def test_figures_are_counted_as_said() -> None:
     assert summary(verdicts) == {
         "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
         "median_found_after_seconds": 30.0, "without_aggressor": 1,
-        "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94}
+        "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
+        "median_gain": 0.0}
     shown = json.loads(summary_json(evaluated))
     assert shown.items() >= (summary(verdicts) | {
         "evaluated_seeds": "1-5", "cold": True,
@@ -214,6 +215,25 @@ def test_figures_are_counted_as_said() -> None:
     assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
     assert "look at seed 3: bursts of small files, aggressor, loss 30%, not found" in summary_text(evaluated)
     assert "seeds 1-5; tierd starts 5 s after the neighbour" in summary_text(evaluated)
+
+
+def test_acts_for_a_job_itself_blame_nobody() -> None:
+    verdicts = [Verdict(1, "random io in runs", "served", 0.0, None, False, 0.0, None, True, 3.0),
+                Verdict(2, "random io in runs", "served", 0.0, None, False, 0.01, None, True, 1.0),
+                Verdict(3, "random io in runs", "served", 0.0, None, False, 0.0, None, False, 0.0)]
+    found = summary(verdicts)
+    assert (found["served"], found["median_gain"], found["acted_wrongly"], found["without_aggressor"]) == (2, 2.0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", sorted(PLACEMENT))
+def test_placement_workloads_are_drawn_when_named(kind: str) -> None:
+    drawn = {random_scenario(seed, PLACEMENT).kind for seed in range(60)}
+    assert kind in drawn
+    case = random_scenario(7, {kind})
+    assert (case.kind, case.suspects) == (kind, ())
+    assert set(case.served) <= {job.job_id for job in case.jobs}
+    assert case == random_scenario(7, {kind})
+    assert random_scenario(7, USUAL).kind in USUAL
 
 
 def test_an_interrupted_evaluation_prints_what_is_complete(
@@ -236,7 +256,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, another stream"),
+    (["--workload", "noise"], "no workload 'noise'; known: all, usual, hard, placement, another stream"),
     (["--processes", "0"], "'0' is not a number of processes"),
     (["--json", "--markdown"], "not allowed with argument"),
 ])

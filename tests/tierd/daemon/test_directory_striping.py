@@ -12,6 +12,7 @@ from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import World
+from tierd.act.recovery import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
 from tierd.model import Action
@@ -106,3 +107,21 @@ def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
     at.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
     result = at.undo(entry, "by tierctl")
     assert (result.outcome, result.detail) == (Outcome.REFUSED, "somebody changed the default striping since")
+
+
+@pytest.mark.parametrize(("was_set", "outcome"), [(True, Outcome.DONE), (False, Outcome.INTERRUPTED)])
+def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_set: bool, outcome: Outcome) -> None:
+    at = storm(tmp_path)
+    action = planned(at)
+    fid = at.filesystem.status("/proj/steps").fid
+    number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid, None)
+    if was_set:
+        at.filesystem.set_default_striping("/proj/steps", action.striping)
+    assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [outcome]
+    if was_set:
+        entry = at.journal.entry(number)
+        assert entry is not None
+        at.journal.begin_undo(number, at.cluster.epoch)
+        at.filesystem.set_default_striping("/proj/steps", None)
+        assert [found for _, found, _ in close_unfinished(at.journal, at.filesystem, at.cluster.epoch)] == [
+            Outcome.UNDONE]

@@ -32,7 +32,7 @@ POOLS = {"flash": ("l-OST0000", "l-OST0001"), "hdd": HDD}
 PLAIN = Layout((Component(0, None, "hdd", 1),), composite=False)
 ROOM = Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": 50 * GB, "hdd": 500 * GB}, {"/d": PLAIN},
                 overstriping=True)
-SHARED = ContentionEvidence(openers=6, objects=1, targets_available=8, wanted_objects=6, bytes_per_second=50e6,
+SHARED = ContentionEvidence(openers=6, objects=1, targets_available=8, wanted_objects=6, bytes_per_second=200e6,
                             record_bytes=1 << 20, seconds=600.0)
 STREAM = StripingEvidence(target_share=0.99, bytes_per_second=80e6, targets_available=8, record_bytes=4 << 20,
                           seconds=1200.0)
@@ -91,7 +91,7 @@ def test_the_next_shared_file_gets_them_from_its_directory() -> None:
 
 
 @pytest.mark.parametrize("candidate", [
-    file(size=None), file(size=MIB), file(size=2 << 40), file(created=NOW - 50, opens=0), file(closed=NOW - 3),
+    file(size=None), file(size=MIB), file(size=33 << 30), file(created=NOW - 50, opens=0), file(closed=NOW - 3),
     file(name="other"),
 ], ids=["unknown size", "small", "too large", "made and never used again", "closed just now", "another file"])
 def test_files_that_are_not_rewritten(candidate: Candidate) -> None:
@@ -103,8 +103,19 @@ def test_an_open_file_waits() -> None:
     assert (plan.actions, [r.reason for r in plan.refusals]) == ((), [Reason.IN_USE])
 
 
+def test_a_file_must_have_been_closed_for_the_time_of_a_copy() -> None:
+    assert shared(file(closed=NOW - 10)).actions == (), "a copy of a GiB takes 10.7 s at 100 MB/s"
+    assert shared(file(closed=NOW - 11)).actions
+    slow = replace(SHARED, bytes_per_second=25e6, seconds=3000.0)
+    assert shared(file(closed=NOW - 40), evidence=slow).actions == ()
+    assert shared(file(closed=NOW - 45), evidence=slow).actions
+    slower = replace(SHARED, bytes_per_second=1e6, seconds=30_000.0)
+    assert shared(file(closed=NOW - 59), evidence=slower).actions == ()
+    assert shared(file(closed=NOW - 61), evidence=slower).actions
+
+
 def test_a_copy_must_pay_and_fit() -> None:
-    assert [r.reason for r in shared(file(10 * GB)).refusals] == [Reason.NOT_WORTH]
+    assert [r.reason for r in shared(file(30 * GB)).refusals] == [Reason.NOT_WORTH]
     assert [r.reason for r in shared(file(), evidence=replace(SHARED, seconds=10.0)).refusals] == [Reason.NOT_WORTH]
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 100 * GB + MIB})
     assert [r.reason for r in shared(file(), room=full).refusals] == [Reason.NO_ROOM]

@@ -21,6 +21,10 @@ from tierd.sense.readings import (
     between,
     fast_ost_load,
     job_load,
+    namespace_load,
+    operations_by_name,
+    regular_increases,
+    service_of,
     window,
 )
 
@@ -93,12 +97,38 @@ def test_the_quick_way_comes_to_the_same(before: JobCounters, after: JobCounters
         assert load == job_load(OST_TARGET, "j", done)
 
 
+@given(COUNTERS, COUNTERS)
+def test_the_quick_way_of_metadata_comes_to_the_same(before: JobCounters, after: JobCounters) -> None:
+    more = regular_increases(before, after, MAX_OPERATIONS * 5, MAX_BYTES * 5)
+    if more is not None:
+        done = between(before, after, "j", 5.0)
+        assert isinstance(done, JobCounters)
+        assert namespace_load("j", [operations_by_name(after.shape, more)]) == namespace_load("j", [done.samples])
+
+
+def test_service_of_an_mdt_is_the_sum_over_its_jobs() -> None:
+    def entry(opens: float, usec: float) -> JobCounters:
+        return JobCounters({"open": opens, "close": 1.0}, {"open": usec, "close": 5.0})
+
+    first = {("l-MDT0000", job): entry(10.0, 100.0) for job in ("a", "b")}
+    last = {("l-MDT0000", "a"): entry(14.0, 160.0), ("l-MDT0000", "b"): entry(11.0, 110.0)}
+    targets = frozenset({"l-MDT0000"})
+    found = window(Reading(0.0, first, targets), Reading(5.0, last, targets)).metadata
+    assert {name: tuple(service) for name, service in found["l-MDT0000"].items()} == {"open": (5.0, 70.0)}
+    parts = [between(first[key], last[key], "j", 5.0) for key in first]
+    assert found["l-MDT0000"] == service_of([part for part in parts if isinstance(part, JobCounters)])
+
+
 @given(st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}),
        st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}))
 def test_a_plausible_difference_is_handled_by_the_fast_path(before: dict[str, float], more: dict[str, float]) -> None:
     after = {name: count + more[name] for name, count in before.items()}
     load = fast_ost_load(OST_TARGET, "j", JobCounters(before, {}), JobCounters(after, {}), MAX_OPERATIONS, MAX_BYTES)
     assert (load is not None) == any(more.values())
+    earlier, later = JobCounters(before, {}), JobCounters(after, {})
+    rise = regular_increases(earlier, later, MAX_OPERATIONS, MAX_BYTES)
+    assert (rise is not None) == any(more.values())
+    assert operations_by_name(later.shape, rise or ()) == {name: count for name, count in more.items() if count}
 
 
 def test_counters_are_given_back_as_they_came() -> None:

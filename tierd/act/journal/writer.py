@@ -246,6 +246,11 @@ class Journal:
         (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).only()
         return int(number)
 
+    def kinds_of_acts(self) -> dict[int, str]:
+        """Kind of the finding that each act was done for, by the number of the act."""
+        return dict(self._db.execute("SELECT actions.id, findings.kind FROM actions JOIN findings "
+                                     "ON findings.id = actions.finding").fetchall())
+
     def unfinished(self) -> list[Entry]:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
         return [*self._select("WHERE outcome IS NULL"), *self._select("WHERE outcome = 'undoing'")]

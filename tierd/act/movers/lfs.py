@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lustre.errors import LustreError, kind_of
-from lustre.filesystem import Calls
+from lustre.filesystem import Calls, FileFlags
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
@@ -174,6 +174,8 @@ class LfsMover:
             setstripe_arguments(move.layout)  # raises if lfs has no options for the layout
             if checks.leaves_mdt(move.layout, facts.layout):
                 return Refusal(Reason.TIMES, _TIMES_REFUSAL)
+            if checks.enters_mdt(move.layout, facts.layout) and (refusal := _not_by_mirroring(facts)):
+                return refusal
             if any(component.overstriped for component in move.layout.components) and not self._overstripes():
                 return Refusal(Reason.OVERSTRIPED, "lfs migrate before Lustre 2.17 does not place several objects on "
                                "one target (LU-18824). The engine `lease` moves such files")
@@ -233,6 +235,16 @@ class LfsMover:
                   f"the second: {' '.join(command)}")
         return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, again.after,
                            error=failure or outcome.error)
+
+
+def _not_by_mirroring(facts: FileFacts) -> Refusal | None:
+    """Refuses files for which it is unknown what mirroring does to an archived copy or to encrypted data."""
+    if facts.hsm.copied:
+        return Refusal(Reason.ARCHIVED, "the file has a copy in an archive, and data gets to an MDT by mirroring, "
+                       "which may make the copy out of date")
+    if FileFlags.ENCRYPTED in facts.flags:
+        return Refusal(Reason.ENCRYPTED, "the file is encrypted, and data gets to an MDT by mirroring")
+    return None
 
 
 def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:

@@ -57,17 +57,23 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
 def dose_fits(course: StreamSeries, usual: float, settings: SlowdownSettings) -> bool:
     """Whether the victim's loss fits the aggressor's load over time.
 
-    If the victim kept its speed for the first half of the aggressor's activity and slowed down only later at the same
-    load, the aggressor is not the cause. A failing disk may be. In a stay too short for halves, the victim must have
-    been whole in each of the first windows.
+    If the victim kept its speed for the first windows or the first half of the aggressor's activity, and slowed down
+    only later at the same load, the aggressor is not the cause. A failing disk may be.
     """
+    if was_whole_at_first(course, usual, settings):
+        return False
+    if len(course.contended) < 2 * settings.min_windows:
+        return True
+    (early, early_dose), (late, late_dose) = course.halves()
+    return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
+
+
+def was_whole_at_first(course: StreamSeries, usual: float, settings: SlowdownSettings) -> bool:
+    """Whether the victim was whole in each of the aggressor's first windows, at the load of the later ones."""
     least = settings.min_windows
-    if len(course.contended) >= 2 * least:
-        (early, early_dose), (late, late_dose) = course.halves()
-        return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
     first, later = course.contended[:least], course.suspect[course.onset + least:]
-    return (not later or min(first) < settings.leave_steady * usual
-            or median(course.suspect[course.onset:course.onset + least]) < median(later) / 2)
+    return (bool(later) and min(first) >= settings.leave_steady * usual
+            and median(course.suspect[course.onset:course.onset + least]) >= median(later) / 2)
 
 
 @dataclass(frozen=True, slots=True)

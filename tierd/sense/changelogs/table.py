@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from itertools import islice
 from threading import RLock
 
 from lustre.changelog.record import Record
@@ -163,16 +164,15 @@ class ActivityTable:
         An error of the iterator is raised after the records before it were added.
         """
         self.records_read, self.oldest_time = 0, float("inf")
-        piece: list[Record] = []
-        try:
-            for record in records:
-                piece.append(record)
-                if len(piece) == BATCH_RECORDS:
+        left, more = iter(records), True
+        while more:
+            piece: list[Record] = []
+            try:
+                piece.extend(islice(left, BATCH_RECORDS))  # keeps what comes before an error
+            finally:
+                more = len(piece) == BATCH_RECORDS
+                if piece:
                     self._add(piece)
-                    piece = []
-        finally:
-            if piece:
-                self._add(piece)
 
     def _add(self, piece: Sequence[Record]) -> None:
         if self._executor is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
@@ -76,6 +77,19 @@ def test_a_dry_run_says_what_would_be_done(first: str) -> None:
 ])
 def test_no_file_goes_to_an_mdt_without_room(spaces: tuple[MetadataSpace, ...], reason: Reason) -> None:
     world = World(spaces=spaces)
+    outcome = world.move(ON_MDT)
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, reason)
+    assert not world.lfs.commands
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED)}, Reason.ARCHIVED),
+    ({"flags": FileFlags.ENCRYPTED}, Reason.ENCRYPTED),
+], ids=["archived", "encrypted"])
+def test_files_that_are_not_mirrored(change: dict[str, object], reason: Reason) -> None:
+    world = World()
+    for name, value in change.items():
+        setattr(world.node, name, value)
     outcome = world.move(ON_MDT)
     assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, reason)
     assert not world.lfs.commands
