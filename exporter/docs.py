@@ -139,6 +139,7 @@ MULTIPLIERS = {
     "pages": "3 sizes",
     "parameter": "parameters that reach the limit",
     "flag": "flags set",
+    "setting": "5 settings of the driver",
     "phase": "2 phases",
     "problem": "problems found",
     "policy": "running policies but fifo",

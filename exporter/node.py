@@ -886,6 +886,14 @@ class ParameterReader:
         self._state.returned()
         return found
 
+    def driver_parameter(self, module: str, name: str) -> int | None:
+        """A parameter of a kernel module; of a list, its first number. None without the module or a number."""
+        try:
+            text = read_whole(self._parameters.tree.roots.sysfs / "module" / module / "parameters" / name) or b""
+            return int(text.decode("ascii").strip().split(",")[0], 0)
+        except (OSError, ValueError):
+            return None
+
     def root_text(self, path: str) -> bytes:
         """Read a file of procfs outside Lustre's directory (``mounts``); empty if it does not exist."""
         try:

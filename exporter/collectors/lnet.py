@@ -1,4 +1,4 @@
-"""LNet on this node: ``stats``, ``nis``, ``peers``, ``routes`` and ``buffers``.
+"""LNet on this node: ``stats``, ``nis``, ``peers``, ``routes``, ``buffers``, and the driver of Omni-Path adapters.
 
 ``lnet_peers`` is off by default: on a server, every client is a peer.
 """
@@ -50,6 +50,14 @@ INTERFACE_PEER_CREDITS = Gauge(
     ("nid",),
     NIS,
 )
+OMNI_PATH_NAMES = ("krcvqs", "piothreshold", "sge_copy_mode", "wss_threshold", "cap_mask")
+OMNI_PATH = Gauge(
+    "lustre_lnet_omni_path_parameter",
+    "Parameter of the Omni-Path driver (hfi1) that a paper on Lustre tunes; of a list, its first number. tierctl audit"
+    " compares them.",
+    ("setting",),
+    "module.*.parameters",
+)
 
 
 def start_lnet(_: Context) -> Collect:
@@ -67,6 +75,8 @@ def start_lnet(_: Context) -> Collect:
             nis = lnet.parse_nis(data)
             node.skipped_global(NIS, nis.skipped)
             _interfaces(page, nis.interfaces)
+        for name in OMNI_PATH_NAMES:
+            page.sample(OMNI_PATH, label_text(setting=name), node.driver_parameter("hfi1", name))
 
     return collect
 
@@ -99,6 +109,7 @@ LNET_FAMILIES = (
     INTERFACE_CREDITS,
     INTERFACE_MAX_CREDITS,
     INTERFACE_PEER_CREDITS,
+    OMNI_PATH,
 )
 LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, start_lnet)
 PEERS = "lnet.peers"

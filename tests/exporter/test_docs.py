@@ -14,7 +14,7 @@ FAMILIES = [family for collector in COLLECTORS for family in collector.families]
 KNOWN = {
     "fs", "mount", "target", "pool", "operation", "direction", "event", "mask", "pattern", "jobid", "state", "version",
     "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
-    "resource", "kind", "parameter", "net", "pages", "flag", "phase",
+    "resource", "kind", "parameter", "net", "pages", "flag", "phase", "setting",
     "problem", "policy", "by", "rule", "path", "rwid", "roid", "lqa",
 }  # fmt: skip
 PARAMETER = r"[a-z_]+(-\*)?(\.([A-Za-z_]+(-[a-z]+)?|\*))*"

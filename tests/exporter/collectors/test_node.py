@@ -42,6 +42,15 @@ def test_an_interface_of_several_cpu_partitions_is_one(grow, exporter, samples) 
     assert shown(samples, text, "lustre_lnet_interface_up", "nid") == {"10.0.0.1@o2ib": "0"}
 
 
+def test_parameters_of_the_omni_path_driver(grow, exporter, samples) -> None:
+    folder = "sys/module/hfi1/parameters"
+    text = exporter(grow({f"{folder}/krcvqs": "8,0,0\n", f"{folder}/cap_mask": "0x4c09a01cbba\n",
+                          f"{folder}/piothreshold": "N\n", f"{SYSFS}/health_check": "healthy\n"})).scrape()
+    assert {name: float(value) for name, value in
+            shown(samples, text, "lustre_lnet_omni_path_parameter", "setting").items()} == {
+        "krcvqs": 8.0, "cap_mask": float(0x4C09A01CBBA)}
+
+
 def test_what_sends_a_request_is_never_read(grow, exporter) -> None:
     """Reading ``ping`` asks a server. Here it is a folder, so that reading it would be an error."""
     devices = (f"osc/lustre-OST0000-osc-{MOUNT}", f"mdc/lustre-MDT0000-mdc-{MOUNT}", "osp/lustre-OST0000-osc-MDT0000",
