@@ -18,7 +18,7 @@ from tierd.daemon.status import act_answer
 from tierd.model import Action
 
 WORDS = {
-    ActKind: "set-default-layout migrate advise",
+    ActKind: "set-default-layout set-default-striping migrate advise",
     Outcome: "under-way done dry-run already refused gave-way failed doubtful gone interrupted undoing undone",
     Verdict: " too-early helped did-not-help harmed-others cannot-tell taken-back",
 }

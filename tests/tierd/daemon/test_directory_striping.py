@@ -19,18 +19,19 @@ from tierd.model import Action
 from tierd.simulation import world as simulation
 
 ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")
-LOCKED = StepFiles(threads=40, files_each=120), 200.0
-"""Forty processes wait for one MDT: a second one does half of the work."""
-ALONE = StepFiles(threads=2, files_each=1500), 100.0
+LOCKED = StepFiles(threads=40, files_each=120), 33.0, 2
+"""Forty processes wait for one slow MDT: a second, faster one does half of the work."""
+ALONE = StepFiles(threads=2, files_each=1500), 17.0, 64
 """Two processes wait for nobody: another MDT changes nothing."""
 
 
-def storm(tmp_path: Path, job_and_factor: tuple[StepFiles, float] = LOCKED, text: str = ON,
+def storm(tmp_path: Path, load: tuple[StepFiles, float, int] = LOCKED, text: str = ON,
           dry_run: bool = False) -> World:
-    job, work_factor = job_and_factor
-    mdt = MdtSettings(cores=64, work_factor=work_factor)
+    job, work_factor, cores = load
+    mdt = MdtSettings(cores=cores, work_factor=work_factor)
     said: list[str] = []
-    cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt, mdt)), (job,))
+    other = mdt if load is ALONE else MdtSettings(cores=64)
+    cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt, other)), (job,))
     at = simulation.wire(cluster, parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
