@@ -16,7 +16,7 @@ from tierd.config import act, detectors, files
 from tierd.config.contradictions import contradictions
 from tierd.config.detectors import Detectors, configured_detectors
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
-from tierd.config.old_keys import new_key, with_current_keys
+from tierd.config.old_keys import moved_table, new_key, with_current_keys
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import Settings
 from tierd.detect.builtin import BUILT_IN
@@ -193,6 +193,8 @@ def describe_problem(
     """The text of one mistake."""
     where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
+        if moved := moved_table(location):
+            return f"{where}: {moved}"
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"
     words = PLAIN.get(kind) or in_plain_english(message)
     named = isinstance(value, dict | list | tuple) or repr(value) in words

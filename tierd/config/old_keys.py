@@ -1,6 +1,6 @@
 """Keys that had another name in the version before: accepted for one release, each with a warning.
 
-``most_x`` became ``max_x``, and ``least_x`` became ``min_x``.
+``most_x`` became ``max_x``, and ``least_x`` became ``min_x``. A table that moved is a mistake that says what to write.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
 }
 """Old keys by table. A table of a scope has the name without ``scopes`` and the index."""
 
+MOVED_TABLES: Mapping[tuple[str, ...], str] = {
+    ("hot_files_to_flash", "data_on_mdt"): 'move its settings to [data_on_mdt], and write "data-on-mdt" into act.on in '
+                                           "place of enabled = true",
+}
+"""What to do about tables that this version has in another place, because they mean more there."""
+
 Location = tuple[int | str, ...]
 
 
@@ -71,6 +77,16 @@ def current_location(location: Sequence[int | str]) -> Location:
     if len(names) > 1 and names[-1] in OLD_KEYS.get(tuple(map(str, names[:-1])), ()):
         return (*location[:-1], new_key(str(names[-1])))
     return tuple(location)
+
+
+def moved_table(location: Sequence[int | str]) -> str:
+    """What to do about a table of the version before; "" for others.
+
+    >>> moved_table(("scopes", 0, "hot_files_to_flash", "data_on_mdt"))[:34]
+    'move its settings to [data_on_mdt]'
+    """
+    names = location[2:] if location[:1] == ("scopes",) else location
+    return MOVED_TABLES.get(tuple(map(str, names)), "")
 
 
 def with_current_keys(values: Mapping[str, object]) -> tuple[dict[str, object], list[OldKey]]:

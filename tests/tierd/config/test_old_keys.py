@@ -125,3 +125,12 @@ def test_renaming_loses_nothing_and_has_an_end(values: dict[str, Any]) -> None:
     assert with_current_keys(renamed) == (renamed, [])
     if not found:
         assert renamed == values
+
+
+def test_a_table_that_moved_is_a_mistake_that_says_what_to_write(tmp_path: Path) -> None:
+    file = tmp_path / "tierd.toml"
+    file.write_text("[hot_files_to_flash.data_on_mdt]\nenabled = true\n")
+    with pytest.raises(ConfigurationError) as raised:
+        load(file)
+    assert f"{file}:1: hot_files_to_flash.data_on_mdt: move its settings to [data_on_mdt]" in str(raised.value)
+    assert '"data-on-mdt" into act.on' in str(raised.value)
