@@ -27,8 +27,8 @@ CHANGE_SHARE = 0.25
 """Share of creates and unlinks from which processes wait for the directory lock. Opens share the lock."""
 ALIKE, MAX_ALIKE = 0.2, 10
 """Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike."""
-SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one name "
-                 "at a time in a directory")
+SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
+                 "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
 CREATE_SHARE = 0.02
 """Creates per open of an existing file, below which a layout for new files changes nothing."""
