@@ -67,8 +67,8 @@ class OtherJobs:
         self._lines = ShownJobs(labels)
         self._pass = 0
         self._changed: list[JobCounts] = []
-        """Jobs that were read but are not in the sum yet: the read of the file may still fail, or it failed and the next
-        one missed the job."""
+        """Jobs that were read but are not in the sum yet: the read of the file may still fail, or it failed, and the
+        next one missed the job."""
         self._jobs: list[Job] = []
         self._active: list[Job] = []
         self._members: dict[str, str | None] = {}
