@@ -245,11 +245,10 @@ PLACEMENT_SECONDS = 700.0
 def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
     """A stream, and a job whose own files could be placed better."""
     rng = Random(f"tierd-placement-scenario-{seed}")  # noqa: S311 -- a model, not a secret
-    kind, draw = rng.choice([each for each in (*PLACEMENT_KINDS, *GOAL_KINDS) if each[0] in workloads])
-    if kind == UNEVEN_POOL:
-        return uneven_pool(rng)
-    if kind == STEPS:
-        return files_of_steps(rng)
+    kind = rng.choice([name for name in (*dict(PLACEMENT_KINDS), *GOAL_KINDS) if name in workloads])
+    if kind in GOAL_KINDS:
+        return GOAL_KINDS[kind](rng)
+    draw = dict(PLACEMENT_KINDS)[kind]
     streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
     served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
     return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
@@ -321,9 +320,9 @@ def small_files_with_stripes(rng: Random) -> list[Job]:
 PLACEMENT_KINDS: Kinds = _named(small_files_that_are_hot, random_io_in_runs, shared_file_in_runs, stream_in_runs,
                                 small_files_with_stripes)
 UNEVEN_POOL, STEPS = "uneven pool", "files of steps"
-GOAL_KINDS = (UNEVEN_POOL, uneven_pool), (STEPS, files_of_steps)
-"""Workloads that draw more than jobs."""
-PLACEMENT = frozenset(name for name, _ in (*PLACEMENT_KINDS, *GOAL_KINDS))
+GOAL_KINDS: Mapping[str, Callable[[Random], RandomScenario]] = {UNEVEN_POOL: uneven_pool, STEPS: files_of_steps}
+"""Placement workloads that draw more than jobs."""
+PLACEMENT = frozenset((*dict(PLACEMENT_KINDS), *GOAL_KINDS))
 GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD, "placement": PLACEMENT}
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
