@@ -187,16 +187,16 @@ cluster {{ name: tierd, listen: "127.0.0.1:{addresses.routes[name]}", routes: [{
 
 
 def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporter: str,
-               claim_expiry_seconds: float | None) -> Role:
+               claim_expiry_seconds: float | None, files_per_second: float) -> Role:
     """A leader or standby, a mover or a reader."""
     file = folder / f"{name}.toml"
     expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
-    file.write_text(configuration(name, folder, addresses) + expiry, encoding="utf-8")
+    file.write_text(configuration(name, folder, addresses, files_per_second) + expiry, encoding="utf-8")
     command = [sys.executable, "-m", "stack.role", kind, str(file), str(folder / "lustre.sock"), exporter]
     return Role(name, command, folder / f"{name}.log")
 
 
-def configuration(name: str, folder: Path, addresses: Addresses) -> str:
+def configuration(name: str, folder: Path, addresses: Addresses, files_per_second: float) -> str:
     """The configuration file of a process. Times of cluster and claim are the defaults."""
     quick = demo.settings()
     port = addresses.pages.get(name, 0)
@@ -216,7 +216,7 @@ recent_seconds = {quick.noisy_neighbour.recent_seconds}
 [small_files_to_flash]
 settle_seconds = {quick.small_files_to_flash.settle_seconds}
 [limits]
-files_per_second = {FILES_PER_SECOND}
+files_per_second = {files_per_second}
 [verify]
 settle_seconds = {quick.verify.settle_seconds}
 judge_seconds = {quick.verify.judge_seconds}
@@ -415,7 +415,8 @@ class Running:
 
 @contextmanager
 def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], *,
-            claim_expiry_seconds: float | None = None, restart_seconds: float = RESTART_SECONDS) -> Iterator[Running]:
+            claim_expiry_seconds: float | None = None, restart_seconds: float = RESTART_SECONDS,
+            files_per_second: float = FILES_PER_SECOND) -> Iterator[Running]:
     """Run all processes. All files are below ``folder``. The claim expires after the default time, unless given."""
     program = nats_program()
     if program is None:
@@ -432,7 +433,8 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
         stack.callback(shared.close)
         roles = [broker(program, folder, name, addresses) for name in BROKERS]
         for kind, names in (("leader", LEADERS), ("mover", MOVERS), ("reader", READERS)):
-            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds) for name in names]
+            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds, files_per_second)
+                      for name in names]
         for role in roles:
             stack.callback(role.stop)
             role.start()

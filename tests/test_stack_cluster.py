@@ -39,7 +39,7 @@ def stack() -> Iterator[Running]:
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
         Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append,
-        claim_expiry_seconds=10.0, restart_seconds=2.0) as made:
+        claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=3.0) as made:
         try:
             yield made
         except BaseException:
