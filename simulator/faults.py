@@ -66,6 +66,11 @@ def lay_down_files(
     made.layout = before
 
 
+def stop_new_objects(cluster: Cluster, target: str) -> None:
+    """Set ``osp.*.max_create_count`` of an OST to 0 on all MDSs, as an administrator does."""
+    _ost(cluster, target).max_create_count = 0
+
+
 def take_down(cluster: Cluster, target: str) -> None:
     """Take a target down. Requests wait until it returns."""
     cluster.target(target).fail()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _LATENCY = re.compile(r"\n\t\t\tread\t\t\twrite\nRPC latency.*\Z", re.DOTALL)
 _TIMED_BY_USEC = re.compile(r"/(?:llite|osc|mdc|mds|ost)/.*stats$")
@@ -143,6 +144,7 @@ _MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
 """Last release with the old path, root of the old path, and pattern of the parameters."""
 
 
+@lru_cache(maxsize=1 << 14)
 def path_in_release(path: str, release: tuple[int, int]) -> str:
     """Return the path that a file of 2.17 has in an older release.
 

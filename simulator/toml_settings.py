@@ -52,7 +52,7 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
 
     >>> wrong = []
     >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
-    FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152)
+    FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152, copies=1)
     >>> settings_from(FlashSettings, {"colour": 1}, wrong, "device"), wrong
     (None, ['device: flash has no colour'])
     """

@@ -7,17 +7,19 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter, lt
 
 from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
-from exporter.exposition import Gauge, MetricsPage, label_text
+from exporter.exposition import Gauge, MetricsPage, double_percent, label_text
 from exporter.node import Node
 from lustre.formats import quota
-from lustre.formats.quota import Account, Limit, QuotaSlave
+from lustre.formats.compiled import mark
+from lustre.formats.quota import Accounts, Limit, QuotaSlave
 
-T = TypeVar("T", Account, Limit)
 LIMITED = ("fs", "pool", "type", "id")
 USED = ("fs", "target", "type", "id")
 TYPES = {"usr": "user", "grp": "group", "prj": "project"}
@@ -98,21 +100,55 @@ IDS_BEYOND_LIMIT = Gauge(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _RenderedAccounts:
+    """The lines of one ``acct_…`` file, and the mark of its text."""
+
+    mark: int
+    labels: bytes
+    used_bytes: bytes
+    used_files: bytes
+    beyond_limit: int
+    """Number of ids without lines."""
+    skipped: int
+
+    def put(self, page: MetricsPage, parameter: bytes) -> None:
+        """Show the lines."""
+        page.sample(IDS_BEYOND_LIMIT, parameter, self.beyond_limit or None)
+        page.add(USED_BYTES, self.used_bytes)
+        page.add(USED_FILES, self.used_files)
+
+
+AccountsFile = tuple[str, str, str]
+"""OSD, target and type: user, group or project."""
+
+
 def start_quota(context: Context) -> Collect:
-    """Start; no state is kept between passes."""
+    """Start. The lines of accounts are reused while their file does not change."""
     most = context.settings.quota_limit
+    before: dict[AccountsFile, _RenderedAccounts] = {}
 
     def collect(node: Node, page: MetricsPage) -> None:
+        nonlocal before
         for master, device in node.devices("qmt"):
             for pool, _ in node.devices(f"qmt/{master}"):
                 resource, dash, name = pool.removeprefix(LQA).partition("-")
                 if dash and resource in LIMITED_RESOURCES:
                     for short in TYPES:
                         _limits(node, page, (f"qmt/{master}", pool, f"glb-{short}"), (device.fsname, name), most)
+        now: dict[AccountsFile, _RenderedAccounts] = {}
         for kind in OSD_KINDS:
             for target, device in node.targets(kind):
                 for type_ in TYPES.values():
-                    _accounts(node, page, (kind, target, type_), (device.fsname, device.target), most)
+                    place = kind, target, type_
+                    labels = label_text(fs=device.fsname, target=device.target, type=type_)
+                    found = _accounts(node, place, labels, most, before.get(place))
+                    if found is not None:
+                        now[place] = found
+                        where = label_text(fs=device.fsname, parameter=f"{device.target}.acct_{type_}")
+                        found.put(page, where)
+        page.count_chunks(len(now), sum([found is before.get(place) for place, found in now.items()]))
+        before = now
 
     return collect
 
@@ -131,7 +167,7 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
     type_ = TYPES[place[2].removeprefix("glb-")]
     limited = [entry for entry in parsed.entries if entry.hard or entry.soft or entry.granted]
     where = label_text(fs=fs, parameter=f"{place[1]}.{place[2]}")
-    for entry in _largest(page, limited, most, lambda limit: limit.granted, where):
+    for entry in _largest(page, limited, most, where):
         where_limited = {"lqa": of[1]} if is_lqa else {"pool": pool}
         labels = label_text(fs=fs, **where_limited, type=type_, id=str(entry.id))
         page.sample(hard, labels, entry.hard * unit if entry.hard else None)
@@ -141,29 +177,51 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
             page.sample(GRACE, labels + extra, entry.grace_end)
 
 
-def _accounts(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
+def _accounts(
+    node: Node, place: AccountsFile, labels: bytes, most: int, before: _RenderedAccounts | None
+) -> _RenderedAccounts | None:
+    """Return the lines of a file; those from before if the file has not changed, and None if there is no file."""
     kind, target, type_ = place
     folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # quota_slave links to one of the others
     data = next((d for folder in folders if (d := node.read(kind, target, f"{folder}/acct_{type_}")) is not None), None)
     if data is None:
-        return
-    parsed = quota.parse_accounts(data)
-    node.skipped(kind, f"quota_slave/acct_{type_}", parsed.skipped)
-    where = label_text(fs=of[0], parameter=f"{of[1]}.acct_{type_}")
-    for entry in _largest(page, parsed.entries, most, lambda account: (account.kilobytes, account.inodes), where):
-        labels = label_text(fs=of[0], target=of[1], type=type_, id=str(entry.id))
-        page.sample(USED_BYTES, labels, entry.kilobytes << 10)
-        page.sample(USED_FILES, labels, entry.inodes)
+        return None
+    marked = mark(data, 0, len(data))
+    if before is None or (before.mark, before.labels) != (marked, labels):
+        before = _render_accounts(quota.parse_accounts(data), marked, labels, most)
+    node.skipped(kind, f"quota_slave/acct_{type_}", before.skipped)
+    return before
 
 
-def _largest(
-    page: MetricsPage, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
-) -> Iterable[T]:
-    """Yield each id once, sorted, limited to the ``most`` ids with the highest usage."""
+def _render_accounts(accounts: Accounts, marked: int, labels: bytes, most: int) -> _RenderedAccounts:
+    ids, inodes, kilobytes = accounts.ids, accounts.inodes, accounts.kilobytes
+    beyond_limit = 0
+    if (most and len(ids) > most) or not all(map(lt, ids, ids[1:])):  # sorted, each id once
+        rows = zip(kilobytes[::-1], inodes[::-1], ids[::-1], strict=True)
+        once = {row[2]: row for row in rows}  # the first row of an id counts
+        largest = sorted(once.values())[-most:] if most else [*once.values()]
+        beyond_limit = len(once) - len(largest)
+        largest.sort(key=itemgetter(2))
+        kilobytes, inodes, ids = [tuple(column) for column in zip(*largest, strict=True)]
+    used = [kilobyte << 10 for kilobyte in kilobytes]
+    return _RenderedAccounts(
+        marked, labels, _lines_by_id(USED_BYTES, labels, ids, used), _lines_by_id(USED_FILES, labels, ids, inodes),
+        beyond_limit, accounts.skipped,
+    )  # fmt: skip
+
+
+def _lines_by_id(family: Gauge, labels: bytes, ids: Sequence[int], values: Sequence[int]) -> bytes:
+    """Return a line for each id."""
+    line = b'%b{%b,id="%%d"} %%d\n' % (family.name.encode(), double_percent(labels))
+    return line * len(ids) % tuple(chain.from_iterable(zip(ids, values, strict=True)))
+
+
+def _largest(page: MetricsPage, entries: Sequence[Limit], most: int, labels: bytes) -> Iterable[Limit]:
+    """Return each id once, sorted, limited to the ``most`` ids with the largest grants."""
     once = list({entry.id: entry for entry in reversed(entries)}.values())
     if most and len(once) > most:
         page.sample(IDS_BEYOND_LIMIT, labels, len(once) - most)
-        once = sorted(once, key=lambda entry: (size(entry), entry.id))[-most:]
+        once = sorted(once, key=lambda entry: (entry.granted, entry.id))[-most:]
     return sorted(once, key=lambda entry: entry.id)
 
 

@@ -50,19 +50,22 @@ literal(Text *text, const char *expected, size_t size)
 static int
 blanks(Text *text)
 {
-    const char *begin = text->at;
-    while (text->at < text->end && *text->at == ' ')
-        text->at++;
-    return text->at > begin;
+    const char *begin = text->at, *at = begin, *end = text->end;
+    while (at < end && *at == ' ')
+        at++;
+    text->at = at; /* once, because a compiler cannot keep it in a register otherwise */
+    return at > begin;
 }
 
 static int
 digits(Text *text, Word *found)
 {
-    found->at = text->at;
-    while (text->at < text->end && *text->at >= '0' && *text->at <= '9')
-        text->at++;
-    found->size = text->at - found->at;
+    const char *at = text->at, *end = text->end;
+    found->at = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    text->at = at;
+    found->size = at - found->at;
     return found->size >= 1 && found->size <= MOST_DIGITS;
 }
 
@@ -178,20 +181,60 @@ typedef struct {
     int is_bytes, reads;
 } Operation;
 
+/* The texts before the numbers of the counters of the last block, such as "  read_bytes:      ". Most blocks of a file
+ * have the same counters, so comparing a text is enough to know the name. */
+#define LONGEST_BEGIN 32
+typedef struct {
+    char text[LONGEST_BEGIN];
+    unsigned char size, name_begin, name_size;
+} Begin;
+
+/* Reads the text before the numbers of a counter. */
+static int
+name_of_counter(Text *text, Begin *last, Word *name)
+{
+    const char *begin = text->at;
+    if (last->size && literal(text, last->text, last->size)) {
+        *name = (Word){begin + last->name_begin, last->name_size};
+    } else {
+        if (!blanks(text) || !word(text, name) || !LITERAL(text, ":"))
+            return 0;
+        blanks(text);
+        last->size = 0;
+        if (text->at - begin <= LONGEST_BEGIN) {
+            *last = (Begin){.size = text->at - begin, .name_begin = name->at - begin, .name_size = name->size};
+            memcpy(last->text, begin, last->size);
+        }
+    }
+    blanks(text);
+    return 1;
+}
+
 /* The exact text of a counter at zero. Two thirds of most blocks are such counters. */
 #define ZEROS ", min:        0, max:        0, sum:                0, sumsq:                  0"
-#define UNUSED "{ samples:           0, unit: usecs" ZEROS " }\n"
-#define UNUSED_BYTES "{ samples:           0, unit: bytes" ZEROS ", hist: {  } }\n"
+#define NO_SAMPLES "{ samples:           0, unit: "
+#define UNUSED NO_SAMPLES "usecs" ZEROS " }\n"
+#define UNUSED_BYTES NO_SAMPLES "bytes" ZEROS ", hist: {  } }\n"
+
+/* Whether this is the usual text of a counter at zero. */
+static int
+unused(Text *text, int *is_bytes)
+{
+    const size_t at_unit = sizeof NO_SAMPLES - 1, at_zero = at_unit - (sizeof "0, unit: " - 1);
+    if ((size_t)(text->end - text->at) < sizeof UNUSED - 1 || text->at[at_zero] != '0' || text->at[at_zero + 1] != ',')
+        return 0;
+    *is_bytes = text->at[at_unit] == 'b';
+    return *is_bytes ? LITERAL(text, UNUSED_BYTES) : LITERAL(text, UNUSED);
+}
 
 /* "  read:  { samples: 3, unit: usecs, min: 1, max: 9, sum: 12, sumsq: 90 }", of bytes also with ", hist: { 4K: 3 }". */
 static int
-operation(Text *text, Operation *found)
+operation(Text *text, Begin *last, Operation *found)
 {
     Word limit;
-    if (!blanks(text) || !word(text, &found->name) || !LITERAL(text, ":"))
+    if (!name_of_counter(text, last, &found->name))
         return 0;
-    blanks(text);
-    if ((found->is_bytes = LITERAL(text, UNUSED_BYTES)) || LITERAL(text, UNUSED)) {
+    if (unused(text, &found->is_bytes)) {
         found->samples = (Word){"0", 1};
         return 1;
     }
@@ -230,7 +273,7 @@ operation(Text *text, Operation *found)
 
 typedef struct {
     Word names[MOST_NAMES];
-    size_t named;
+    size_t named, line;
     int sums[2];
 } Seen;
 
@@ -238,8 +281,9 @@ typedef struct {
 static int
 next_used(Text *text, Seen *seen, Operation *found)
 {
+    static Begin begins[MOST_NAMES]; /* the interpreter's lock is held throughout */
     while (text->at < text->end) {
-        if (!operation(text, found))
+        if (!operation(text, &begins[seen->line++ % MOST_NAMES], found))
             return -1;
         if (found->samples.size == 1 && found->samples.at[0] == '0')
             continue;
@@ -420,7 +464,7 @@ enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, CHUNKS, LABELS = CHUNKS, OF_OP
 static int
 render(Text *text, Word node, const Word *families, Out *outs, Word *id)
 {
-    Seen seen = {.named = 0, .sums = {0, 0}};
+    Seen seen = {.named = 0, .line = 0, .sums = {0, 0}};
     Word labels, start;
     Operation found;
     int more;
@@ -537,7 +581,7 @@ count_sizes(Word sizes, Numbers *numbers, Out *shape)
 static int
 count(Text *text, Word *start, Numbers *numbers, Out *shape)
 {
-    Seen seen = {.named = 0, .sums = {0, 0}};
+    Seen seen = {.named = 0, .line = 0, .sums = {0, 0}};
     Operation found;
     Word ignored;
     int more, done;
@@ -671,25 +715,37 @@ typedef struct {
     size_t reused;
 } Table;
 
+/* Four independent products for each 32 bytes, because a processor can begin a product in each cycle, but needs several
+ * cycles for its result. */
 static uint64_t
 hash_of(const char *at, size_t size)
 {
-    uint64_t a = 0x9e3779b97f4a7c15ull ^ size, b = 0xbf58476d1ce4e5b9ull, part[2];
-    char tail[16] = {0};
-    for (; size >= sizeof part; at += sizeof part, size -= sizeof part) {
+    uint64_t a = 0x9e3779b97f4a7c15ull ^ size, b = 0xbf58476d1ce4e5b9ull, c = 0x2545f4914f6cdd1dull, d = 0xd6e8feb86659fd93ull;
+    uint64_t part[4];
+    char tail[sizeof part] = {0};
+    for (int last = 0;; at += sizeof part, size -= sizeof part) {
+        if (size < sizeof part) {
+            memcpy(tail, at, size);
+            at = tail;
+            last = 1;
+        }
         memcpy(part, at, sizeof part);
         a = (a ^ part[0]) * 0x9e3779b97f4a7c15ull;
         b = (b ^ part[1]) * 0x94d049bb133111ebull;
+        c = (c ^ part[2]) * 0xc2b2ae3d27d4eb4full;
+        d = (d ^ part[3]) * 0xff51afd7ed558ccdull;
         a ^= a >> 32;
         b ^= b >> 29;
+        c ^= c >> 31;
+        d ^= d >> 30;
+        if (last)
+            break;
     }
-    memcpy(tail, at, size);
-    memcpy(part, tail, sizeof part);
-    a = (a ^ part[0]) * 0x9e3779b97f4a7c15ull;
-    b = (b ^ part[1]) * 0x94d049bb133111ebull;
-    a ^= a >> 32;
-    b ^= b >> 29;
     a = (a ^ (b << 23 | b >> 41)) * 0xbf58476d1ce4e5b9ull;
+    a ^= a >> 31;
+    a = (a ^ (c << 41 | c >> 23)) * 0x9e3779b97f4a7c15ull;
+    a ^= a >> 32;
+    a = (a ^ (d << 11 | d >> 53)) * 0x94d049bb133111ebull;
     a ^= a >> 31;
     return a ? a : 1;
 }
@@ -987,15 +1043,15 @@ added:
     return 1;
 }
 
-/* The first of the next job, or NULL. */
+/* The first of the next job, or NULL. It begins with a dash, which is rare elsewhere, so a search for dashes is faster
+ * than a search for the ends of lines. begin is behind the first byte of the text. */
 static const char *
-next_job(const char *at, const char *end)
+next_job(const char *begin, const char *end)
 {
-    while ((at = memchr(at, '\n', end - at)) != NULL) {
-        at++;
+    for (const char *at = begin; (at = memchr(at, KEY[0], end - at)) != NULL; at++) {
         if ((size_t)(end - at) < sizeof KEY - 1)
             return NULL;
-        if (*at == '-' && memcmp(at, KEY, sizeof KEY - 1) == 0)
+        if (at[-1] == '\n' && memcmp(at, KEY, sizeof KEY - 1) == 0)
             return at;
     }
     return NULL;
@@ -1038,7 +1094,7 @@ table_read(PyObject *self, PyObject *const *args, Py_ssize_t count)
         const char *first_end = memchr(at, '\n', end - at);
         if (first_end == NULL)
             break;
-        const char *following = next_job(first_end, end);
+        const char *following = next_job(first_end + 1, end);
         if (following == NULL && !last)
             break;
         if (following == NULL)

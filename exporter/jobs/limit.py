@@ -67,7 +67,8 @@ class OtherJobs:
         self._lines = ShownJobs(labels)
         self._pass = 0
         self._changed: list[JobCounts] = []
-        """Jobs that were read but are not in the sum yet, because the read of the file may still fail."""
+        """Jobs that were read but are not in the sum yet: the read of the file may still fail, or it failed, and the
+        next one missed the job."""
         self._jobs: list[Job] = []
         self._active: list[Job] = []
         self._members: dict[str, str | None] = {}
@@ -100,9 +101,13 @@ class OtherJobs:
         changed, self._changed = self._changed, []
         shown = self._choose(changed, active)
         self._regroup(jobs, set(shown))
+        late = any(one.read_at != self._pass for one in changed)
+        present = set(_counted(jobs)) if late else set()
         for one in changed:
-            if one.name in self._members:
+            if one.name in self._members and (one.read_at == self._pass or one in present):
                 self._ledger.credit(one.name, one.start, one.keys, one.values, whole=one.whole)
+            elif one.read_at > self._pass - REMEMBERED_PASSES:
+                self._changed.append(one)
         put_totals(page, self._labels, self._ledger.totals(_REST), SUMS)
         self._lines.put(page, shown)
         return len(shown)

@@ -39,8 +39,8 @@ enabled`` has a letter for each enforced kind of quota, or ``none``. The last li
 >>> parse_limits(b"global_pool0_dt_usr\n- id:      1001\n"
 ...              b"  limits:  { hard:  614400, soft:  512000, granted:  146048, time:  0 }\n").entries
 (Limit(id=1001, hard=614400, soft=512000, granted=146048, grace_end=0, default=False),)
->>> parse_accounts(b"usr_accounting:\n- id:      1001\n  usage:   { inodes:   14, kbytes:   56 }\n").entries
-(Account(id=1001, inodes=14, kilobytes=56),)
+>>> parse_accounts(b"usr_accounting:\n- id:      1001\n  usage:   { inodes:   14, kbytes:   56 }\n")
+Accounts(ids=(1001,), inodes=(14,), kilobytes=(56,), skipped=0)
 >>> slave = parse_slave(b"type:            dt\nquota enabled:  ug\nconn to master: setup\n"
 ...                     b"user uptodate:  glb[1],slv[0],reint[1]\n")
 >>> slave.resource, slave.connected, slave.enforced, slave.up_to_date
@@ -92,19 +92,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """Usage of one user, group or project on a target."""
-
-    id: int
-    inodes: int
-    kilobytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Accounts:
-    """Usage of all ids of one kind on one target, in the order printed."""
+    """Usage of all ids (users, groups or projects) of one kind on one target, in the order printed. The columns have
+    equal lengths, because a target may have many thousand ids.
+    """
 
-    entries: tuple[Account, ...]
+    ids: tuple[int, ...]
+    inodes: tuple[int, ...]
+    kilobytes: tuple[int, ...]
     skipped: int
 
 
@@ -121,9 +116,10 @@ def parse_limits(data: bytes) -> Limits:
 def parse_accounts(data: bytes) -> Accounts:
     """Read a whole ``acct_…`` file. The file of a target without accounting is empty."""
     if _NOT_SUPPORTED.match(data):
-        return Accounts((), 0)
+        return Accounts((), (), (), 0)
     rows = _ACCOUNT.findall(data)
-    return Accounts(tuple([Account(*map(int, row)) for row in rows]), _skipped(data, len(rows)))
+    ids, inodes, kilobytes = [tuple(map(int, column)) for column in zip(*rows, strict=True)] or ((), (), ())
+    return Accounts(ids, inodes, kilobytes, _skipped(data, len(rows)))
 
 
 def _skipped(data: bytes, records: int) -> int:

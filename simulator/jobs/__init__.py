@@ -7,13 +7,13 @@ from typing import TypeAlias
 from simulator.jobs.io500 import Io500
 from simulator.jobs.job import Distribution, Run
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
-from simulator.jobs.metadata import LsScan, Mdtest
+from simulator.jobs.metadata import LsScan, Mdtest, StepFiles
 from simulator.jobs.small_files import SmallFileWriter
 
-Job: TypeAlias = (StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | SharedFile
-                  | Io500)
+Job: TypeAlias = (StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | StepFiles
+                  | SharedFile | Io500)
 
 __all__ = [
     "Distribution", "Io500", "Job", "LsScan", "Mdtest", "RandomWriter", "Run", "SharedFile", "SmallFileWriter",
-    "StreamingReader", "StreamingWriter",
+    "StepFiles", "StreamingReader", "StreamingWriter",
 ]  # fmt: skip

@@ -121,6 +121,8 @@ class Team:
         self.done: dict[str, tuple[float, float, float]] = {}
         self.files: dict[int, list[Inode]] = {}
         """By process, the files it created."""
+        self.operations_in: dict[int, int] = {}
+        """By whole second, operations that moved no bytes."""
         self._here: dict[str, int] = {}
         self._all: dict[str, Completion] = {}
 
@@ -187,6 +189,7 @@ class Run:
         """Count an operation that moves no bytes."""
         self.operations += 1
         self.team.count(what, self.now)
+        self.team.operations_in[int(self.now)] = self.team.operations_in.get(int(self.now), 0) + 1
 
     def count_bytes(self, size_bytes: int) -> None:
         """Count a call that moved bytes."""

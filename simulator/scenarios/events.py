@@ -4,7 +4,8 @@ Kinds, with their keys besides ``at``: ``slow`` (target, factor), ``degraded`` (
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
 ``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),
-``files`` (directory, target, files, size_bytes, idle_days),
+``files`` (directory, target, files, size_bytes, idle_days), ``no_new_objects`` (target), ``drain_target`` (target: an
+order to tierd, of which a cluster knows nothing),
 ``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``resync`` (path),
 ``job`` (job, and ``set``: fields with new values), ``stop`` (job).
 """
@@ -20,6 +21,7 @@ from simulator import faults
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
+DRAIN_TARGET = "drain_target"
 _Apply = Callable[["Cluster", "Event"], None]
 KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
     "slow": (
@@ -56,6 +58,8 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
                                            int(e.number("size_bytes", 1 << 20)), e.number("idle_days", 30.0)),
         frozenset(("directory", "target", "files", "size_bytes", "idle_days")),
     ),
+    "no_new_objects": (lambda c, e: faults.stop_new_objects(c, e.text("target")), frozenset(("target",))),
+    DRAIN_TARGET: (lambda c, e: None, frozenset(("target",))),
     "exporter_unreachable": (
         lambda c, e: faults.make_exporter_unreachable(c, e.number("seconds", 30.0)),
         frozenset(("seconds",)),

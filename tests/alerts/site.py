@@ -107,11 +107,15 @@ class Site:
     """Tallies of changelog readers, for tierd."""
     gather: Callable[[Cluster], CollectorRegistry | None] = lambda _: None
     """Metrics of a gather."""
+    model: type[Cluster] = Cluster
+    """FluidCluster takes a fraction of the time, and exposes servers and the mount of the mover only."""
+    cycle_seconds: float = 5.0
+    """Of tierd."""
     edits: list[Callable[[], None]] = field(default_factory=list)
     """Changes of parameter files, repeated after the cluster has written them."""
 
     def __post_init__(self) -> None:
-        self.cluster = Cluster(self.hardware(), self.jobs)
+        self.cluster = self.model(self.hardware(), self.jobs)
         self.root = self.folder / "node"
         (self.root / "proc").mkdir(parents=True)
         (self.root / "sys").mkdir()
@@ -181,7 +185,7 @@ class Site:
             each(self)
             until = self.cluster.now + MINUTE
             if self.world is not None and not self.tierd_hangs:
-                self.world.run(until=until)
+                self.world.run(until, self.cycle_seconds)
             self.cluster.advance(max(0.0, until - self.cluster.now))
             self.scrape()
 

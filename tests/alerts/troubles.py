@@ -17,6 +17,7 @@ from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.devices.hdd import HddSettings
 from simulator.filesystem import LinkFolder
+from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader
 from simulator.settings import ClusterSettings, recorded_test_bed
@@ -348,8 +349,11 @@ READERS = tuple(StreamingReader(job_id=f"ior_read.{3000 + n}", path=f"/proj/read
                                 direct=True) for n in range(2))
 BOTH_MOUNTS = (STREAM, replace(STREAM, job_id="ior_stream.2100", path="/proj/flow/other.dat", client=1))
 FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/flow/s{n}.dat") for n in range(4)]
-TIERD_SITE = {"settings": ACTING}
-DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True}
+SELDOM = {"cycle_seconds": 30.0}
+"""Cycles of a tierd that has no jobs to judge: two for each scrape."""
+TIERD_SITE = {"settings": ACTING, **SELDOM}
+DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True,
+            "model": FluidCluster}
 
 TROUBLES = (
     Trouble("LustreUnhealthy", put("sys/fs/lustre/health_check",
@@ -367,7 +371,8 @@ TROUBLES = (
     Trouble("LustreOstFillingUp", filling, each=filling, trends=("lustre_ost_avail_bytes",)),
     Trouble("LustreOstFull", event("full", target="OST0003", free_percent=3.0)),
     Trouble("LustreOstImbalance", event("full", target="OST0003", free_percent=20.0)),
-    Trouble("LustreOstSlow", slow_disk, jobs=READERS, site={"hardware": real_disks}),
+    Trouble("LustreOstSlow", slow_disk, jobs=READERS, healthy_minutes=2, minutes=2,
+            site={"hardware": real_disks}),
     Trouble("LustreMdtInodesLow", put("sys/fs/lustre/osd-ldiskfs/lustre-MDT0000/filesfree", "1000\n")),
     Trouble("LustreChangelogBehind", sub("sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
                                          r"^current_index: \d+", "current_index: 20000000")),
@@ -393,43 +398,44 @@ TROUBLES = (
             f"hit_total: {15_000 * minutes}\nmiss_total: {45_000 * minutes}\n"))),
     Trouble("LustreRpcSaturation",
             sub("sys/kernel/debug/lustre/osc/*/rpc_stats", r"^(write RPCs in flight:\s+)\d+", r"\g<1>8"),
-            jobs=BOTH_MOUNTS),
+            jobs=BOTH_MOUNTS, healthy_minutes=2, minutes=2),
     Trouble("LustreLnetInterfaceDown",
             sub("sys/kernel/debug/lnet/nis", r"^(10\.0\.0\.1@o2ib\s+)up  ", r"\1down")),
     Trouble("LustreLnetErrors", **growing("sys/kernel/debug/lnet/stats", lambda minutes: (
         f"3 30 {600 * minutes} 1000 2000 0 2 30000000 40000000 0 4096\n"))),
     Trouble("LustrePoolRoomLow", hdds("full", free_percent=3.0)),
     Trouble("LustrePoolSpilling", put("proc/fs/lustre/lod/*/pool/flash/spill_is_active", "1\n")),
-    Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),)),
+    Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),),
+            healthy_minutes=2, minutes=2),
     Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
-            healthy_minutes=1, minutes=3, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=400.0)}),
+            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
     Trouble("TierdStalled", hangs, site=TIERD_SITE),
-    Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY}),
+    Trouble("TierdMovesStalled", waiting_moves, site={"settings": SLOWLY, **SELDOM}),
     Trouble("TierdBreakerOpen", failing_moves, site=TIERD_SITE),
     Trouble("TierdPausedForLong", paused, site=TIERD_SITE),
     Trouble("TierdNatsDown", cluster(connected=False, trouble="no server answers"), site=TIERD_SITE),
     Trouble("TierdMoverStopped", cluster(movers=(replace(MOVER, stopped="/d/1: its project was 7 and is 8"),)),
             site=TIERD_SITE),
-    Trouble("TierdNoMovers", moves_without_movers, site={"settings": SLOWLY}),
+    Trouble("TierdNoMovers", moves_without_movers, site={"settings": SLOWLY, **SELDOM}),
     Trouble("TierdJournalNotCopied", cluster(journal_lag=2000), site=TIERD_SITE),
     Trouble("TierdNoStandby", cluster(standbys=()), site=TIERD_SITE),
     Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
             site=TIERD_SITE),
-    Trouble("TierdSecondMover", lambda _: None, site={"settings": ACTING, "claim": held_by_another}),
+    Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": held_by_another}),
     Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
-            healthy_minutes=1, site={"settings": USELESS}, instances=3),
+            healthy_minutes=1, site={"settings": USELESS, "model": FluidCluster}, instances=3),
     Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type,func-returns-value]
                                          for t in ("OST0000", "OST0001")],
-            jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site=TIERD_SITE),
+            jobs=(STREAM, replace(NOISE, start_seconds=200.0)), site={"settings": ACTING, "model": FluidCluster}),
     Trouble("TierdDryRunForgotten", lambda _: None,
             jobs=(*FOUR_STREAMS, replace(NOISE, start_seconds=180.0)), site=DRY_SITE),
     Trouble("TierdBlind", event("exporter_unreachable", seconds=36000.0), site=TIERD_SITE),
     Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
-    Trouble("TierdWebConfigNotReloaded", bad_web_config, site={"settings": ACTING, "with_web_config": True}),
-    Trouble("TierdReaderMissing", lost_reader, site={"settings": ACTING, "tallies": tallies_of}),
+    Trouble("TierdWebConfigNotReloaded", bad_web_config, site={**TIERD_SITE, "with_web_config": True}),
+    Trouble("TierdReaderMissing", lost_reader, site={**TIERD_SITE, "tallies": tallies_of}),
     Trouble("LustreGatherNodesDown", lost_nodes, site={"gather": rack_of}),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),

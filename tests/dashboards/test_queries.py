@@ -39,6 +39,7 @@ MAY_BE_EMPTY = {
     "Refusals by reason": "no plan is refused",
     "Read-ahead events": "the simulated read-ahead never fails",
     "Highest RPC slot usage": "measured between requests",
+    "Slowed streams": "the state at the end, when the stream is cured",
 }
 """Panels without data in these five minutes, and why that is in order."""
 

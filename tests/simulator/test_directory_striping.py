@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from lustre.layout.directory import DefaultStriping
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
+from simulator.jobs.metadata import StepFiles
 from simulator.servers.changelog import Actor
+from simulator.servers.mdt import MdtSettings
 from simulator.settings import recorded_test_bed
 
 
@@ -43,3 +47,21 @@ def test_the_space_of_mdts() -> None:
     space = filesystem.metadata_space()
     assert sorted(space) == ["lustre-MDT0000", "lustre-MDT0001"]
     assert all(0 <= room.used < 0.1 for room in space.values())
+
+
+def creates_per_second(nodes: int, striped: bool) -> float:
+    """Of 32 processes on some nodes, in one directory at a time, on one of two equal MDTs or on both."""
+    bed, mdt = recorded_test_bed(), MdtSettings(work_factor=33.0)
+    job = StepFiles(nodes=nodes, threads=32 // nodes, files_each=15)
+    cluster = Cluster(replace(bed, mdts=(mdt, mdt), clients=bed.clients[:1] * nodes), (job,))
+    if striped:
+        SimulatedFilesystem(cluster).set_default_striping(job.directory, DefaultStriping(2, -1, "crush", 1))
+    cluster.advance(120)
+    return cluster.runs[job.job_id].team.per_second("create")
+
+
+@pytest.mark.parametrize(("nodes", "least", "most"), [(1, 0.95, 1.05), (4, 1.5, 1.9), (16, 1.75, 2.1)])
+def test_a_second_mdt_serves_several_nodes_twice_as_fast_and_one_node_as_fast(
+        nodes: int, least: float, most: float) -> None:
+    """The kernel holds the lock of a directory while it makes a name in it, so one node has one such request."""
+    assert least <= creates_per_second(nodes, striped=True) / creates_per_second(nodes, striped=False) <= most

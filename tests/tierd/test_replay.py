@@ -17,7 +17,6 @@ from tierd.model import NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters
-from tierd.sense.tape import opened
 
 read_once = cache(parameters.reading)
 """Readings of the tapes. Parsing them again takes half of the time of a replay."""
@@ -162,22 +161,21 @@ def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.Captu
 def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
     tape = tape_of("noisy-create-1m")
     cut = replace(tape, times=tape.times[:8], trees=tape.trees[:8])
-    assert replay(cut, Settings()).findings == ()
+    assert replay(cut, Settings(), read_once).findings == ()
 
 
 @pytest.mark.parametrize(("name", "kinds"), [
     ("noisy-random-4k", ["small-random-io"]), ("noisy-flash-too-small", ["outgrown-component"]),
     ("control-flash-covers", []), ("control-quiet", [])])
-def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Callable[[str], Path]) -> None:
-    with opened(tape(name)) as recorded:
-        report = replay(recorded, Settings())
-    assert [finding.kind for finding in report.advice] == kinds
-    assert not {f.kind for f in report.findings} & set(kinds)
-    reported = json.loads(as_json(report))
+def test_what_a_recording_shows_besides(name: str, kinds: list[str]) -> None:
+    found = report(name)
+    assert [finding.kind for finding in found.advice] == kinds
+    assert not {f.kind for f in found.findings} & set(kinds)
+    reported = json.loads(as_json(found))
     assert [entry["kind"] for entry in reported["advice"]] == kinds
-    assert as_text(report).count("Also found: ") == len(kinds)
+    assert as_text(found).count("Also found: ") == len(kinds)
     if name == "noisy-flash-too-small":
-        (outgrown,) = report.advice
+        (outgrown,) = found.advice
         assert outgrown.directories == ("/proj/ingest_pfl128k",)
         assert outgrown.evidence.numbers()["component_bytes"] == 128 << 10
 
@@ -188,7 +186,8 @@ def begun_after_the_onset(name: str, seconds: float) -> Report:
     phase = next(p for p in truth(name)["phases"] if p["name"] == "contended")
     kept = [n for n, time in enumerate(tape.times) if phase["start"] + seconds <= time <= phase["end"]]
     return replay(replace(tape, times=tuple(tape.times[n] for n in kept), trees=tuple(tape.trees[n] for n in kept),
-                          records=tuple(r for r in tape.records if r.time >= tape.times[kept[0]])), Settings())
+                          records=tuple(r for r in tape.records if r.time >= tape.times[kept[0]])), Settings(),
+                  read_once)
 
 
 def test_writes_that_never_vary_take_as_much_device_time_as_the_stream_lost() -> None:

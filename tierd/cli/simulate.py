@@ -20,6 +20,7 @@ from tierd.simulation import comparison
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
 from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
 from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
+from tierd.simulation.run import orders_of
 from tierd.simulation.run import run as run_variant
 from tierd.text import quoted
 
@@ -68,6 +69,7 @@ def run(chosen: argparse.Namespace) -> int:
                 policy if name == WITH_TIERD else None,
                 partial(report_progress, progress, before),
                 chosen.tierd_starts,
+                orders_of(scenario.events),
             )
     changes = [event.at for event in scenario.events]
     comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes, chosen.tierd_starts)

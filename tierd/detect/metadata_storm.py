@@ -27,6 +27,9 @@ CHANGE_SHARE = 0.25
 """Share of creates and unlinks from which processes wait for the directory lock. Opens share the lock."""
 ALIKE, MAX_ALIKE = 0.2, 10
 """Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike."""
+SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
+                 "name at a time in a directory")
+"""Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
 CREATE_SHARE = 0.02
 """Creates per open of an existing file, below which a layout for new files changes nothing."""
 
@@ -148,7 +151,7 @@ def spread_advice(place: str, metadata_targets: int, placement: DirectoryPlaceme
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
-                     "for new subdirectories)", name, f"spreads names over the MDTs; {gain}")
+                     "for new subdirectories)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
     yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
                  "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, which "
                  "suits jobs with many directories better than stripes")

@@ -18,13 +18,12 @@ from statistics import median
 from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.settings import recorded_test_bed
 from tierd import acts
 from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
-from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, RandomScenario, random_scenario
+from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
@@ -34,6 +33,8 @@ FOUND_SECONDS = 60.0
 """Seconds within which a finding counts in a cold evaluation."""
 TAIL_SECONDS = 30.0
 """Length of the interval before the end of the noise in which recovery is measured."""
+EVEN_SHARE = 0.15
+"""Difference of the used share of a target from the others up to which a pool is even: there the finding ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,13 @@ class Verdict:
     """Whether tierd placed a job's own files for the sake of that job (:data:`OWN_KINDS`)."""
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
+    goal_met: bool | None = None
+    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, and
+    where tierd did nothing."""
 
 
-OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance"})
+OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance",
+                       "metadata-storm"})
 """Kinds of findings that blame nobody. Acts because of them do not count as acts against an innocent job."""
 
 
@@ -85,7 +90,7 @@ class Trial:
 
     def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0) -> Outcome:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
-        return run(Cluster(recorded_test_bed(self._seed), jobs), jobs, self.case.seconds, self.case.changes, policy,
+        return run(Cluster(self.case.cluster(self._seed), jobs), jobs, self.case.seconds, self.case.changes, policy,
                    tierd_starts=tierd_starts)
 
     @cached_property
@@ -112,10 +117,10 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     """Verdict on a scenario from its runs with tierd, without it, and without it and the suspects."""
     flows = [(job.job_id,) for job in streams(case.jobs)]
     loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
-    truth = "served" if case.served else "slight"
+    truth = "served" if case.served or case.goal else "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
         truth = "aggressor"
-    elif not case.served and (not case.suspects or loss < INNOCENT_LOSS):
+    elif truth != "served" and (not case.suspects or loss < INNOCENT_LOSS):
         truth = "innocent"
     names = case.names
     times = [time for time, finding in with_tierd.findings
@@ -128,15 +133,35 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     recovery = None
     if truth == "aggressor":
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
+    served = any(kind in OWN_KINDS for kind in done)
+    met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(kind not in OWN_KINDS for kind in done), harm, recovery,
-                   any(kind in OWN_KINDS for kind in done), gain)
+                   served, gain, met)
+
+
+def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:
+    """Whether the acts of tierd reached a goal."""
+    if goal is Goal.METADATA_RATE:
+        undone = all(entry.outcome == acts.Outcome.UNDONE for entry in with_tierd.entries)
+        return undone or (gain is not None and gain > 0)
+    return unevenness(with_tierd.targets_used, with_tierd.pools) <= EVEN_SHARE
+
+
+def unevenness(targets_used: Mapping[str, float], pools: Mapping[str, Collection[str]]) -> float:
+    """Largest difference between the used share of a target and the median of the others in its pool.
+
+    >>> unevenness({"a": 0.5, "b": 0.2, "c": 0.3, "d": 0.9}, {"hdd": "abc", "flash": "d"})
+    0.25
+    """
+    return max((abs(targets_used[target] - median(targets_used[other] for other in members if other != target))
+                for members in pools.values() for target in members if len(members) > 1), default=0.0)
 
 
 def ratio(of: Outcome, to: Outcome, jobs: Sequence[str], since: float, until: float) -> float:
     """Throughput of some jobs together in one run as a fraction of another run; 1 where the other run has none."""
-    base = sum(to.mean(job, since, until) for job in jobs)
-    return sum(of.mean(job, since, until) for job in jobs) / base if base else 1.0
+    base = sum(to.progress(job, since, until) for job in jobs)
+    return sum(of.progress(job, since, until) for job in jobs) / base if base else 1.0
 
 
 def one_by_one(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
@@ -196,6 +221,8 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
         "served": sum(v.served for v in verdicts),
         "median_gain": round(median(gains), 4) if gains else 0.0,
+        "with_goal": sum(v.goal_met is not None for v in verdicts),
+        "goals_met": sum(v.goal_met is True for v in verdicts),
     }
 
 
@@ -207,6 +234,7 @@ def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
         "found_late": [v for v in guilty if v.found_after is not None and v.found_after > FOUND_SOON_SECONDS],
         "acted_wrongly": [v for v in verdicts if v.truth == "innocent" and v.acted],
         "harmed": [v for v in verdicts if v.harm > HARMFUL_LOSS],
+        "goal_missed": [v for v in verdicts if v.goal_met is False],
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from random import Random
 
 from lustre.layout.model import Component, Layout
@@ -14,7 +15,11 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.jobs.job import HDD
 from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
+from simulator.jobs.metadata import StepFiles
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios.events import Event
+from simulator.servers.mdt import MdtSettings
+from simulator.settings import ClusterSettings, recorded_test_bed
 from tierd.arrays import groups
 from tierd.simulation.run import TimedChanges
 
@@ -24,6 +29,16 @@ SECONDS, NOISE_ENDS = 200.0, 170.0
 
 HARD_SHARE = 0.1
 """Share of seeds with a hard workload."""
+
+
+class Goal(StrEnum):
+    """What an act of tierd is for, where no single job gains from it."""
+
+    NONE = ""
+    EVEN_POOL = "even pool"
+    """At the end, no target of a pool is much fuller or emptier than the others."""
+    METADATA_RATE = "metadata rate"
+    """The job does more metadata operations, or tierd has undone its act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,16 @@ class RandomScenario:
     seconds: float = SECONDS
     served: tuple[str, ...] = ()
     """Jobs whose own files tierd may place better, if ``[act] on`` names such findings."""
+    goal: Goal = Goal.NONE
+    mdt: MdtSettings | None = None
+    """Settings of both MDTs, if they differ from those of the test bed."""
+    clients_count: int = 2
+
+    def cluster(self, seed: int) -> ClusterSettings:
+        """The recorded test bed, with the MDTs and as many clients as the scenario needs."""
+        bed = recorded_test_bed(seed)
+        clients = (bed.clients * self.clients_count)[:max(self.clients_count, len(bed.clients))]
+        return replace(bed, clients=clients, mdts=bed.mdts if self.mdt is None else (self.mdt,) * len(bed.mdts))
 
     @property
     def names(self) -> frozenset[str]:
@@ -220,11 +245,41 @@ PLACEMENT_SECONDS = 700.0
 def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
     """A stream, and a job whose own files could be placed better."""
     rng = Random(f"tierd-placement-scenario-{seed}")  # noqa: S311 -- a model, not a secret
-    kind, draw = rng.choice([each for each in PLACEMENT_KINDS if each[0] in workloads])
+    kind = rng.choice([name for name in (*dict(PLACEMENT_KINDS), *GOAL_KINDS) if name in workloads])
+    if kind in GOAL_KINDS:
+        return GOAL_KINDS[kind](rng)
+    draw = dict(PLACEMENT_KINDS)[kind]
     streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
     served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
     return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
                           PLACEMENT_SECONDS, tuple(job.job_id for job in served))
+
+
+LONG_SECONDS = 1450.0
+"""Length of scenarios with moves of up to 1 GB, or with directories over MDTs, which are judged after 15 minutes."""
+
+
+def uneven_pool(rng: Random) -> RandomScenario:
+    """One or two disk targets with many old files, beside a stream, small files, or both."""
+    beside = rng.choice(((stream,), (few_small_files,), (stream, few_small_files)))
+    jobs: list[Job] = []
+    for draw in beside:
+        jobs += [stream(rng, 0)] if draw is stream else few_small_files(rng)
+    full = rng.sample(range(2, 6), rng.choice((1, 1, 2)))
+    size = rng.choice((1, 2, 4, 8)) * MIB
+    room = recorded_test_bed().osts[2].capacity.size_bytes
+    changes = [(1.0, Event(1.0, "files", {
+        "directory": f"/proj/old{target}", "target": f"OST{target:04x}", "size_bytes": size,
+        "files": int(rng.uniform(0.35, 0.6) * room / size), "idle_days": rng.uniform(30, 300)})) for target in full]
+    return RandomScenario(UNEVEN_POOL, tuple(jobs), (), 20.0, changes, LONG_SECONDS, goal=Goal.EVEN_POOL)
+
+
+def files_of_steps(rng: Random) -> RandomScenario:
+    """A job that makes a directory for each step. It gains from a second MDT if several nodes wait for the first."""
+    nodes, threads = rng.choice(((1, 16), (1, 40), (2, 8), (4, 8), (8, 4), (12, 4)))
+    job = StepFiles(nodes=nodes, threads=threads, files_each=rng.randrange(2000, 5000) // (nodes * threads))
+    mdt = MdtSettings(cores=rng.choice((1, 2, 4)), work_factor=rng.uniform(30, 80))
+    return RandomScenario(STEPS, (job,), (), 20.0, (), LONG_SECONDS, (job.job_id,), Goal.METADATA_RATE, mdt, nodes)
 
 
 def small_files_that_are_hot(rng: Random) -> list[Job]:
@@ -264,7 +319,10 @@ def small_files_with_stripes(rng: Random) -> list[Job]:
 
 PLACEMENT_KINDS: Kinds = _named(small_files_that_are_hot, random_io_in_runs, shared_file_in_runs, stream_in_runs,
                                 small_files_with_stripes)
-PLACEMENT = frozenset(name for name, _ in PLACEMENT_KINDS)
+UNEVEN_POOL, STEPS = "uneven pool", "files of steps"
+GOAL_KINDS: Mapping[str, Callable[[Random], RandomScenario]] = {UNEVEN_POOL: uneven_pool, STEPS: files_of_steps}
+"""Placement workloads that draw more than jobs."""
+PLACEMENT = frozenset((*dict(PLACEMENT_KINDS), *GOAL_KINDS))
 GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD, "placement": PLACEMENT}
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lustre.filesystem import Filesystem
@@ -10,6 +10,7 @@ from simulator.cluster import Cluster
 from simulator.costs import PRESETS
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job
+from simulator.scenarios.events import DRAIN_TARGET, Event
 from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
@@ -22,6 +23,13 @@ REQUESTS_IN_FLIGHT = 8
 """Number of concurrent requests of tierd to MDTs."""
 TimedChanges = Sequence[tuple[float, Callable[[Cluster], None]]]
 """Virtual times and the change to the cluster at each, such as a slow disk."""
+Orders = Sequence[tuple[float, str]]
+"""Virtual times, and the target that tierd is then asked to drain."""
+
+
+def orders_of(events: Iterable[Event]) -> Orders:
+    """Orders to tierd among the events of a scenario."""
+    return [(event.at, event.text("target")) for event in events if event.kind == DRAIN_TARGET]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,19 @@ class Outcome:
     """Kind of the finding of each of the entries."""
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By job and kind, operations per second of metadata jobs."""
+    operations_in: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By metadata job, the operations in each second."""
+    targets_used: Mapping[str, float] = field(default_factory=dict)
+    """By OST, the used share of its space at the end."""
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By pool, its OSTs."""
+
+    def progress(self, job: str, since: float, until: float) -> float:
+        """Mean rate of a job: MB/s, or operations per second of a job that moves no bytes in the whole run."""
+        if any(self.rates.get(job, ())):
+            return self.mean(job, since, until)
+        done = self.operations_in.get(job, ())[int(since):int(until)]
+        return sum(done) / len(done) if done else 0.0
 
     def mean(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job."""
@@ -52,7 +73,7 @@ class Outcome:
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
-        tierd_starts: float = 0.0) -> Outcome:
+        tierd_starts: float = 0.0, orders: Orders = ()) -> Outcome:
     """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on, and acts.
 
     Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service.
@@ -62,6 +83,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     used: dict[str, list[float]] = {}
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(changes, key=lambda event: event[0])
+    asked = sorted(orders)
     watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
     with (VirtualScheduler(cluster) as scheduler,
           world(cluster, policy or Settings(), lambda words: log.append((cluster.now, words)),
@@ -73,6 +95,12 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 if tierd_starts:
                     forget_records(cluster)
                 simulated.start(scheduler, CYCLE_SECONDS)
+            while started and asked and asked[0][0] <= cluster.now:
+                try:
+                    drains = simulated.daemon.drains
+                    drains.begin(drains.full_name(asked.pop(0)[1]), "an administrator")
+                except ValueError as error:  # as tierctl prints it
+                    log.append((cluster.now, str(error)))
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)
@@ -91,13 +119,17 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
         scheduler.finish()
         entries = tuple(simulated.journal.entries())
         kinds = simulated.journal.kinds_of_acts()
+        targets_used = {target: 1 - space.avail_bytes / space.size_bytes for target, space in watching.space().items()}
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
                   for job, run in cluster.runs.items()}
     return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
                    {pool: tuple(shares) for pool, shares in used.items()},
                    tuple(begun_at(entry, clocks) for entry in entries),
-                   tuple(kinds.get(entry.id, "") for entry in entries), operations)
+                   tuple(kinds.get(entry.id, "") for entry in entries), operations,
+                   {job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
+                    for job, of in cluster.runs.items() if of.team.operations_in},
+                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()})
 
 
 def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:

@@ -30,6 +30,39 @@ def test_quotas_are_bounded_by_what_is_used(grow, exporter, samples) -> None:
     assert len(shown(samples, everybody, "lustre_quota_granted_bytes", "id")) == 4
 
 
+def accounts(*usage: tuple[int, int, int]) -> str:
+    rows = [f"- id:      {i}\n  usage:   {{ inodes: {inodes}, kbytes: {used} }}\n" for i, inodes, used in usage]
+    return "usr_accounting:\n" + "".join(rows)
+
+
+def test_accounts_are_rendered_again_only_if_they_changed(grow, exporter, samples) -> None:
+    paths = [f"proc/fs/lustre/osd-ldiskfs/lustre-OST000{n}/quota_slave/acct_user" for n in (0, 1)]
+    root = grow({path: accounts((0, 5, 4), (1000, 7, 6)) for path in paths})
+    running = exporter(root)
+    outcome = running.scraper.outcomes["quota"]
+    first = running.scrape("quota")
+    assert running.scrape("quota") == first
+    assert (outcome.chunks, outcome.chunks_reused) == (4, 2)
+    grow({paths[1]: accounts((0, 5, 4), (1000, 8, 9))})
+    then = running.scrape("quota")
+    assert (outcome.chunks, outcome.chunks_reused) == (6, 3)
+    used = shown(samples, then, "lustre_quota_used_bytes", "target", "id")
+    assert used == {(target, "0"): "4096" for target in ("OST0000", "OST0001")} | {
+        ("OST0000", "1000"): "6144",
+        ("OST0001", "1000"): "9216",
+    }
+
+
+def test_accounts_are_sorted_and_the_first_entry_of_an_id_counts(grow, exporter) -> None:
+    path = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_user"
+    root = grow({path: accounts((7, 1, 2), (3, 5, 6), (7, 9, 9))})
+    line = 'lustre_quota_used_bytes{{fs="lustre",target="OST0000",type="user",id="{}"}} {}\n'
+    assert (line.format(3, 6144) + line.format(7, 2048)).encode() in exporter(root, quota_limit=0).scrape("quota")
+    limited = exporter(root, quota_limit=1).scrape("quota").decode()
+    assert line.format(3, 6144) in limited
+    assert line.format(7, 2048) not in limited
+
+
 def test_a_target_without_accounts_says_so(grow, exporter) -> None:
     path = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_project"
     running = exporter(grow({path: "not supported\n"}))

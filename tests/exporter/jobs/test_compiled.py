@@ -55,6 +55,18 @@ def same_or_none(text: bytes) -> bool:
     return True
 
 
+def test_jobs_in_turn_whose_counters_have_other_names_or_padding() -> None:
+    zero = (
+        "{ samples:           0, unit: usecs, min:        0, max:        0, sum:                0,"
+        " sumsq:                  0 }\n"
+    )
+    used = "{ samples: 3, unit: usecs, min: 1, max: 9, sum: 12, sumsq: 90 }\n"
+    names = ("read: ", "reads:      ", "setattr:    ", f"{'long' * 12}: ", "reas:       ", "sync:")
+    for one in names * 2:
+        for lines in ([one + used], [one + zero, *[other + used for other in names if other != one]]):
+            assert same_or_none(block(*[f"  {line}" for line in lines]))
+
+
 @settings(max_examples=600)
 @given(st.lists(counters, max_size=9), IDS)
 def test_jobs_of_any_counters(lines: list[str], job: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from exporter.exposition import MetricsPage
@@ -91,6 +91,10 @@ events = st.lists(
 )
 
 
+@example([[("work", "b", 1), ("broken off", "a", 2), ("work", "a", 1)], [("missed", "b", 1), ("twice", "a", 1)], []],
+         1, 0, 150)
+@example([[("work", "a", 1), ("work", "b", 1), ("broken off", "a", 1)], [("end", "a", 1)],
+          [("work", "a", 1), ("work", "b", 1)]], 1, 0, 700)
 @settings(max_examples=300)
 @given(events, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([150, 700, 9999]))
 def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +16,22 @@ from simulator.settings import recorded_test_bed
 from tierd.act.journal.entry import Entry
 from tierd.cli import simulate
 from tierd.cli.tierctl import main
+from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.simulation.evaluate import (
     Evaluated,
     Verdict,
+    doubtful,
     evaluate,
+    goal_met,
+    ratio,
     summary,
     summary_json,
     summary_markdown,
     summary_text,
 )
-from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, random_scenario
-from tierd.simulation.run import begun_at, run
+from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, Goal, random_scenario
+from tierd.simulation.run import Outcome, begun_at, run
 
 ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
 
@@ -201,11 +205,12 @@ def test_figures_are_counted_as_said() -> None:
         "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
         "median_found_after_seconds": 30.0, "without_aggressor": 1,
         "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
-        "median_gain": 0.0}
+        "median_gain": 0.0, "with_goal": 0, "goals_met": 0}
     shown = json.loads(summary_json(evaluated))
     assert shown.items() >= (summary(verdicts) | {
         "evaluated_seeds": "1-5", "cold": True,
-        "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4]}}).items()
+        "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4],
+                  "goal_missed": []}}).items()
     assert shown["groups"] == {"usual": summary([v for v in verdicts if v.seed != 3]), "hard": summary(verdicts[2:3])}
     assert shown["workloads"]["no neighbour"] == summary(verdicts[3:])
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary_markdown(evaluated).splitlines()]
@@ -223,6 +228,45 @@ def test_acts_for_a_job_itself_blame_nobody() -> None:
                 Verdict(3, "random io in runs", "served", 0.0, None, False, 0.0, None, False, 0.0)]
     found = summary(verdicts)
     assert (found["served"], found["median_gain"], found["acted_wrongly"], found["without_aggressor"]) == (2, 2.0, 0, 0)
+
+
+def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
+    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, None, met)
+                for seed, met in enumerate((True, True, False, None))]
+    found = summary(verdicts)
+    assert (found["with_goal"], found["goals_met"]) == (3, 2)
+    assert [v.seed for v in doubtful(verdicts)["goal_missed"]] == [2]
+    assert "look at seed 2: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
+
+
+def outcome(rates: Sequence[float] = (), operations: Sequence[int] = (), used: Sequence[float] = ()) -> Outcome:
+    """The end of a run of one job on the OSTs of one pool."""
+    targets = dict(zip("abcdef", used, strict=False))
+    return Outcome(len(rates or operations), {"job": tuple(rates)}, (), (), (), targets_used=targets,
+                   operations_in={"job": tuple(operations)}, pools={"hdd": tuple(targets)})
+
+
+def test_a_pool_is_even_if_no_target_differs_much() -> None:
+    assert goal_met(Goal.EVEN_POOL, outcome(used=(0.3, 0.4, 0.35, 0.41)), None)
+    assert not goal_met(Goal.EVEN_POOL, outcome(used=(0.3, 0.3, 0.3, 0.6)), None)
+    assert not goal_met(Goal.EVEN_POOL, outcome(used=(0.6, 0.6, 0.1, 0.6)), None), "an empty one is uneven, too"
+
+
+def test_jobs_without_bytes_are_compared_by_their_operations() -> None:
+    fast, slow = outcome(operations=(30, 30, 0, 60)), outcome(operations=(20, 20, 20, 0))
+    assert ratio(fast, slow, ["job"], 0, 4) == 2.0
+    assert ratio(outcome((1.0, 3.0), (9, 9)), outcome((2.0, 2.0), (1, 1)), ["job"], 0, 2) == 1.0
+
+
+def test_an_uneven_pool_becomes_even_and_costs_a_small_job_nothing() -> None:
+    verdict = evaluate(1, parse(b"[act]\non = ['imbalance']\n", "t.toml"), workloads={"uneven pool"})
+    assert (verdict.truth, verdict.served, verdict.acted, verdict.goal_met) == ("served", True, False, True)
+    assert verdict.harm <= 0.02
+
+
+def test_without_leave_a_goal_is_not_counted() -> None:
+    verdict = evaluate(1, Settings(), workloads={"uneven pool"})
+    assert (verdict.truth, verdict.served, verdict.goal_met) == ("served", False, None)
 
 
 @pytest.mark.parametrize("kind", sorted(PLACEMENT))

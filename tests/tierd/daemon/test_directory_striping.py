@@ -19,19 +19,23 @@ from tierd.model import Action
 from tierd.simulation import world as simulation
 
 ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")
-LOCKED = StepFiles(threads=40, files_each=120), 33.0, 2
-"""Forty processes wait for one slow MDT: a second, faster one does half of the work."""
-ALONE = StepFiles(threads=2, files_each=1500), 17.0, 64
+Load = tuple[StepFiles, float, int]
+"""A job, the factor of the processor times of each of two equal MDTs, and their processors."""
+NODES: Load = StepFiles(nodes=8, threads=4, files_each=120), 50.0, 2
+"""The processes of eight nodes wait for the processors of one MDT: a second one does half of the work."""
+ONE_NODE: Load = StepFiles(threads=40, files_each=120), 33.0, 2
+"""The kernel of one node makes one file at a time in a directory, so a second MDT changes nothing."""
+ALONE: Load = StepFiles(threads=2, files_each=1500), 17.0, 64
 """Two processes wait for nobody: another MDT changes nothing."""
 
 
-def storm(tmp_path: Path, load: tuple[StepFiles, float, int] = LOCKED, text: str = ON,
-          dry_run: bool = False) -> World:
+def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = False) -> World:
     job, work_factor, cores = load
     mdt = MdtSettings(cores=cores, work_factor=work_factor)
     said: list[str] = []
-    other = mdt if load is ALONE else MdtSettings(cores=64)
-    cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt, other)), (job,))
+    bed = recorded_test_bed()
+    clients = (bed.clients * job.nodes)[:max(job.nodes, len(bed.clients))]
+    cluster = Cluster(replace(bed, mdts=(mdt, mdt), clients=clients), (job,))
     at = simulation.wire(cluster, parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
@@ -51,8 +55,9 @@ def test_the_directories_of_later_steps_are_striped_and_the_act_is_kept(tmp_path
     assert at.filesystem.default_striping("/proj/steps") is None
 
 
-def test_an_act_that_brings_nothing_is_undone(tmp_path: Path) -> None:
-    at = storm(tmp_path, ALONE)
+@pytest.mark.parametrize("load", [ONE_NODE, ALONE], ids=["one node", "nobody waits"])
+def test_an_act_that_brings_nothing_is_undone(tmp_path: Path, load: Load) -> None:
+    at = storm(tmp_path, load)
     at.run(until=1450, cycle_seconds=10)
     (entry,) = at.journal.entries()
     assert entry.outcome == Outcome.UNDONE, at.said

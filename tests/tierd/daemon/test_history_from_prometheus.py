@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
@@ -22,12 +23,14 @@ from tierd.simulation.world import World, parameter_files, wire
 from tierd.text import evidence_text
 
 JOBS = frozenset({STREAM.job_id, NOISE.job_id})
+FEW_FILES = replace(NOISE, files_per_second=2.0)
+"""For long simulations that judge nothing."""
 Started = tuple[World, list[str]]
 
 
-def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None]) -> Started:
+def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None], noise: Job = NOISE) -> Started:
     """tierd begins at 60 s, the noise at 30 s. Another source has the history."""
-    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, noise))
     read = parameter_files(cluster, folder / "before")
     readings = []
     for _ in range(6):
@@ -80,7 +83,7 @@ def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:
 
 
 def test_our_own_history_takes_its_place(tmp_path: Path) -> None:
-    at, _ = started_late(tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS))
+    at, _ = started_late(tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS), FEW_FILES)
     at.run(70)
     assert any(w.learned for w in at.daemon.windows)
     at.run(60 + Settings().history_seconds + 20, cycle_seconds=60.0)
@@ -99,7 +102,7 @@ def test_a_silent_history_is_queried_a_limited_number_of_times(tmp_path: Path, a
             return LearnedHistory(tuple(before), JOBS)
         return ask
 
-    at, said = started_late(tmp_path, failing)
+    at, said = started_late(tmp_path, failing, FEW_FILES)
     at.run(60 + (MAX_TRIES + 2) * RETRY_SECONDS)
     assert len(tries) == min(answers + 1, MAX_TRIES)
     assert len(set(tries)) == 1, "only history from before the start"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -349,6 +349,16 @@ def accounts(windows: Sequence[Window]) -> Iterable[tuple[int, dict[str, TargetT
         yield number, account(each.loads.values(), each.seconds, POOL_OF, learner.costs, unlinks, committing)
 
 
+AccountsOf = Callable[[Run], Sequence[tuple[int, dict[str, TargetTime]]]]
+
+
+@pytest.fixture(scope="module")
+def accounts_of(runs: Sequence[Run]) -> AccountsOf:
+    """The accounts of a run, made once."""
+    made = [tuple(accounts(run.windows)) for run in runs]
+    return lambda run: made[runs.index(run)]
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """Workloads as the seeds give them, none of them used to build this."""
@@ -356,11 +366,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return [simulate(folder, seed) for seed in range(8100, 8112)]
 
 
-def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run]) -> None:
+def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run], accounts_of: AccountsOf) -> None:
     """Within ten points, of pairs of target and job that took more than a tenth by either account."""
     near = pairs = 0
     for run in runs:
-        for number, times in accounts(run.windows):
+        for number, times in accounts_of(run):
             for target, time in times.items():
                 served = {job: seconds for (of, job), seconds in run.served[number].items() if of == target}
                 total = sum(served.values())
@@ -377,7 +387,8 @@ LEAST_NEAR = 0.8
 """Of the goal of 90%. A throttled device is two queues, one for bytes and one for I/Os, and the fit has one."""
 
 
-def test_gain_agrees_with_a_run_without_the_suspects(runs: Sequence[Run], tmp_path: Path) -> None:
+def test_gain_agrees_with_a_run_without_the_suspects(runs: Sequence[Run], accounts_of: AccountsOf,
+                                                     tmp_path: Path) -> None:
     """A stream's loss: what the account says it would get without the suspects, and what it does get in such a run."""
     errors = []
     for run in runs:
@@ -388,7 +399,7 @@ def test_gain_agrees_with_a_run_without_the_suspects(runs: Sequence[Run], tmp_pa
         without = simulate(tmp_path, seed, [job for job in run.scenario.jobs if job.job_id not in suspects])
         settled = run.scenario.noise_starts + 36
         gains: dict[str, list[float]] = {}
-        for number, times in accounts(run.windows):
+        for number, times in accounts_of(run):
             if run.windows[number].start - run.windows[0].start >= settled:
                 for job in streams_of(run.windows[number - 5:number + 1]) - {*suspects}:
                     gains.setdefault(job, []).append(gain_without(times.values(), job, suspects).expected)

@@ -83,6 +83,7 @@ def test_a_migration_that_is_in_progress_comes_first() -> None:
 def test_the_gain_is_that_of_the_papers() -> None:
     (two,) = found(storm(800))
     assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
+    assert "one node gains nothing" in two.advice[0].effect
     (four,) = found(storm(100, opens=800), targets=4)
     assert "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats" in four.advice[0].effect
     assert "3.97 times the reads" in four.advice[0].effect

@@ -18,7 +18,8 @@ from tierd.config.load import parse
 
 MIB = 1 << 20
 DATABASE = RandomWriter(job_id="db.4", path="/proj/rand/table.dat", file_bytes=64 * MIB, processes_count=8,
-                        layout=HDD, run_seconds=90.0, pause_seconds=45.0)
+                        layout=HDD, run_seconds=90.0, pause_seconds=45.0, think_seconds=0.02)
+"""The pause between its writes limits it on flash. Thousands of writes per second take long to simulate."""
 STRIDED = SharedFile(job_id="mpi.5", path="/proj/shared/one.dat", nodes=2, threads=8, piece_bytes=MIB, pieces_each=70,
                      direct=True, layout=HDD, runs=20, period_seconds=300.0)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TypedDict
 
-from tierd.detect.device_time import TargetTime, mean_share
+from tierd.detect.device_time import CostPrior, TargetTime, Work, mean_share
 from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
 from tierd.detect.noisy_neighbour.blame import blamed, most_taken
 from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
@@ -75,7 +75,8 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
     much of it to few operations. While costs are not known, an operation costs at most ``operation_seconds``.
 
     At the most, the stripes wait one after the other: then the stream loses what the suspects take of all its targets
-    together. Where it lost more, the disks are slower for everybody.
+    together. Where it lost more, the disks are slower for everybody. For this the slowest operations of a disk count if
+    the fitted costs are smaller: the fit takes small and large operations for equal, and may be too low for small ones.
     """
     suspects: defaultdict[str, list[Profile]] = defaultdict(list)
     losses: defaultdict[str, dict[str, float]] = defaultdict(dict)
@@ -93,7 +94,8 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
             return False
         if len(times) < len(slow.targets):
             return True
-        if lost * usual_share(slow, times) > sum(most_seconds(time, mine, recent) for time in times):
+        most = sum(max(most_seconds(time, mine, recent), slowest_seconds(time, mine, recent)) for time in times)
+        if lost * usual_share(slow, times) > most:
             return False
         taken = max((largest_share(time, mine, recent) for time in times), default=0.0)
         return sum(losses[slow.other.job].values()) <= taken
@@ -122,10 +124,24 @@ def most_seconds(time: TargetTime, suspects: Sequence[Profile], recent: float) -
 
     The target is taken to be as fast as its pool. ``time`` is the mean of the ``recent`` seconds.
     """
-    mine = [(time.work[job.job], recent / job.seconds) for job in suspects if job.job in time.work]
-    work = (sum([each[0] * active for each, active in mine]), sum([each[1] * active for each, active in mine]),
-            sum([each[2] * active for each, active in mine]))
+    work = work_at_once(time, suspects, recent)
     return time.costs.busy(work) + SURE_ERRORS * time.costs.busy_error(work)
+
+
+SLOWEST_OPERATION_SECONDS = 2 * CostPrior().operation_seconds
+"""Time of an operation on a slow disk: the upper end of what is assumed before anything is learned."""
+
+
+def slowest_seconds(time: TargetTime, suspects: Sequence[Profile], recent: float) -> float:
+    """Seconds that the operations of these jobs take of a target each second while they are at work, on a slow disk."""
+    return work_at_once(time, suspects, recent).operations * SLOWEST_OPERATION_SECONDS
+
+
+def work_at_once(time: TargetTime, suspects: Sequence[Profile], recent: float) -> Work:
+    """Work a second of these jobs together while they are at work, from the mean of the ``recent`` seconds."""
+    mine = [(time.work[job.job], recent / job.seconds) for job in suspects if job.job in time.work]
+    return Work(sum([each[0] * active for each, active in mine]), sum([each[1] * active for each, active in mine]),
+                sum([each[2] * active for each, active in mine]))
 
 
 def most_throughput(slow: Slowdown, operation_seconds: float) -> float:
