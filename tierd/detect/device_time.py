@@ -36,10 +36,9 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
-from itertools import chain
 from math import hypot, isfinite, sqrt
 from statistics import fmean
 from types import MappingProxyType
@@ -583,24 +582,74 @@ KEPT_OF_WINDOW = 16
 """Most that one window adds to each sort, so that a large pool does not forget within seconds."""
 MIN_WINDOWS = 3
 """Costs fitted from fewer windows with streams are not used. Their error shows how few they are."""
+OUTDONE_BY = 8
+"""Windows of targets that must have done more before a window counts as outdone: two of four targets, since a reading
+may be late."""
+OUTDONE_SECONDS = 3600.0
+"""After so long with nothing else, the pool counts as changed, and its costs are learned anew."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Windows of the targets of one pool."""
+
+    alone: deque[Work] = field(default_factory=lambda: deque(maxlen=KEPT))
+    mixed: deque[Work] = field(default_factory=lambda: deque(maxlen=KEPT))
+    outdone: deque[Work] = field(default_factory=lambda: deque(maxlen=KEPT))
+    """Far less work than windows of the other two sorts: the fit leaves them out."""
+    outdone_seconds: float = 0.0
+    """Time since the last window that was not outdone."""
+
+    @property
+    def usable(self) -> list[Work]:
+        """Windows for a fit."""
+        return [*self.alone, *self.mixed]
+
+    def add(self, works: Iterable[Work], mixed: bool) -> bool:
+        """Keep windows; returns whether each of them was outdone."""
+        usable, all_outdone = self.usable, True
+        for work in works:
+            if is_outdone(work, usable):
+                self.outdone.append(work)
+            else:
+                all_outdone = False
+                (self.mixed if mixed else self.alone).append(work)
+        return all_outdone
+
+
+def is_outdone(work: Work, others: Iterable[Work]) -> bool:
+    """Whether the pool has done far more bytes and far more operations than this.
+
+    What a device has done, it can also do in part (free disposal: Deprins, Simar and Tulkens, "Measuring Labor
+    Efficiency in Post Offices", 1984). So whatever the costs are, a target was idle for a part of such a window, or it
+    was slow. A window that an operation made slow is none: it has more operations than those with more bytes.
+
+    >>> busy = [Work(0.0, 50e6, 40.0)] * 20
+    >>> is_outdone(Work(0.0, 25e6, 20.0), busy), is_outdone(Work(0.0, 25e6, 60.0), busy)
+    (True, False)
+    """
+    least_bytes, least_operations = work.moved_bytes / SATURATED, work.operations / SATURATED
+    more = sum([other[0] + other[1] >= least_bytes and other[2] >= least_operations for other in others])
+    return more >= OUTDONE_BY
 
 
 class CostLearner:
     """Learns the costs of each pool from window after window.
 
     Mixed windows are kept apart from those with streams alone, so that hours with streams only do not make it forget
-    what an operation costs. ``learned`` are the costs of an earlier run. One pool is fitted in each window, so the time
-    it takes does not grow with their number.
+    what an operation costs. Windows in which disks are slow for everything are left out (:func:`is_outdone`): beside
+    streams alone from before, they would look as if operations had become expensive. ``learned`` are the costs of an
+    earlier run. One pool is fitted in each window, so the time it takes does not grow with their number.
     """
 
     def __init__(self, learned: Mapping[str, DeviceCosts] | None = None, flash: Collection[str] = ()) -> None:
         """``flash`` are the pools of flash."""
         self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
                         **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
-        self._kept: dict[str, tuple[deque[Work], deque[Work]]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._taught: Counter[str] = Counter()
         """Number of windows by pool that had observations."""
         self._due: dict[str, None] = {}
@@ -619,19 +668,27 @@ class CostLearner:
             if pool is not None and target not in unhealthy:
                 seen.setdefault((pool, mixed), []).append(work)
         self._windows += 1
+        outdone: dict[str, bool] = {}
         for (pool, mixed), found in seen.items():
             step = -(-len(found) // KEPT_OF_WINDOW)
-            kept = self._kept.setdefault(pool, (deque(maxlen=KEPT), deque(maxlen=KEPT)))
-            kept[mixed].extend(found[self._windows % step::step])
-        for pool in sorted({pool for pool, _ in seen}):
+            some = found[self._windows % step::step]
+            outdone[pool] = self._kept.setdefault(pool, _Kept()).add(some, mixed) and outdone.get(pool, True)
+        for pool in sorted(outdone):
+            kept = self._kept[pool]
+            kept.outdone_seconds = kept.outdone_seconds + seconds if outdone[pool] else 0.0
+            if kept.outdone_seconds >= OUTDONE_SECONDS:
+                self._kept[pool], self._taught[pool] = _Kept(), 0
+                self._due.pop(pool, None)
+                continue
             self._taught[pool] += 1
             if self._taught[pool] >= MIN_WINDOWS:
                 self._due.setdefault(pool)
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            observed = [*chain(*self._kept[pool])]
-            costs = fit(observed, self._priors.get(pool))
+            usable = self._kept[pool].usable
+            costs = fit(usable, self._priors.get(pool))
+            observed = [*usable, *self._kept[pool].outdone]
             if sum([costs.busy(work) >= SATURATED for work in observed]) >= MOST * len(observed):
                 self.costs = {**self.costs, pool: costs}
 

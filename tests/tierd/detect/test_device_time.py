@@ -148,6 +148,55 @@ def test_streams_that_wait_for_something_else_show_no_costs() -> None:
     assert not learner.costs
 
 
+def slowed(loads: Sequence[JobLoad], factor: float) -> list[JobLoad]:
+    """The same work on disks that need so much longer for everything."""
+    return [load(target, job, written / 5e6 / factor, writes / 5 / factor)
+            for target, job, _, written, _, writes, *_ in loads]
+
+
+def beside(operations: float, operation_seconds: float = 0.01) -> list[JobLoad]:
+    """A stream of RPCs of 8 MB beside so many operations a second. Its byte costs 9 ns and its RPC 10 ms more."""
+    rpcs = (1 - operation_seconds * operations) / 0.082
+    return [each for target in HDD
+            for each in (load(target, "ior.1", 8 * rpcs, rpcs), load(target, "fio.2", 0.0, operations))]
+
+
+def learner_of_slow_disks(windows: int) -> CostLearner:
+    """A stream alone, then beside operations, then all disks slow, each for so long."""
+    rng, learner = Random(5), CostLearner()
+    for _ in range(40):
+        learner.learn(beside(0.0), 5.0, {"ior.1"}, POOL_OF)
+    for _ in range(10):
+        learner.learn(beside(rng.uniform(20, 40)), 5.0, {"ior.1"}, POOL_OF)
+    for _ in range(windows):
+        learner.learn(slowed(beside(rng.uniform(20, 40)), 2.5), 5.0, {"ior.1"}, POOL_OF)
+    return learner
+
+
+@pytest.mark.parametrize("windows", [15, 60, 300])
+def test_slow_disks_do_not_look_like_expensive_operations(windows: int) -> None:
+    """All costs rise together on a slow disk. A neighbour's operations take no larger part of the time than before."""
+    seconds = learner_of_slow_disks(windows).costs["hdd"].seconds
+    assert seconds.operations == pytest.approx(0.01, rel=0.2)
+    assert seconds.write_bytes == pytest.approx(0.9e-8, rel=0.2)
+
+
+def test_disks_that_stay_slow_have_new_costs_after_an_hour() -> None:
+    seconds = learner_of_slow_disks(850).costs["hdd"].seconds
+    assert seconds.operations == pytest.approx(0.025, rel=0.2)
+    assert seconds.write_bytes == pytest.approx(2.25e-8, rel=0.2)
+
+
+def test_more_operations_of_a_more_expensive_kind_are_not_slow_disks() -> None:
+    """They take the bytes, and teach the new cost."""
+    rng, learner = Random(5), CostLearner()
+    for _ in range(20):
+        learner.learn(beside(rng.uniform(5, 20)), 5.0, {"ior.1"}, POOL_OF)
+    for _ in range(40):
+        learner.learn(beside(rng.uniform(30, 38), 0.025), 5.0, {"ior.1"}, POOL_OF)
+    assert learner.costs["hdd"].seconds.operations == pytest.approx(0.025, rel=0.3)
+
+
 def test_learned_costs_are_there_at_the_first_window_after_a_restart() -> None:
     rng, learner = Random(5), CostLearner()
     for _ in range(40):
