@@ -71,6 +71,15 @@ def pytest_collection_finish() -> None:
     os.environ.setdefault("GOGC", GO_GC_PERCENT)  # promtool and Prometheus: a fifth less time for more memory
 
 
+WAITING = ("tests/slurm/", "tests/test_stack_cluster.py", "tests/tierd/cluster/", "tests/alerts/rack/")
+"""Tests that mostly wait for processes. If they came last, two processors would wait with them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
+
+
 def on_one_processor(number: int) -> None:
     """Keep this process, and the programs that it starts, on one processor.
 
