@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from math import prod, sqrt
 
 from lustre.layout.model import Component, Layout
-from simulator.clients.client import NAMES_PER_READDIR, Statahead
 from simulator.clients.handle import FileHandle
 from simulator.engine import Steps
 from simulator.jobs.job import HDD, DirectoryJob, Run
+from simulator.jobs.metadata import stat_files
 from simulator.servers.namespace import Inode
 
 MIB = 1 << 20
@@ -213,14 +213,6 @@ class _Process:
         job, run = self._job, self._run
         places = [place for place, _ in job.directories()]
         for place in places[self._number :: self._members]:
-            folder = run.lookup(place)
-            inodes = [inode for inode in folder.children.values() if not inode.is_directory]
-            ahead = Statahead(run.client, inodes, run.actor)
-            for number in range(len(inodes)):
-                if not run.active:
-                    return
-                if number % NAMES_PER_READDIR == 0:
-                    yield from run.client.mdcs[folder.mdt_index].ask("readpage", run.actor.job_id)
-                    run.client.stats.tally("readdir", 1)
-                yield from ahead.stat(number)
-                run.count_operation("find")
+            yield from stat_files(run, run.lookup(place), "find")
+            if not run.active:
+                return

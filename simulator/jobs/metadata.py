@@ -86,6 +86,20 @@ class Mdtest(DirectoryJob):
             yield from names.close(handle)
 
 
+def stat_files(run: Run, directory: Inode, operation: str) -> Steps[None]:
+    """Read a directory, and stat each file in its order with statahead. Each counts as an ``operation`` of the job."""
+    inodes = [inode for inode in directory.children.values() if not inode.is_directory]
+    ahead = Statahead(run.client, inodes, run.actor)
+    for number in range(len(inodes)):
+        if not run.active:
+            return
+        if number % NAMES_PER_READDIR == 0:
+            yield from run.client.mdcs[directory.mdt_index].ask("readpage", run.actor.job_id)
+            run.client.stats.tally("readdir", 1)
+        yield from ahead.stat(number)
+        run.count_operation(operation)
+
+
 @dataclass(frozen=True, slots=True)
 class LsScan(DirectoryJob):
     """Runs ``ls -l`` of a directory repeatedly, with pauses."""
@@ -108,16 +122,9 @@ class LsScan(DirectoryJob):
         directory = run.lookup(self.directory)
         run.team.begin("stat", run.now)
         for _ in range(self.times):
-            inodes = [inode for inode in directory.children.values() if not inode.is_directory]
-            ahead = Statahead(run.client, inodes, run.actor)
-            for number in range(len(inodes)):
-                if not run.active:
-                    return
-                if number % NAMES_PER_READDIR == 0:
-                    yield from run.client.mdcs[directory.mdt_index].ask("readpage", run.actor.job_id)
-                    run.client.stats.tally("readdir", 1)
-                yield from ahead.stat(number)
-                run.count_operation("stat")
+            yield from stat_files(run, directory, "stat")
+            if not run.active:
+                return
             yield run.think(self.think_seconds)
 
 
