@@ -2,42 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from typing import Any
-
 import pytest
 
+from tests.tierd.later import Later, Time
 from tierd.daemon.users import MAX_USERS, RENEW_SECONDS, RETRY_SECONDS, UserNames
-
-
-class Later(Executor):
-    """Runs calls when :meth:`run` is called."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
-        self.calls.append((fn, arguments))
-        return Future()
-
-    def run(self) -> int:
-        done, self.calls = self.calls, []
-        for fn, arguments in done:
-            fn(*arguments)
-        return len(done)
-
-
-class Time:
-    """A clock that stands still."""
-
-    time = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError("nobody waits")
 
 
 @pytest.fixture

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import CAPTURES
+from tests.tierd.later import Later, Time
 from tests.tierd.sense.loopback_server import answers_json, liar
 from tierd.config.sense import SlurmSettings, slurm_settings
 from tierd.sense.http_client import SourceError
@@ -55,35 +54,6 @@ def test_a_job_with_any_values_is_a_job_or_left_out(entry: Mapping[str, object])
 def test_any_bytes_are_an_answer_or_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"[Ee]xpect|answer without jobs|decode|Extra data|control|delimiter|escape"):
         parse(data)
-
-
-class Later(Executor):
-    """Runs calls when :meth:`run` is called."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Callable[..., object], tuple[object, ...]]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
-        self.calls.append((fn, arguments))
-        return Future()
-
-    def run(self) -> int:
-        done, self.calls = self.calls, []
-        for fn, arguments in done:
-            fn(*arguments)
-        return len(done)
-
-
-class Time:
-    """A clock that a test sets."""
-
-    time = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        raise AssertionError("nobody waits")
 
 
 class Slurm:
