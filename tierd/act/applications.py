@@ -144,7 +144,7 @@ class NextRun:
 
 
 def place_for(earlier: HelpfulLayout, run: NextRun) -> str:
-    """The directory of the next run that corresponds to the one that got the layout; empty if there is none.
+    """The directory of the next run that corresponds to the directory with the layout; "" without one.
 
     >>> layout = Layout((), composite=False)
     >>> run = NextRun("8", "train", "alice", 1001, "/a/run2")

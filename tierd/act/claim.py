@@ -125,7 +125,7 @@ class Claim:
         return read_key(self._folder)
 
     def make_key(self) -> str:
-        """The key of this file system, made if there is none. Only for the holder of the claim. Raises OSError."""
+        """The key of this file system. A missing key is created. Only for the holder of the claim. Raises OSError."""
         with suppress(FileExistsError):
             self._folder.make(KEY, secrets.token_hex(32))
         return self._folder.content(KEY)

@@ -147,7 +147,7 @@ def stage(connection: Connection, request: Json) -> str:
     missing = wanted_ids - {each.id for each in answer.stagings}
     well = not missing and all(each.succeeded for each in answer.stagings)
     sentences = [each.sentence for each in answer.stagings]
-    with suppress(ControlError):  # an earlier stage, and what else was done for the job
+    with suppress(ControlError):  # with earlier stagings and other acts for the job
         sentences = [*summary_of(connection, request)] or sentences
     return line("ok" if well else "failed", "; ".join(sentences) or "tierd no longer knows the staging")
 

@@ -151,7 +151,7 @@ class PowerFlexSettings:
     timeout_seconds: Annotated[float, Gt(0)] = 10.0
     """Limit of the time of one answer."""
     stale_seconds: Annotated[float, Gt(0)] = 180.0
-    """Age of the last answer from which nobody knows whether a rebuild runs."""
+    """Age of the last answer above which tierd does not know whether a rebuild runs."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Rate from which a rebalance counts as work that slows applications. A rebuild always counts."""
     max_bytes: Annotated[int, Gt(0)] = 32 << 20

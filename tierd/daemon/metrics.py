@@ -283,8 +283,8 @@ def powerflex_metrics(powerflex: PowerFlex) -> Iterator[Metric]:
         errors.add_metric((kind.value,), powerflex.gateway.errors[kind])
     yield errors
     slowed = GaugeMetricFamily("tierd_powerflex_target_slowed",
-                               "Whether PowerFlex rebuilds or rebalances below the target, or does not tell (1), or"
-                               " not (0). No finding blames a job there meanwhile.",
+                               "1 if PowerFlex rebuilds or rebalances below the target, or if its state is unknown;"
+                               " otherwise 0. While it is 1, tierd blames no job on the target.",
                                labels=("target", "volume"))
     work = powerflex.storage_work()
     for volume, target in powerflex.targets():

@@ -271,10 +271,11 @@ class Service:
                                 staging=SCHEDULER_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
-            beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions, self._under_way_seconds,
-                                    self._web_config, self._sources.powerflex, self._tallies, self._slurm,
-                                    self._stager)
+            beside = MetricsContext(
+                fs=self._filesystem.fsname, claim=self._claim, journal_bytes=self._journal.size_bytes,
+                positions=lambda: self._sources.follower.positions, under_way_seconds=self._under_way_seconds,
+                web_config=self._web_config, powerflex=self._sources.powerflex, tallies=self._tallies,
+                slurm=self._slurm, stager=self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)

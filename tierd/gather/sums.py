@@ -326,7 +326,7 @@ def _compare_histograms(known: dict[bytes, Number], before: Layout, layout: Layo
     for whole, rows in layout.buckets.items():
         earlier = before.buckets.get(whole)
         if earlier is None:
-            if any(layout.names[number] in known for _, number in rows):  # it was away; nobody knows with which bounds
+            if any(layout.names[number] in known for _, number in rows):  # it was away, with unknown bounds
                 known.update((layout.names[number], counters[number]) for _, number in rows)
         elif [bound for bound, _ in earlier] != [bound for bound, _ in rows]:
             for _, number in earlier:

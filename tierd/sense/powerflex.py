@@ -11,7 +11,7 @@ The requests and fields are those of the public REST API of releases 3 and 4, as
 
 A token expires, which the gateway answers with 401: tierd then logs in once more. A field that is missing or has
 another type is unknown. An answer of another form is an error, which is counted, and the answer before it is used until
-it is ``stale_seconds`` old. Then nobody knows whether a rebuild runs, and no job is blamed on these volumes.
+it is ``stale_seconds`` old. Then tierd does not know whether a rebuild runs, and blames no job on these volumes.
 """
 
 from __future__ import annotations
