@@ -227,6 +227,10 @@ class SimulatedObjectCreation:
             present = self._cluster.osts[index].max_create_count
             return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
 
+    def stopped(self) -> frozenset[str]:
+        """Full names of the OSTs on which an MDT creates no objects."""
+        return frozenset(ost.name for ost in self._cluster.osts if 0 in self.limits(ost.name).values())
+
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         """Set the limit of one MDT for an OST."""
         with self._cluster.lock:

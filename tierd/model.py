@@ -635,6 +635,8 @@ class Capacity:
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Targets that take no files of moves, by pool. ``pools`` lacks them."""
     placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
     """MDTs of busy directories, as far as read."""
     metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
@@ -823,6 +825,8 @@ class Facts:
     """Pool name to full target names."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """By full target name."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Targets that take no files of moves, by full name, with the reason: ``is being drained``."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
     resident: tuple[StoredFile, ...] = ()

@@ -62,6 +62,8 @@ class Reason(StrEnum):
     OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
+    TARGET_CLOSED = "target-closed"
+    """The move would place objects on a target that is drained or degraded, or creates no objects."""
     STREAMS = "streams"
     """Streams use the targets of a move that can wait."""
     PATH_CHANGED = "path-changed"

@@ -8,7 +8,7 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
@@ -240,6 +240,10 @@ class Gate:
     def note_streams(self, streamed: StreamedTargets | None) -> None:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
         self._queue.note_streams(streamed)
+
+    def note_closed(self, closed: Mapping[str, str]) -> None:
+        """Refuse moves whose layouts name these targets; the values are the reasons."""
+        self._queue.closed = closed
 
     @property
     def to_requeue(self) -> int:

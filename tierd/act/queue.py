@@ -88,6 +88,8 @@ class MoveQueue:
         self._held: frozenset[FindingKey] = frozenset()
         self.waits_for = ""
         """The limit that the first skipped move of the last batch had reached; "" for none."""
+        self.closed: Mapping[str, str] = {}
+        """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
         """By finding, what delayed the first skipped move of the last batch."""
 
@@ -267,6 +269,9 @@ class MoveQueue:
         elif end is not None and status.size_bytes > end and not names_osts(action.layout):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        refusal = refusal or self._guard.refusal(action)
         cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
+        closed = next((target for target in cost.written if target in self.closed), "")
+        if closed:
+            refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
+        refusal = refusal or self._guard.refusal(action)
         return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
