@@ -128,6 +128,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamedTarget:
+    """A target whose streams would lose throughput to further work, and the time that work takes there, in seconds."""
+
+    streams: tuple[str, ...]
+    """Job ids."""
+    byte_read_seconds: float
+    byte_written_seconds: float
+    operation_seconds: float
+
+    def seconds(self, read_bytes: float, written_bytes: float, operations: float) -> float:
+        """Service time of so much work."""
+        return (self.byte_read_seconds * read_bytes + self.byte_written_seconds * written_bytes
+                + self.operation_seconds * operations)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTargets:
+    """All such targets, by full name, and the targets of each pool."""
+
+    by_target: Mapping[str, StreamedTarget] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPair:
     """A flash pool and the disk pool that its files come from and go back to."""
 

@@ -64,6 +64,8 @@ class Reason(StrEnum):
     OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
+    STREAMS = "streams"
+    """Streams use the targets of a move that can wait."""
     PATH_CHANGED = "path-changed"
     IS_DIRECTORY = "is-directory"
     GROWN = "grown"

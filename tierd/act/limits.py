@@ -26,7 +26,11 @@ class MoveCost:
     pools: Mapping[str, int] = field(default_factory=dict)
     """Bytes read from or written to each pool; 0 for a pool that the layout only names."""
     targets: Mapping[str, int] = field(default_factory=dict)
-    """Bytes read from each target. The targets to be written are not known before; writes count for the pool."""
+    """Bytes read from each target. Bytes that are written count for the limit of the pool."""
+    written: Mapping[str, int] = field(default_factory=dict)
+    """Bytes written to each target that the layout names."""
+    written_to_pools: Mapping[str, int] = field(default_factory=dict)
+    """Bytes written to each pool of which Lustre chooses the targets."""
 
 
 def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname: str) -> MoveCost:
@@ -35,11 +39,16 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     >>> from lustre.fid import Fid
     >>> from lustre.layout.model import StripeObject
     >>> hdd = Component(pool="hdd", stripe_count=2, objects=(StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(1, 2))))
-    >>> cost_of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),), composite=False), "fs")
-    MoveCost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})
+    >>> found = cost_of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),)), "fs")
+    >>> dict(found.pools), dict(found.targets)
+    ({'hdd': 3001, 'flash': 3001}, {'fs-OST0002': 1501, 'fs-OST0003': 1501})
+    >>> dict(found.written), dict(found.written_to_pools)
+    ({}, {'flash': 3001})
     """
     pools: Counter[str] = Counter()
     targets: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    written_to_pools: Counter[str] = Counter()
     for component, held_bytes in bytes_per_component(before, size_bytes):
         if component.pool:
             pools[component.pool] += held_bytes
@@ -48,7 +57,11 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     for component, held_bytes in bytes_per_component(wanted, size_bytes):
         if component.pool:
             pools[component.pool] += held_bytes
-    return MoveCost(size_bytes, dict(pools), dict(targets))
+        for index in component.ost_list:
+            written[f"{fsname}-OST{index:04x}"] += -(-held_bytes // len(component.ost_list))
+        if component.pool and not component.ost_list:
+            written_to_pools[component.pool] += held_bytes
+    return MoveCost(size_bytes, dict(pools), dict(targets), dict(written), dict(written_to_pools))
 
 
 def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:

@@ -89,6 +89,7 @@ class Daemon:
         """
         self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
         self._gate = gate
+        gate.note_streams(None)
         self._clock = clock
         self._settings = settings
         self._claim = claim or NoClaim()
@@ -180,6 +181,7 @@ class Daemon:
             self._detection.fresh = ()
         elif seen is not None and seen.window is not None:
             self._detection.run_cycle(seen.window, seen.time)
+            self._gate.note_streams(self._engine.streamed_targets)
             self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
         self._seen, self._seen_at = seen, self._clock.now()
 

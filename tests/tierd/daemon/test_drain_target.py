@@ -15,6 +15,7 @@ from simulator.filesystem import SimulatedObjectCreation
 from simulator.servers.namespace import Inode
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_restart import End, killed, restarted
+from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, failed, shown
 from tierd.cli import drain_target
 from tierd.config.act import DrainSettings, Mode, Rate
@@ -380,6 +381,22 @@ def test_the_only_target_of_a_pool_is_refused(site: Site) -> None:
         assert answer["drains"] == []
         with pytest.raises(Exception, match=words):
             ask(site.socket, {"request": "drain-target", "target": target})
+
+
+def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.add(STREAM)
+    make_files(site, 12)
+    site.run(until=15)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    site.run(until=40)
+    text = shown(capsys, "drain-target", site=site)
+    assert f"waits: streams are at work on its targets ({STREAM.job_id}), and lose at most 5% to such moves" in text
+    assert "no move has ended" not in shown(capsys, "status", site=site)
+    before = len(on_target(site))
+    assert 0 < before < 14
+    site.run(until=90)
+    assert len(on_target(site)) < before
 
 
 def test_durations() -> None:
