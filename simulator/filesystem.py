@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
+from lustre.errors import with_copied
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -169,6 +170,8 @@ class SimulatedFilesystem:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
         self._wait(migration.finished)
+        if isinstance(migration.finished.error, OSError):
+            raise with_copied(migration.finished.error, migration.copied_bytes)
         if migration.finished.error is not None:
             raise migration.finished.error
 

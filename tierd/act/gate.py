@@ -129,8 +129,8 @@ class MoveBatches:
         if each is None:  # it was given up, and a mover has ended it after all
             self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
             return None
-        if moved.result in _NO_BYTES_READ:
-            self._queue.give_back(each, self._clock.now())
+        if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
+            self._queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self._completed_acts.moved_bytes += each.action.size_bytes
         if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done

@@ -17,7 +17,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.background import BackgroundPace, Charge, is_background
 from tierd.act.guard import REQUEST, ActGuard
-from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
+from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
 from tierd.acts import Outcome
 from tierd.model import Action, StreamedTargets
@@ -43,6 +43,8 @@ class QueuedMove:
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until the file has been examined."""
+    spent: tuple[Spent, ...] = ()
+    """What it took from the budgets of its scope and of all moves."""
     charge: Charge = field(default_factory=dict)
     """What it takes from streams, if it can wait."""
 
@@ -222,13 +224,12 @@ class MoveQueue:
             self._examining.append(each)
             return each
 
-    def give_back(self, waiting: QueuedMove, now: float) -> None:
-        """Return the byte tokens of a refused move, so that a large refused file does not delay other moves."""
-        cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        self._guard.give_back(waiting.action, cost, now)
-        self._budget.give_back(cost, now)
+    def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
+        """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
+        for spent in waiting.spent:
+            spent.give_back(share, now)
         with self._lock:
-            self._pace.give_back(waiting.charge)
+            self._pace.give_back(waiting.charge, share)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
@@ -245,10 +246,9 @@ class MoveQueue:
 
     def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        self._guard.spend(waiting.action, cost, now)
-        self._budget.spend(cost, now)
+        spent = self._guard.spend(waiting.action, cost, now), self._budget.spend(cost, now)
         with self._lock:
-            return replace(waiting, charge=self._pace.spend(waiting.action.finding, cost, now))
+            return replace(waiting, spent=spent, charge=self._pace.spend(waiting.action.finding, cost, now))
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
