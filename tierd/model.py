@@ -701,6 +701,8 @@ class ClientLoad:
     rpcs: tuple[RpcLoad, ...] = ()
     statahead_batch: float | None = None
     """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
+    fabric_driver: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver of the node; empty without such an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -857,6 +859,8 @@ class Facts:
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
     """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
+    server_drivers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver, by name of the server; without servers that have no such adapter."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

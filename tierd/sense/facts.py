@@ -185,6 +185,10 @@ class DiskSource(Protocol):
     def max_rpc_bytes(self) -> Mapping[str, int]:
         """The largest RPC that each target accepts, as far as known."""
 
+    @property
+    def drivers(self) -> Mapping[str, Mapping[str, int]]:
+        """Parameters of the Omni-Path driver of servers that have such an adapter, by name of the server."""
+
     def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
         """The last readings of each target, by full name."""
 
@@ -248,7 +252,8 @@ class FactsCollector:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         if self._disks is not None:
-            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes)
+            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes,
+                            server_drivers=dict(self._disks.drivers))
             if self._disks.faults:
                 self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)
