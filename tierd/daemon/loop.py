@@ -34,7 +34,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, LatestFacts
+from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, JobNodes, LatestFacts, no_job_nodes
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
@@ -82,7 +82,7 @@ class Daemon:
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
                  media: PoolMedia | None = None, creation: ObjectCreation | None = None,
-                 disks: DiskSource | None = None) -> None:
+                 disks: DiskSource | None = None, job_nodes: JobNodes = no_job_nodes) -> None:
         """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
 
         ``executor`` runs several file system requests at the same time. Without one they run in turn.
@@ -109,7 +109,7 @@ class Daemon:
         uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
                   if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2,
+                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2, job_nodes,
                                   lambda: self.closed_targets)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds

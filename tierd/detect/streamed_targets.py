@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from math import inf
 
 from tierd.detect.device_time import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Work
 from tierd.detect.noisy_neighbour.pairs import SlowdownView
@@ -32,12 +33,15 @@ class StreamWatch:
         self._flash = frozenset(flash)
         self._fastest: dict[str, float] = {}
         """Bytes per second of each target in its fastest window."""
+        self._seen_until = -inf
+        """End of the newest window that was compared."""
 
     def targets(self, view: SlowdownView, device_time: Mapping[str, TargetTime],
                 pools: Mapping[str, tuple[str, ...]]) -> StreamedTargets:
         """The targets with streams that further work would slow, as of the newest window."""
-        for window in view.windows[-1:] if self._fastest else view.recent:
-            self._learn(window)
+        for window in view.recent:
+            if window.end > self._seen_until:
+                self._learn(window)
         pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
                    for target in members}  # of several pools, the smallest says most
         streams: defaultdict[str, list[str]] = defaultdict(list)
@@ -53,6 +57,7 @@ class StreamWatch:
             for target, jobs in streams.items()}, pools)
 
     def _learn(self, window: Window) -> None:
+        self._seen_until = window.end
         moved: defaultdict[str, float] = defaultdict(float)
         for (target, _), load in window.loads.items():
             moved[target] += load.read_bytes + load.write_bytes

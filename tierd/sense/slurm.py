@@ -62,6 +62,8 @@ class SlurmJob:
     """Working directory."""
     task: str = ""
     """Array and task, as ``1234_7``; empty for other jobs."""
+    nodes: int | None = None
+    """Number of nodes; None if the source does not give it."""
 
     @property
     def words(self) -> str:
@@ -92,7 +94,8 @@ def _job(entry: Mapping[str, object]) -> SlurmJob | None:
         number, _text(entry, "name"), _text(entry, "user_name") or _text(entry, "user"),
         number_of(entry.get("user_id")), _text(entry, "account"), _text(entry, "partition"),
         str(entry.get("current_working_directory") or entry.get("working_directory") or ""),
-        f"{of}_{task}" if of and task is not None else "")
+        f"{of}_{task}" if of and task is not None else "",
+        number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
@@ -209,6 +212,10 @@ class SlurmJobs:
     def words(self, names: Iterable[str]) -> dict[str, str]:
         """What is known about jobs, for a person."""
         return {name: job.words for name, job in self.jobs(names).items()}
+
+    def nodes(self, names: Iterable[str]) -> dict[str, int]:
+        """The number of nodes of jobs, as far as known."""
+        return {name: job.nodes for name, job in self.jobs(names).items() if job.nodes is not None}
 
     def last(self, most: int) -> dict[str, SlurmJob]:
         """The jobs that were asked for last, as far as they are known."""

@@ -57,6 +57,15 @@ def test_a_pool_of_unknown_costs_can_do_what_any_of_its_targets_has_done() -> No
     assert at["l-OST0000"].operation_seconds < 0.001
 
 
+def test_a_target_whose_stream_began_between_two_looks_is_known() -> None:
+    watch = StreamWatch(("flash",))
+    usual, late = stream("l-OST0002", 80.0), stream("x-OST0009", 50.0)
+    windows = [window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]
+    for known in (windows[:1], windows):
+        at = watch.targets(slowdown_view(known, SlowdownSettings()), {}, HDD).by_target
+    assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
+
+
 def test_small_files_are_no_stream_and_a_watch_without_windows_of_streams_finds_none() -> None:
     small = JobLoad("l-OST0003", "untar", 0.0, 5e5, 0.0, 50.0)
     assert found([window(5.0, small)]).by_target == {}

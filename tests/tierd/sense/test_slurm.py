@@ -30,6 +30,18 @@ def test_a_recorded_answer_of_slurm_22_05() -> None:
         (2, "2_4"): 'nobody: odd "naïme", account chem, partition batch'}
 
 
+def test_the_number_of_nodes_in_each_form() -> None:
+    assert [job.nodes for job in parse(RECORDED)] == [1, 1, 1]
+    assert [job.nodes for job in parse((CAPTURES / "slurm" / "sacct-22.05.8.json").read_bytes())] == [1]
+    later = {"job_id": 7, "node_count": {"set": True, "infinite": False, "number": 16}}
+    absent = {"job_id": 8}
+    assert [job.nodes for job in parse(json.dumps({"jobs": [later, absent]}).encode())] == [16, None]
+    slurm = Slurm()
+    slurm.jobs.nodes(["1"])
+    slurm.later.run()
+    assert slurm.jobs.nodes(["1", "ior.1002"]) == {"1": 1}
+
+
 def test_a_recorded_answer_of_slurmdbd() -> None:
     (job,) = parse((CAPTURES / "slurm" / "sacct-22.05.8.json").read_bytes())
     assert (job.id, job.task, job.uid, job.words) == (1, "", None, "nobody: train, account chem, partition batch")
@@ -39,7 +51,8 @@ VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)
 FIELDS = st.sampled_from(("job_id", "name", "user_name", "user", "array", "array_job_id", "array_task_id", "account",
-                          "partition", "user_id", "current_working_directory", "number", "set"))
+                          "node_count", "allocation_nodes", "partition", "user_id", "current_working_directory",
+                          "number", "set"))
 
 
 @given(st.dictionaries(FIELDS, VALUES, max_size=8))
