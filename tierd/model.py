@@ -128,6 +128,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamedTarget:
+    """A target whose streams would lose throughput to further work, and the time that work takes there, in seconds."""
+
+    streams: tuple[str, ...]
+    """Job ids."""
+    byte_read_seconds: float
+    byte_written_seconds: float
+    operation_seconds: float
+
+    def seconds(self, read_bytes: float, written_bytes: float, operations: float) -> float:
+        """Service time of so much work."""
+        return (self.byte_read_seconds * read_bytes + self.byte_written_seconds * written_bytes
+                + self.operation_seconds * operations)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTargets:
+    """All such targets, by full name, and the targets of each pool."""
+
+    by_target: Mapping[str, StreamedTarget] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPair:
     """A flash pool and the disk pool that its files come from and go back to."""
 
@@ -617,6 +641,8 @@ class Capacity:
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Targets that take no files of moves, by pool. ``pools`` lacks them."""
     placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
     """MDTs of busy directories, as far as read."""
     metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
@@ -807,6 +833,8 @@ class Facts:
     """Pool name to full target names."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """By full target name."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Targets that take no files of moves, by full name, with the reason: ``is being drained``."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
     resident: tuple[StoredFile, ...] = ()

@@ -15,6 +15,7 @@ from httpserver.serving import BackgroundServer, uses_tls
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
+from tierd.act.background import BackgroundPace
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -104,6 +105,7 @@ def build_gate(
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
         dispatch,
+        BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss),
     )
     undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo

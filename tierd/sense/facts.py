@@ -209,12 +209,14 @@ class FactsCollector:
                  metadata_targets: int = 0, clients: ClientSource | None = None,
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None,
                  metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
-                 busy_per_second: float = BUSY_PER_SECOND, job_nodes: JobNodes = no_job_nodes) -> None:
+                 busy_per_second: float = BUSY_PER_SECOND, job_nodes: JobNodes = no_job_nodes,
+                 closed: Callable[[], Mapping[str, str]] = dict) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
         pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
         which its stripes over MDTs are read. ``job_nodes`` gives the number of nodes of jobs, as far as a scheduler
-        knows it.
+        knows it. ``closed`` returns the targets that take no files of moves, with the reasons.
         """
+        self._closed = closed
         self._uneven = uneven
         self._busy_per_second = busy_per_second
         self._job_nodes = job_nodes
@@ -242,6 +244,7 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
             self._media.learn_pools(facts.pools)
+            facts = replace(facts, closed=self._closed())
         facts = replace(facts, metadata_loads=self._metadata.loads, metadata_services=self._metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
@@ -284,8 +287,9 @@ class FactsCollector:
         fuller: set[int] = set()
         for members in facts.pools.values():
             used = {target: facts.fill[target].used for target in members if target in facts.fill}
-            if len(used) > 1 and max(used.values()) - min(used.values()) >= WALK_ABOVE_DIFFERENCE:
-                mean = sum(used.values()) / len(used)
+            open_used = [share for target, share in used.items() if target not in facts.closed]
+            if len(used) > 1 and open_used and max(used.values()) - min(open_used) >= WALK_ABOVE_DIFFERENCE:
+                mean = sum(open_used) / len(open_used)
                 fuller |= {int(target[-4:], 16) for target, share in used.items() if share > mean}
         if not fuller:
             uneven.forget()
