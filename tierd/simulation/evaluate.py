@@ -64,8 +64,10 @@ class Verdict:
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
     goal_met: bool | None = None
-    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, and
-    where tierd did nothing."""
+    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, where
+    tierd did nothing, and where it is still on the way (:attr:`under_way`)."""
+    under_way: bool = False
+    """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
 
 OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance",
@@ -140,9 +142,11 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     served = any(kind in OWN_KINDS for kind in done)
     met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
+    under_way = met is False and harm <= HARMFUL_LOSS and with_tierd.waiting_moves > 0
+    met = None if under_way else met
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(kind not in OWN_KINDS for kind in done), harm, recovery,
-                   served, gain, met)
+                   served, gain, met, under_way)
 
 
 def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
@@ -243,6 +247,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "median_gain": round(median(gains), 4) if gains else 0.0,
         "with_goal": sum(v.goal_met is not None for v in verdicts),
         "goals_met": sum(v.goal_met is True for v in verdicts),
+        "goals_under_way": sum(v.under_way for v in verdicts),
     }
 
 

@@ -15,7 +15,9 @@ from simulator.cluster import Cluster
 from simulator.jobs.large_files import StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
+from tierd import acts
 from tierd.act.journal.entry import Entry
+from tierd.acts import ActKind
 from tierd.cli import simulate
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -209,7 +211,7 @@ def test_figures_are_counted_as_said() -> None:
         "scenarios": 6, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
         "median_found_after_seconds": 30.0, "without_aggressor": 1,
         "acted_wrongly": 1, "shifted": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
-        "median_gain": 0.0, "with_goal": 0, "goals_met": 0}
+        "median_gain": 0.0, "with_goal": 0, "goals_met": 0, "goals_under_way": 0}
     shown = json.loads(summary_json(evaluated))
     assert shown.items() >= (summary(verdicts) | {
         "evaluated_seeds": "1-6", "cold": True,
@@ -242,6 +244,20 @@ def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
     assert (found["with_goal"], found["goals_met"]) == (3, 2)
     assert [v.seed for v in doubtful(verdicts)["goal_missed"]] == [2]
     assert "look at seed 2: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
+
+
+@pytest.mark.parametrize(("waiting", "rate", "met", "under_way"), [
+    (5, 20.0, None, True), (0, 20.0, False, False), (5, 19.0, False, False)])
+def test_a_goal_is_on_the_way_while_moves_wait_and_nobody_is_harmed(
+        waiting: int, rate: float, met: bool | None, under_way: bool) -> None:
+    case = RandomScenario("uneven pool", (StreamingWriter(job_id="writer"),), (), 20.0, (), goal=Goal.EVEN_POOL)
+    entry = Entry(1, ActKind.MIGRATE, "/old", None, None, 1, acts.Outcome.DONE, "", "", 0.0)
+    uneven = {"targets_used": {"a": 0.3, "b": 0.3, "c": 0.9}, "pools": {"hdd": ("a", "b", "c")}}
+    without = Outcome(200.0, {"writer": (20.0,) * 200}, (), (), ())
+    with_tierd = Outcome(200.0, {"writer": (rate,) * 200}, (), (entry,), (), kinds=("imbalance",),
+                         waiting_moves=waiting, **uneven)  # type: ignore[arg-type]
+    verdict = compared(1, case, with_tierd, without, without, 0.0)
+    assert (verdict.goal_met, verdict.under_way) == (met, under_way)
 
 
 def outcome(rates: Sequence[float] = (), operations: Sequence[int] = (), used: Sequence[float] = ()) -> Outcome:
