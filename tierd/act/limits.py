@@ -7,7 +7,7 @@ as expected after its move, until an administrator resumes them.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -38,17 +38,18 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     >>> cost_of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),), composite=False), "fs")
     MoveCost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})
     """
-    pools: Counter[str] = Counter()
-    targets: Counter[str] = Counter()
+    pools: dict[str, int] = {}
+    targets: dict[str, int] = {}
     for component, held_bytes in bytes_per_component(before, size_bytes):
         if component.pool:
-            pools[component.pool] += held_bytes
+            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
         for number in component.objects:
-            targets[f"{fsname}-OST{number.ost_index:04x}"] += -(-held_bytes // len(component.objects))
+            target = f"{fsname}-OST{number.ost_index:04x}"
+            targets[target] = targets.get(target, 0) - (-held_bytes // len(component.objects))
     for component, held_bytes in bytes_per_component(wanted, size_bytes):
         if component.pool:
-            pools[component.pool] += held_bytes
-    return MoveCost(size_bytes, dict(pools), dict(targets))
+            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
+    return MoveCost(size_bytes, pools, targets)
 
 
 def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
@@ -76,25 +77,24 @@ class TokenBucket:
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
         self._rate = rate
-        self._burst_seconds = burst_seconds
-        self._files = max(1.0, rate.files_per_second * burst_seconds)
-        self._bytes = rate.bytes_per_second * burst_seconds
+        self._files = self._most_files = max(1.0, rate.files_per_second * burst_seconds)
+        self._bytes = self._most_bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         """Refuses a file of this size while a rate is reached."""
-        rate = self._rate
-        passed = max(0.0, now - self._filled_at)
-        self._filled_at = max(now, self._filled_at)
-        most_files = max(1.0, rate.files_per_second * self._burst_seconds)
-        most_bytes = rate.bytes_per_second * self._burst_seconds
-        self._files = min(self._files + passed * rate.files_per_second, most_files)
-        self._bytes = min(self._bytes + passed * rate.bytes_per_second, most_bytes)
+        if now > self._filled_at:  # all moves of a batch are checked at the same time
+            self._fill(now)
         if self._files < 1 - _SLACK:
-            return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files/s is reached")
-        if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
-            return Refusal(Reason.LIMIT, f"the limit of {rate_text(rate.bytes_per_second)} is reached")
+            return Refusal(Reason.LIMIT, f"the limit of {self._rate.files_per_second:g} files/s is reached")
+        if size_bytes and self._bytes < min(size_bytes, self._most_bytes) * (1 - _SLACK):
+            return Refusal(Reason.LIMIT, f"the limit of {rate_text(self._rate.bytes_per_second)} is reached")
         return None
+
+    def _fill(self, now: float) -> None:
+        passed, self._filled_at = now - self._filled_at, now
+        self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
+        self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
 
     @property
     def left(self) -> tuple[float, float]:
@@ -108,7 +108,7 @@ class TokenBucket:
 
     def give_back(self, size_bytes: int) -> None:
         """Return the byte tokens of a file that was not moved. Its examination has used the file token."""
-        self._bytes = min(self._bytes + size_bytes, self._rate.bytes_per_second * self._burst_seconds)
+        self._bytes = min(self._bytes + size_bytes, self._most_bytes)
 
 
 class Budget:
@@ -155,11 +155,12 @@ class Budget:
                 return LimitReached(reached.about(f"{kind} {name}"), everything=False)
         return None
 
-    def _concerned(self, cost: MoveCost, now: float) -> list[tuple[str, str, int, TokenBucket]]:
+    def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:
         """Buckets of the pools and targets of a move, with the bytes that it takes from each."""
-        found = [("pool", name, size_bytes, self._pool(name, now)) for name, size_bytes in cost.pools.items()]
-        return found + [("target", name, size_bytes, self._target(name, now))
-                        for name, size_bytes in cost.targets.items()]
+        for name, size_bytes in cost.pools.items():
+            yield "pool", name, size_bytes, self._pool(name, now)
+        for name, size_bytes in cost.targets.items():
+            yield "target", name, size_bytes, self._target(name, now)
 
     def _pool(self, name: str, now: float) -> TokenBucket:
         if name not in self._pools:
