@@ -91,7 +91,7 @@ class ClusterWorld:
         self.dispatch = dispatch
         self.gate = Gate(self.port, self.engine(), Budget(self.limits, self.clock.now()),
                          CircuitBreaker(BreakerSettings()), self.journal, self.clock, False,
-                         maintenance=MaintenanceGuard(str(self.pause)), batch=64, dispatch=dispatch)
+                         maintenance=MaintenanceGuard(str(self.pause)), dispatch=dispatch)
         return self.gate
 
     lose_project_at_exchange = False

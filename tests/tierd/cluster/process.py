@@ -99,7 +99,7 @@ def lead(role: Role) -> None:
     dispatch = node.attach(journal, port, settings)
     engine = LeaseMover(client.part("calls"), Destination(port.pools, port.space, no_quota), clock)
     gate = Gate(port, engine, Budget(FAST, clock.now()), CircuitBreaker(BreakerSettings()), journal, clock,
-                False, SiteOfLeader(node), batch=64, dispatch=dispatch)
+                False, SiteOfLeader(node), dispatch=dispatch)
     for entry, outcome, _ in close_unfinished(journal, port, clock.now()):
         if outcome != "done":
             say(f"found {entry.place} {outcome}")
