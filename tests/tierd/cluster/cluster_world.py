@@ -57,9 +57,13 @@ class SimpleClock(SystemClock):
     """The system's clock, which a test may move."""
 
     ahead = 0.0
+    stood_still_seconds = 0.0
 
     def now(self) -> float:
         return super().now() + self.ahead
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.stood_still_seconds
 
 
 class ClusterWorld:

@@ -77,6 +77,7 @@ def move(role: Role) -> None:
     connection = Connection(settings.cluster, "mover", say)
     mover = Mover(role.name, role.name, connection, Names(role.fs), engine, PortLook(calls, port), fences, settings,
                   clock, say)
+    threading.Thread(target=client.beat, args=(role.ack_wait_seconds / 2,), daemon=True).start()
     threads = mover.start()
     while any(thread.is_alive() for thread in threads):
         clock.wait(REPORT_SECONDS)
