@@ -315,12 +315,13 @@ SERVICES = Row("Server threads", (
 ), closed=True)
 NO_POWERFLEX = "no PowerFlex gateway in tierd's configuration"
 OF_FS = 'fs=~"$fs"'
+ABNORMAL = 'state!~"ClusteredNormal|ClusteredTightlyCoupled|unknown"'
 PARTS = f'{{__name__=~"tierd_powerflex_(sds|sdc)_connected", {OF_FS}}}'
 REBUILD = f'work=~".+_rebuild", {OF_FS}'
 POWERFLEX = Row("PowerFlex below the OSTs", (
     stat("MDM cluster not normal", "File systems whose PowerFlex MDM cluster is in another state than "
          "ClusteredNormal: see TierdPowerFlexMdmDegraded.",
-         Query(none_of(f'count(tierd_powerflex_mdm_cluster_info{{state!="ClusteredNormal", {OF_FS}}})',
+         Query(none_of(f'count(tierd_powerflex_mdm_cluster_info{{{ABNORMAL}, {OF_FS}}})',
                        f"tierd_powerflex_mdm_cluster_info{{{OF_FS}}}")),
          unit="short", steps=ANY_IS_BAD, width=6, empty=NO_POWERFLEX),
     stat("Disconnected SDS and SDC", "PowerFlex data servers and data clients that are not connected to the MDM.",

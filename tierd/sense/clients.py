@@ -269,8 +269,8 @@ class _MountSamples:
             targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # limits are summed
             rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
             rpcs.max_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
-        for mount in self._mounts.values():
-            mount.fabric_driver = self._driver
+        for counters in self._mounts.values():
+            counters.fabric_driver = self._driver
         return list(self._mounts.values())
 
 

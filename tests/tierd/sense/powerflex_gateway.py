@@ -19,6 +19,7 @@ from typing import Any
 
 from tierd.clock import Clock
 from tierd.config.sense import PowerFlexSettings
+from tierd.sense.http_client import SourceError
 from tierd.sense.powerflex import ErrorKind, Gateway, GatewayError, PowerFlex, PowerFlexSystem, system_of
 
 USER, PASSWORD = "monitor", "pass word"
@@ -116,13 +117,13 @@ class AnsweringGateway(Gateway):
 
 
 class AtOnce(Executor):
-    """Runs a call when it is submitted."""
+    """Runs each call before ``submit`` returns."""
 
     def submit(self, fn: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*arguments, **more))
-        except OSError as error:
+        except SourceError as error:
             done.set_exception(error)
         return done
 
