@@ -247,7 +247,7 @@ def uses_learned_windows(finding: Finding) -> bool:
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window without these jobs: tierd's own moves cause no finding."""
-    if not any(job in window.namespace or job in window.jobs for job in jobs):
+    if window.jobs.isdisjoint(jobs) and window.namespace.keys().isdisjoint(jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})

@@ -25,7 +25,7 @@ from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
 from tierd.act.movers.moves import Halt, Mover, MoveResult
 from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
-from tierd.act.queue import BATCH_MOVES, MoveQueue, QueuedMove
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
 from tierd.act.recovery import RequeueList
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
@@ -170,12 +170,13 @@ class Gate:
                  maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
                  default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES,
                  dispatch: Dispatch | None = None, pace: BackgroundPace | None = None) -> None:
-        """``executor`` sets several default layouts at the same time; ``batch`` is the maximum of moves in a batch.
+        """``executor`` sets several default layouts at the same time.
 
-        ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process.
-        ``pace`` spaces out background moves beside streams.
+        ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process, and
+        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves beside streams.
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
+        batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock

@@ -8,7 +8,7 @@ as expected after its move, until an administrator resumes them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -46,23 +46,25 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     >>> dict(found.written), dict(found.written_to_pools)
     ({}, {'flash': 3001})
     """
-    pools: Counter[str] = Counter()
-    targets: Counter[str] = Counter()
-    written: Counter[str] = Counter()
-    written_to_pools: Counter[str] = Counter()
+    pools: dict[str, int] = {}
+    targets: dict[str, int] = {}
+    written: dict[str, int] = {}
+    written_to_pools: dict[str, int] = {}
     for component, held_bytes in bytes_per_component(before, size_bytes):
         if component.pool:
-            pools[component.pool] += held_bytes
+            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
         for number in component.objects:
-            targets[f"{fsname}-OST{number.ost_index:04x}"] += -(-held_bytes // len(component.objects))
+            target = f"{fsname}-OST{number.ost_index:04x}"
+            targets[target] = targets.get(target, 0) - (-held_bytes // len(component.objects))
     for component, held_bytes in bytes_per_component(wanted, size_bytes):
         if component.pool:
-            pools[component.pool] += held_bytes
+            pools[component.pool] = pools.get(component.pool, 0) + held_bytes
         for index in component.ost_list:
-            written[f"{fsname}-OST{index:04x}"] += -(-held_bytes // len(component.ost_list))
+            target = f"{fsname}-OST{index:04x}"
+            written[target] = written.get(target, 0) - (-held_bytes // len(component.ost_list))
         if component.pool and not component.ost_list:
-            written_to_pools[component.pool] += held_bytes
-    return MoveCost(size_bytes, dict(pools), dict(targets), dict(written), dict(written_to_pools))
+            written_to_pools[component.pool] = written_to_pools.get(component.pool, 0) + held_bytes
+    return MoveCost(size_bytes, pools, targets, written, written_to_pools)
 
 
 def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
@@ -98,9 +100,8 @@ class TokenBucket:
 
     def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
         self._rate = rate
-        self._burst_seconds = burst_seconds
-        self._files = max(1.0, rate.files_per_second * burst_seconds)
-        self._bytes = rate.bytes_per_second * burst_seconds
+        self._files = self._most_files = max(1.0, rate.files_per_second * burst_seconds)
+        self._bytes = self._most_bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
         self._takings = 0
         """How often tokens were taken."""
@@ -112,22 +113,18 @@ class TokenBucket:
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         """Refuses a file of this size while a rate is reached."""
-        rate = self._rate
-        self._refill(now)
-        most_bytes = rate.bytes_per_second * self._burst_seconds
+        if now > self._filled_at:  # all moves of a batch are checked at the same time
+            self._fill(now)
         if self._files < 1 - _SLACK:
-            return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files/s is reached")
-        if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
-            return Refusal(Reason.LIMIT, f"the limit of {rate_text(rate.bytes_per_second)} is reached")
+            return Refusal(Reason.LIMIT, f"the limit of {self._rate.files_per_second:g} files/s is reached")
+        if size_bytes and self._bytes < min(size_bytes, self._most_bytes) * (1 - _SLACK):
+            return Refusal(Reason.LIMIT, f"the limit of {rate_text(self._rate.bytes_per_second)} is reached")
         return None
 
-    def _refill(self, now: float) -> None:
-        rate = self._rate
-        passed = max(0.0, now - self._filled_at)
-        self._filled_at = max(now, self._filled_at)
-        self._files = min(self._files + passed * rate.files_per_second,
-                          max(1.0, rate.files_per_second * self._burst_seconds))
-        self._bytes = min(self._bytes + passed * rate.bytes_per_second, rate.bytes_per_second * self._burst_seconds)
+    def _fill(self, now: float) -> None:
+        passed, self._filled_at = now - self._filled_at, now
+        self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
+        self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
 
     @property
     def left(self) -> tuple[float, float]:
@@ -147,15 +144,15 @@ class TokenBucket:
 
     def give_back(self, size_bytes: float, taking: int, now: float) -> None:
         """Return byte tokens of a taking that were not used. The examination of the file has used the file token."""
-        self._refill(now)
-        most_bytes = self._rate.bytes_per_second * self._burst_seconds
+        if now > self._filled_at:
+            self._fill(now)
         since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
         highest = self._bytes
         if since < len(self._peaks):
             highest = max(highest, self._peaks[since][1] + self._returned)
         if since == 0 and len(self._peaks) == MAX_PEAKS:
-            highest = most_bytes  # peaks since then were forgotten
-        back = max(0.0, min(size_bytes, most_bytes - highest))
+            highest = self._most_bytes  # peaks since then were forgotten
+        back = max(0.0, min(size_bytes, self._most_bytes - highest))
         self._bytes += back
         self._returned += back
 
@@ -210,11 +207,12 @@ class Budget:
                 return LimitReached(reached.about(f"{kind} {name}"), everything=False)
         return None
 
-    def _concerned(self, cost: MoveCost, now: float) -> list[tuple[str, str, int, TokenBucket]]:
+    def _concerned(self, cost: MoveCost, now: float) -> Iterator[tuple[str, str, int, TokenBucket]]:
         """Buckets of the pools and targets of a move, with the bytes that it takes from each."""
-        found = [("pool", name, size_bytes, self._pool(name, now)) for name, size_bytes in cost.pools.items()]
-        return found + [("target", name, size_bytes, self._target(name, now))
-                        for name, size_bytes in cost.targets.items()]
+        for name, size_bytes in cost.pools.items():
+            yield "pool", name, size_bytes, self._pool(name, now)
+        for name, size_bytes in cost.targets.items():
+            yield "target", name, size_bytes, self._target(name, now)
 
     def _pool(self, name: str, now: float) -> TokenBucket:
         if name not in self._pools:

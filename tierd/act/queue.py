@@ -27,6 +27,8 @@ BATCH_MOVES = 16
 """Moves in a batch. The engine may run a batch in one process."""
 BATCH_MOVES_PER_THREAD = 4
 """Moves in a batch for each thread of a parallel engine. With fewer, threads idle at the end of a batch."""
+BATCH_MOVES_REMOTE = 256
+"""Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
 FindingKey = tuple[str, str, str]
 MAX_SKIPPED = 256
 """Moves that one batch may skip, in search of moves whose targets have budget left."""
@@ -274,4 +276,4 @@ class MoveQueue:
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
         refusal = refusal or self._guard.refusal(action)
-        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
+        return QueuedMove(action, waiting.finding, before, refusal, status.fid, cost)

@@ -183,7 +183,9 @@ def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
     judgement = case.judgement
     return RemediationAnswer(
-        measured=MeasuredAnswer(judgement.usual, judgement.contended, judgement.after) if judgement else None,
+        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after)
+                  if judgement and not judgement.words else None),
+        measured_text=judgement.words if judgement else "", subject=case.finding.subject,
         finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
         state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
         waiting_defaults=case.waiting_defaults,

@@ -12,7 +12,7 @@ there count as held up, because nothing shows that they are not.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
 from tierd.detect.device_time import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Work
@@ -23,6 +23,10 @@ from tierd.model import StreamedTarget, StreamedTargets, Window
 CLEARLY_IDLE = SATURATED / 2
 """Utilisation, less its error, up to which no target of a stream holds it up, also if its disk is half as fast as its
 pool: such a disk looks half as busy as it is."""
+
+
+PAUSED_SECONDS, PAUSED_WINDOWS = 10.0, 2
+"""A stream that moved nothing on a target for this many seconds and windows has paused there: a reading may be late."""
 
 
 class StreamWatch:
@@ -45,10 +49,12 @@ class StreamWatch:
         pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
                    for target in members}  # of several pools, the smallest says most
         streams: defaultdict[str, list[str]] = defaultdict(list)
+        latest = latest_windows(view.windows)
         for stream in view.streams:
             if may_be_held_up(stream, device_time):
-                for target, load in stream.by_target.items():
-                    if load.moved_bytes > 0:
+                for target in stream.by_target:
+                    loads = [window.loads.get((target, stream.job)) for window in latest]
+                    if any(load is not None and load.moved_bytes > 0 for load in loads):
                         streams[target].append(stream.job)
         assumed = self._assumed(pool_of) if streams else {}
         return StreamedTargets({
@@ -74,6 +80,16 @@ class StreamWatch:
         return {key: Work(1 / rate, 1 / rate,
                           (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
                 for key, rate in fastest.items()}
+
+
+def latest_windows(windows: Sequence[Window]) -> Sequence[Window]:
+    """The newest windows, of at least :data:`PAUSED_SECONDS` and :data:`PAUSED_WINDOWS`."""
+    count, seconds = 0, 0.0
+    for window in reversed(windows):
+        if seconds >= PAUSED_SECONDS and count >= PAUSED_WINDOWS:
+            break
+        count, seconds = count + 1, seconds + window.seconds
+    return windows[len(windows) - count:]
 
 
 def may_be_held_up(stream: Profile, device_time: Mapping[str, TargetTime]) -> bool:

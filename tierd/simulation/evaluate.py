@@ -1,9 +1,8 @@
 """``tierctl evaluate``: runs random scenarios without neighbours, without tierd and with tierd.
 
 Each scenario is classified by measurement, against the same run without the suspects. A suspect is an aggressor when a
-stream loses at least 15% and the streams together lose at least half of that. If they do not, other streams have what
-that stream lost, and the scenario is shifted. A suspect is innocent when every stream loses less than 5%. A loss
-between the two counts as neither.
+stream loses at least 15%, and innocent when every stream loses less than 5%. A loss between the two counts as neither.
+A scenario is shifted, and no suspect an aggressor, when other streams have what a stream lost, but for less than 5%.
 """
 
 from __future__ import annotations
@@ -29,9 +28,6 @@ from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomSc
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
-TAKEN_SHARE = 0.5
-"""Part of a stream's loss that all streams together must have lost, for the suspects to have taken it. In scenarios
-with a loss of at least 15%, it is below 0.1 or above 0.9."""
 FOUND_SOON_SECONDS = 30.0
 """Seconds from the onset within which a finding counts as early."""
 FOUND_SECONDS = 60.0
@@ -64,8 +60,10 @@ class Verdict:
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
     goal_met: bool | None = None
-    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, and
-    where tierd did nothing."""
+    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, where
+    tierd did nothing, and where it is still on the way (:attr:`under_way`)."""
+    under_way: bool = False
+    """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
 
 OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance",
@@ -140,23 +138,24 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     served = any(kind in OWN_KINDS for kind in done)
     met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
+    under_way = met is False and harm <= HARMFUL_LOSS and with_tierd.waiting_moves > 0
+    met = None if under_way else met
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(kind not in OWN_KINDS for kind in done), harm, recovery,
-                   served, gain, met)
+                   served, gain, met, under_way)
 
 
 def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
     """Whether the suspects took what a stream lost by at least 15%; False if other streams have it.
 
     Suspects that take no device time can shift throughput from one stream to another. Without them, the other stream
-    loses it.
+    loses it. A stream's loss counts as taken as far as all streams together lost it, and less than 5% is innocent.
     """
-    losses = []
-    for job in streams(case.jobs):
-        before, beside = (each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without))
-        losses.append((before - beside, AGGRESSOR_LOSS * before))
-    together = sum(lost for lost, _ in losses)
-    return any(lost >= least and together >= TAKEN_SHARE * lost for lost, least in losses)
+    rates = [[each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without)]
+             for job in streams(case.jobs)]
+    together = sum(before - beside for before, beside in rates)
+    return any(before - beside >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
+               for before, beside in rates if before)
 
 
 def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:
@@ -243,6 +242,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "median_gain": round(median(gains), 4) if gains else 0.0,
         "with_goal": sum(v.goal_met is not None for v in verdicts),
         "goals_met": sum(v.goal_met is True for v in verdicts),
+        "goals_under_way": sum(v.under_way for v in verdicts),
     }
 
 

@@ -70,3 +70,9 @@ def test_small_files_are_no_stream_and_a_watch_without_windows_of_streams_finds_
     small = JobLoad("l-OST0003", "untar", 0.0, 5e5, 0.0, 50.0)
     assert found([window(5.0, small)]).by_target == {}
     assert found([window(5.0)]).by_target == {}
+
+
+def test_a_stream_that_has_paused_for_two_windows_is_not_waited_for() -> None:
+    busy = [window(5.0, stream("l-OST0003", 40.0)), window(10.0, stream("l-OST0003", 40.0))]
+    assert set(found([*busy, window(15.0)]).by_target) == {"l-OST0003"}, "a reading may be late"
+    assert found([*busy, window(15.0), window(20.0)]).by_target == {}

@@ -46,6 +46,8 @@ def test_a_target_is_emptied_while_jobs_run() -> None:
     assert {entry.outcome for entry in old} == {ActOutcome.DONE}
     assert [entry.outcome for entry in with_tierd.entries if entry.place == "/proj/flow/stream.dat"] == [
         ActOutcome.GAVE_WAY, ActOutcome.DONE], "open at first, moved after the job"
+    stream = "ior_stream.1001"
+    assert with_tierd.mean(stream, 20, 220) >= 0.95 * without.mean(stream, 20, 220), "drain.max_stream_loss"
     job = "trickle.1504"
     assert with_tierd.mean(job, 20, 370) >= 0.98 * without.mean(job, 20, 370)
 
