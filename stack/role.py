@@ -1,4 +1,4 @@
-"""``python -m stack.role ROLE CONFIG SOCKET EXPORTER``: a role of tierd as a process over the simulated Lustre.
+"""A role of tierd as a process over the simulated Lustre. ``stack.cluster`` starts it.
 
 The processes run the same loops, signals, journals, sockets and connections as on a site. Only what they would get from
 a mount is replaced: the file system, the folder of the claim, and the engine that moves a file.
@@ -7,9 +7,12 @@ a mount is replaced: the file system, the folder of the claim, and the engine th
 from __future__ import annotations
 
 import logging
+import multiprocessing.process
 import os
 import secrets
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,8 +115,26 @@ class Node:
                                         clock, say)
 
 
+def run(arguments: Sequence[str], log: str) -> None:
+    """Run a role in a process that was forked for it, and write its output to a log. It ends with the first process."""
+    os.setsid()  # Ctrl-C is for the first process
+    with open(log, "ab", buffering=0) as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    first = multiprocessing.parent_process()
+    assert first is not None
+    threading.Thread(target=end_with, args=(first,), name="stack-parent", daemon=True).start()
+    sys.exit(main(arguments))
+
+
+def end_with(first: multiprocessing.process.BaseProcess) -> None:
+    """End this process by SIGKILL when the first one has ended, however it ended."""
+    first.join()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run a role until a signal."""
+    """Run ``ROLE CONFIG SOCKET EXPORTER`` until a signal."""
     role, config, shared, exporter = arguments
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     settings = load(Path(config))
@@ -123,7 +144,3 @@ def main(arguments: Sequence[str]) -> int:
     if role == "reader":
         return reader_process.serve(settings, node.reader)
     return process.serve(Path(config), settings, None, node.candidate, node.service)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

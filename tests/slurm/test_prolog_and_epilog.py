@@ -134,4 +134,5 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
     assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
     assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]
     assert store.sentences("4713") == []
+    assert store.sentences("9" * 64) == store.sentences("²") == [], "no numbers of jobs"
     journal.close()

@@ -505,14 +505,18 @@ class NatsDispatch:
             self._ended_at.popleft()
 
     def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
+        if result.times_delivered > 1:  # an earlier mover of the message may have copied
+            each = replace(each, not_copied=0.0)
         earlier_mover = each.result == messages.STALE or result.times_delivered > 1
         if earlier_mover and each.result not in _ENDED and self._is_moved(move.move):
             # it exchanged the layouts, and ended before it reported that
             return MoveOutcome(move.move, MoveResult.DONE, "", "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
-            return halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail))
+            return replace(halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail)),
+                           not_copied=each.not_copied)
         found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
-                            if each.detail else "", move.before, copied_bytes=each.copied_bytes)
+                            if each.detail else "", move.before, copied_bytes=each.copied_bytes,
+                            not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
             return replace(found, result=MoveResult.DONE, reason="", detail="a mover did not report the outcome; "
                            f"{result.mover} found it done")
@@ -579,8 +583,8 @@ class NatsDispatch:
             del self._expired[each.move.path]
             return MoveOutcome(each.move, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
                                "several times; the file is unchanged")
-        return halted_outcome(each.move, Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file "
-                                                 "is unchanged"))
+        late = Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file is unchanged")
+        return replace(halted_outcome(each.move, late), not_copied=0.0)  # a mover may have copied it
 
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
         """The layout of a file, wherever it is now."""

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lustre.errors import Stale
@@ -327,8 +327,8 @@ class Mover:
                 self._publish(message, secret, delivery, found, self._clock.now() - begun, last=False)
                 return
             if why is not None:
-                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence))
-                          for each in message.files[number:]]
+                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence,
+                                                   not_copied=1.0)) for each in message.files[number:]]
                 break
             batch = batch or self._engine.batch()
             found.append(self._moved(message, file, batch))
@@ -383,7 +383,7 @@ class Mover:
             self.refused += 1
             return self._counted(FileResult(file.act, file.fid, MoveResult.REFUSED, Reason.OUT_OF_DATE, str(error)))
         if isinstance(move, MoveOutcome):
-            return self._counted(_result_of(file, move))
+            return self._counted(_result_of(file, replace(move, not_copied=1.0)))
         assert move.fid is not None
         self._fault("begin")
         try:
@@ -531,8 +531,9 @@ def _without_objects(move: Move) -> Move:
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
     if outcome.reason == "halted":
-        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail)
-    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes)
+        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail, not_copied=outcome.not_copied)
+    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes,
+                      outcome.not_copied)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -703,6 +703,8 @@ class DrainRow:
     """The command that stops new objects, where tierd cannot; "" if they are stopped."""
     give_back_command: str
     trouble: str = ""
+    waits_for: str = ""
+    """What delays its moves: streams at work, or a limit; "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

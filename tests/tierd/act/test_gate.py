@@ -186,3 +186,15 @@ def test_what_changed_since_it_was_planned_is_left_alone(world: World, change: C
     world.gate.submit([Action("migrate", layout, "", FINDING.key, "/", "/0", 100, fid)], world.finding)
     change(world)
     assert world.pump()["done"] == 0
+
+
+def test_a_move_onto_a_target_that_is_drained_is_refused(world: World) -> None:
+    world.files(2)
+    named = Layout((Component(pool="hdd", stripe_count=1, ost_list=(4,)),), composite=False)
+    other = Layout((Component(pool="hdd", stripe_count=1, ost_list=(3,)),), composite=False)
+    world.gate.note_closed({"lustre-OST0004": "is being drained, or was"})
+    world.submit("/0", layout=named)
+    world.submit("/1", layout=other)
+    world.pump()
+    (refused,) = world.journal.entries("refused")
+    assert (refused.place, refused.detail) == ("/0", "lustre-OST0004 is being drained, or was")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from lustre.layout.model import Component, Layout
+from simulator.jobs import Job
 from simulator.servers.objects import Capacity
-from tests.tierd.simulated import World, world
+from tests.tierd.simulated import STREAM, World, world
 from tierd.acts import Outcome
 from tierd.config.load import parse
 
@@ -19,9 +21,10 @@ ON = ("[act]\non = ['imbalance']\n[limits]\nbytes_per_second = 1e9\nfiles_per_se
 FULLEST = 3
 
 
-def uneven(tmp_path: Path, text: str = ON, files: int = 60, dry_run: bool = False, count: int = 1) -> World:
+def uneven(tmp_path: Path, text: str = ON, files: int = 60, dry_run: bool = False, count: int = 1,
+           jobs: Sequence[Job] = ()) -> World:
     """A pool whose OST0003 has old files of 8 MiB, and the others hardly anything."""
-    at = world(tmp_path, jobs=(), settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
+    at = world(tmp_path, jobs=jobs, settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
     cluster = at.cluster
     for ost in cluster.osts:
         ost.store.capacity = Capacity(1 << 30, ost.store.capacity.inodes)
@@ -58,6 +61,22 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
     at.run(until=1200)
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
+
+
+def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_goes_on(tmp_path: Path) -> None:
+    at = uneven(tmp_path, jobs=(STREAM,))
+    at.run(until=600)
+    before, beside = at.rate(STREAM.job_id, 20, 60), at.rate(STREAM.job_id, 75, 600)
+    assert beside >= 0.98 * before
+    first = len(list(at.journal.entries(Outcome.DONE)))
+    assert first > 0
+    key = "imbalance", "", "fill of lustre-OST0003"
+    refusal = at.gate.delay_of(key)
+    assert refusal is not None
+    assert STREAM.job_id in refusal.sentence
+    assert at.gate.gives_way
+    at.run(until=800)
+    assert len(list(at.journal.entries(Outcome.DONE))) > first
 
 
 def test_a_move_is_undone_to_the_target_it_came_from(tmp_path: Path) -> None:
