@@ -180,7 +180,7 @@ class Engine:
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
         self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()),
-                                    committing)
+                                    committing, self._settings.device_time.io_limited)
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:

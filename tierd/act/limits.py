@@ -113,18 +113,18 @@ class TokenBucket:
 
     def refusal(self, size_bytes: int, now: float) -> Refusal | None:
         """Refuses a file of this size while a rate is reached."""
-        if now > self._filled_at:  # all moves of a batch are checked at the same time
-            self._fill(now)
+        self._refill(now)
         if self._files < 1 - _SLACK:
             return Refusal(Reason.LIMIT, f"the limit of {self._rate.files_per_second:g} files/s is reached")
         if size_bytes and self._bytes < min(size_bytes, self._most_bytes) * (1 - _SLACK):
             return Refusal(Reason.LIMIT, f"the limit of {rate_text(self._rate.bytes_per_second)} is reached")
         return None
 
-    def _fill(self, now: float) -> None:
-        passed, self._filled_at = now - self._filled_at, now
-        self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
-        self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
+    def _refill(self, now: float) -> None:
+        if now > self._filled_at:  # all moves of a batch are checked at the same time
+            passed, self._filled_at = now - self._filled_at, now
+            self._files = min(self._files + passed * self._rate.files_per_second, self._most_files)
+            self._bytes = min(self._bytes + passed * self._rate.bytes_per_second, self._most_bytes)
 
     @property
     def left(self) -> tuple[float, float]:
@@ -144,8 +144,7 @@ class TokenBucket:
 
     def give_back(self, size_bytes: float, taking: int, now: float) -> None:
         """Return byte tokens of a taking that were not used. The examination of the file has used the file token."""
-        if now > self._filled_at:
-            self._fill(now)
+        self._refill(now)
         since = bisect_left(self._peaks, taking, key=lambda peak: peak[0])
         highest = self._bytes
         if since < len(self._peaks):

@@ -252,7 +252,9 @@ class MoveQueue:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
         spent = self._guard.spend(waiting.action, cost, now), self._budget.spend(cost, now)
         with self._lock:
-            return replace(waiting, spent=spent, charge=self._pace.spend(waiting.action.finding, cost, now))
+            charge = self._pace.spend(waiting.action.finding, cost, now)
+        return QueuedMove(waiting.action, waiting.finding, waiting.before, waiting.refusal, waiting.fid, waiting.cost,
+                          spent, charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""

@@ -130,10 +130,10 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
         return None
     seconds: defaultdict[str, float] = defaultdict(float)
     for time in known:
-        for job, share in time.top(JOBS_OF_CASE):
-            seconds[job] += share * time.utilisation
+        for job, each in time.top(JOBS_OF_CASE):
+            seconds[job] += each.share * time.utilisation
     most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_OF_CASE]
-    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.share_error([job]) for t in known), 4))
+    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in known), 4))
                  for job, taken in most)
     error = max(time.utilisation_error for time in known)
     return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
