@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 ANY = "<?>"
@@ -62,6 +63,7 @@ def _network(kind: int, number: int) -> str:
     return f"{_NAMES[kind]}{number or ''}"
 
 
+@lru_cache(maxsize=4096)
 def nid_bytes(text: str) -> tuple[bytes, bool]:
     """Encode a NID in 24 bytes, and return whether they have the large form. Raises ValueError with the problem."""
     if text == ANY:

@@ -7,8 +7,6 @@ administrator can kill any of them while a noisy neighbour is being cured, and s
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
 import signal
 import socket
@@ -27,6 +25,7 @@ from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
 from stack import role as role_process
+from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import run_until_stopped
 from tierd import demo
@@ -68,42 +67,6 @@ ONCE = ("QUEUED", "MOVED", "skipped")
 
 # The processes
 
-FORKS = multiprocessing.get_context("forkserver")
-
-
-class Forked:
-    """A role of tierd, forked from a process that imported all modules.
-
-    A fork takes a few milliseconds of processor time, an interpreter that imports tierd about a second. Provides the
-    methods of ``subprocess.Popen`` that :class:`Role` uses.
-    """
-
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
-        FORKS.set_forkserver_preload([role_process.__name__, library.__module__, ask.__module__])
-        self._process = FORKS.Process(target=role_process.run, args=(tuple(arguments), str(log)))
-        self._process.start()
-        self.pid = self._process.pid or 0
-
-    def poll(self) -> int | None:
-        """Exit status, negative number of the signal that ended it, or None while it runs."""
-        return self._process.exitcode
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """End it by SIGKILL."""
-        self._process.kill()
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait for its end. Raises subprocess.TimeoutExpired."""
-        self._process.join(timeout)
-        if self.poll() is None:
-            raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
-
-
 @dataclass
 class Role:
     """One process, and the command or the arguments of ``stack.role`` that start it."""
@@ -128,7 +91,7 @@ class Role:
     def start(self) -> None:
         """Start the process. It ends with this one."""
         if self.forked:
-            self.process = Forked(self.command, self.log)
+            self.process = Forked(role_process.main, self.command, self.log)
             return
         command = self.command
         if shutil.which("setpriv"):

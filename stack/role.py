@@ -7,12 +7,9 @@ a mount is replaced: the file system, the folder of the claim, and the engine th
 from __future__ import annotations
 
 import logging
-import multiprocessing.process
 import os
 import secrets
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -113,24 +110,6 @@ class Node:
         """A changelog reader."""
         return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
                                         clock, say)
-
-
-def run(arguments: Sequence[str], log: str) -> None:
-    """Run a role in a process that was forked for it, and write its output to a log. It ends with the first process."""
-    os.setsid()  # Ctrl-C is for the first process
-    with open(log, "ab", buffering=0) as out:
-        os.dup2(out.fileno(), 1)
-        os.dup2(out.fileno(), 2)
-    first = multiprocessing.parent_process()
-    assert first is not None
-    threading.Thread(target=end_with, args=(first,), name="stack-parent", daemon=True).start()
-    sys.exit(main(arguments))
-
-
-def end_with(first: multiprocessing.process.BaseProcess) -> None:
-    """End this process by SIGKILL when the first one has ended, however it ended."""
-    first.join()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -180,7 +180,7 @@ class Engine:
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
         self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()),
-                                    committing)
+                                    committing, self._settings.device_time.io_limited)
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
@@ -247,7 +247,7 @@ def uses_learned_windows(finding: Finding) -> bool:
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window without these jobs: tierd's own moves cause no finding."""
-    if not any(job in window.namespace or job in window.jobs for job in jobs):
+    if window.jobs.isdisjoint(jobs) and window.namespace.keys().isdisjoint(jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})

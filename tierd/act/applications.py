@@ -25,7 +25,7 @@ from tierd.decide.plans import reserved
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
-from tierd.sense.slurm import SlurmJob, number_of
+from tierd.sense.slurm import SlurmJob, number_of, plain
 from tierd.text import quoted
 
 PREPARATION = "preparation"
@@ -80,7 +80,7 @@ class ApplicationStore:
             "WHERE scheduler_jobs.name = ? AND scheduler_jobs.user = ? AND actions.kind = ? AND NOT actions.dry_run "
             "AND actions.outcome IN ('done', 'undone') "
             "ORDER BY judgements.time DESC, findings.id DESC, actions.id LIMIT ?",
-            (name, user, ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS)).fetchall()
+            (plain(name), plain(user), ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS)).fetchall()
         found = []
         for finding, job, directory, place, text, verdict in rows:
             layout = to_layout(text)
@@ -215,7 +215,7 @@ class Preparer:
     def _refusal(self, earlier: HelpfulLayout, run: NextRun, place: str) -> Refusal | None:
         """Refuses a directory of another user, and a flash pool without room."""
         if place == "/":
-            return Refusal(Reason.ROOT_DIRECTORY, "the root directory")
+            return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
         status = self._filesystem.status(place)
         if not status.is_directory or status.uid != run.uid:
             return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is no directory of the job's user")

@@ -22,6 +22,7 @@ from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
+from tierd.daemon.rebalance_judge import RebalanceJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
@@ -148,6 +149,8 @@ class Daemon:
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
                                 filesystem, clock, settings, self.counters, executor, site_facts)
         self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
+        self._rebalance_judge = RebalanceJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
+                                               lambda: self._facts.known, clock, settings, self.counters)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
@@ -252,6 +255,7 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen.time)
+                self._rebalance_judge.step()
                 if "changelog" not in self.faults:
                     self._striping_judge.step()
             if self._seen is not None or self._observer.blind:

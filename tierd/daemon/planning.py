@@ -18,7 +18,15 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.model import (
+    ContentionEvidence,
+    DirectoryActivity,
+    FillEvidence,
+    Finding,
+    NoisyNeighbourEvidence,
+    SiteFacts,
+    StripingEvidence,
+)
 from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -164,6 +172,12 @@ class Planner:
         cooling = self._cooling({a.directory for a in plan.actions})
         refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
+        if isinstance(finding.evidence, (ContentionEvidence, StripingEvidence)):
+            since = self._clock.now() - settings.verify.cooldown_seconds
+            again = [a for a in actions if a.kind == ActKind.MIGRATE and self._journal.move_undone_at(a.path) > since]
+            refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
+                                 f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
+            actions = [a for a in actions if a not in again]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
             first = acts[0].layout.components[0]

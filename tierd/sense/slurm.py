@@ -104,9 +104,17 @@ def _job(entry: Mapping[str, object]) -> SlurmJob | None:
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
-    """A text for metrics and the journal, which take UTF-8 only."""
     found = entry.get(key)
-    return found[:MAX_NAME].encode("utf-8", "replace").decode() if isinstance(found, str) else ""
+    return plain(found) if isinstance(found, str) else ""
+
+
+def plain(name: str) -> str:
+    r"""A name for metrics and the journal, which take UTF-8 only; cut to ``MAX_NAME``.
+
+    >>> plain(os.fsdecode(b"run\xff")), len(plain(1000 * "x"))
+    ('run?', 80)
+    """
+    return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
 def _path(found: object) -> str:

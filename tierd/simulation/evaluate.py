@@ -1,9 +1,8 @@
 """``tierctl evaluate``: runs random scenarios without neighbours, without tierd and with tierd.
 
 Each scenario is classified by measurement, against the same run without the suspects. A suspect is an aggressor when a
-stream loses at least 15% and the streams together lose at least half of that. If they do not, other streams have what
-that stream lost, and the scenario is shifted. A suspect is innocent when every stream loses less than 5%. A loss
-between the two counts as neither.
+stream loses at least 15%, and innocent when every stream loses less than 5%. A loss between the two counts as neither.
+A scenario is shifted, and no suspect an aggressor, when other streams have what a stream lost, but for less than 5%.
 """
 
 from __future__ import annotations
@@ -29,9 +28,6 @@ from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomSc
 from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
-TAKEN_SHARE = 0.5
-"""Part of a stream's loss that all streams together must have lost, for the suspects to have taken it. In scenarios
-with a loss of at least 15%, it is below 0.1 or above 0.9."""
 FOUND_SOON_SECONDS = 30.0
 """Seconds from the onset within which a finding counts as early."""
 FOUND_SECONDS = 60.0
@@ -153,14 +149,13 @@ def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
     """Whether the suspects took what a stream lost by at least 15%; False if other streams have it.
 
     Suspects that take no device time can shift throughput from one stream to another. Without them, the other stream
-    loses it.
+    loses it. A stream's loss counts as taken as far as all streams together lost it, and less than 5% is innocent.
     """
-    losses = []
-    for job in streams(case.jobs):
-        before, beside = (each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without))
-        losses.append((before - beside, AGGRESSOR_LOSS * before))
-    together = sum(lost for lost, _ in losses)
-    return any(lost >= least and together >= TAKEN_SHARE * lost for lost, least in losses)
+    rates = [[each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without)]
+             for job in streams(case.jobs)]
+    together = sum(before - beside for before, beside in rates)
+    return any(before - beside >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
+               for before, beside in rates if before)
 
 
 def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:

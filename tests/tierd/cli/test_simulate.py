@@ -275,9 +275,10 @@ def test_a_pool_is_even_if_no_target_differs_much() -> None:
 
 @pytest.mark.parametrize(("beside", "truth"), [
     ((16.0, 50.0), "shifted"),  # the reader has what the writer lost
+    ((16.0, 49.1), "shifted"),
+    ((16.0, 48.9), "aggressor"),  # the neighbour has 5% of the writer's rate
     ((16.0, 46.0), "aggressor"),
-    ((16.0, 48.5), "shifted"),
-    ((16.0, 47.5), "aggressor"),  # the neighbour has more of the loss than the reader
+    ((16.0, 40.0), "aggressor"),
     ((19.5, 46.0), "innocent"),
     ((18.0, 46.0), "slight"),
 ])

@@ -1,10 +1,10 @@
-"""A leader (or its standby), or a mover, as a process of its own over a shared Lustre: ``process.py SETTINGS``."""
+"""A leader (or its standby), or a mover, as a process of its own over a shared Lustre."""
 
 from __future__ import annotations
 
 import json
-import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,10 +152,6 @@ class SiteOfLeader:
         return getattr(self._rest, name)
 
 
-def main() -> None:
-    role = Role(**json.loads(sys.argv[1]))
+def main(arguments: Sequence[str]) -> None:
+    role = Role(**json.loads(arguments[0]))
     (lead if role.role == "leader" else move)(role)
-
-
-if __name__ == "__main__":
-    main()

@@ -221,6 +221,12 @@ class Journal:
                                    (to_bytes(place),)).only()
         return float(time)
 
+    def move_undone_at(self, place: str) -> float:
+        """When a move of a file was last undone; 0 if it never was."""
+        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+                                   "AND outcome = 'undone' AND kind = 'migrate'", (to_bytes(place),)).only()
+        return float(time)
+
     def add_samples(self, values: Mapping[str, float], now: float) -> None:
         """Enter points of the curves of reports."""
         self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])

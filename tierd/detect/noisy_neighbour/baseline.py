@@ -50,6 +50,8 @@ class LoadTracks:
             self._old = before.known
             self._from = before.marks.index(self.marks[0])
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
+        self._same = before is not None and self._from == 0 and self._to == len(before.windows)
+        """Whether ``before`` has no windows that these tracks lack."""
         self._loads = [window.loads for window in windows[self._to - self._from:]]
         """Loads of the windows that ``before`` does not have."""
 
@@ -67,8 +69,9 @@ class LoadTracks:
             track = array("d"), array("d")
             append_loads(track, key, [window.loads for window in self.windows])
         else:
-            for numbers in track:
-                del numbers[self._to:], numbers[:self._from]
+            if not self._same:
+                for numbers in track:
+                    del numbers[self._to:], numbers[:self._from]
             append_loads(track, key, self._loads)
         return track
 

@@ -36,8 +36,7 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
     """Whether the victim was slow in most recent windows, compared with its throughput before the other job came.
 
     Recent is the second half of the other job's stay: load may build up, for instance as a directory fills. Median and
-    mean of these windows must be slow. Of single windows, most must be slow; those of a steady stream may instead be
-    slower than by chance, as a window holds few large calls, and one call more lifts it over the threshold.
+    mean of these windows must be slow, and most single windows.
     """
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
@@ -53,8 +52,12 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
     late = course.late(settings.min_windows)
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
         return False  # with large calls a median of few windows is chance
-    if sum(rate <= limit for rate in late) < settings.slow_windows * len(late) and may_be_chance(course, settings):
-        return False
+    enough = settings.slow_windows * len(late)
+    if sum(rate <= limit for rate in late) < enough:
+        # a window holds few large calls, and one call more lifts it over the threshold
+        end = threshold(course.own.quiet, True, settings) * usual
+        if sum(rate <= end for rate in late) < enough or may_be_chance(course, settings):
+            return False
     return dose_fits(course, usual, settings)
 
 

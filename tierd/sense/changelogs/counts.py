@@ -166,7 +166,7 @@ class CountTables:
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
         there = self.files
-        files = [fid for fid in dict.fromkeys(counts.files) if fid in there]
+        files = list(dict.fromkeys(filter(there.__contains__, counts.files)))
         return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
 
     def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:

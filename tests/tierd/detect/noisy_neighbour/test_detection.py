@@ -206,6 +206,15 @@ def test_two_slow_windows_of_four_may_be_a_pause() -> None:
     assert pairs(alone + both) == []
 
 
+def test_a_loss_in_every_other_window_is_not_yet_one() -> None:
+    """The others are slower than alone too, but by half a percent."""
+    alone = [window(n, stream("s.1", 67.1)) for n in range(QUIET)]
+    for last, found in ((66.8, False), (63.8, True)):
+        both = [window(QUIET + n, stream("s.1", rate), small_io("f.2", 33))
+                for n, rate in enumerate([60.0, 66.8, 60.0, 66.8, 59.0, 66.8, 59.0, last])]
+        assert pairs(alone + both) == ([("f.2", "s.1")] if found else [])
+
+
 def test_hysteresis_holds_a_finding_that_no_longer_would_begin() -> None:
     windows = episode(small_files("m.2", 20), now=63.0)
     assert pairs(windows) == []
