@@ -56,6 +56,8 @@ from tierd.refusal import Reason, Refusal
 
 QUEUED_SECONDS = 2.0
 """Work that may wait for a free mover."""
+REFILL_SECONDS = 1.0
+"""Waiting work below which more is sent. A file sent for each one that ended would be a message of its own."""
 MESSAGE_SECONDS = 1.0
 """Work of one message, as far as known."""
 GRACE_SECONDS = 5.0
@@ -224,9 +226,11 @@ class NatsDispatch:
         return None
 
     def room(self) -> int:
-        """See the protocol."""
-        allowed = self._threads() * self._files_per_message() + QUEUED_SECONDS * self.files_per_second
-        return max(0, int(allowed) - self.under_way)
+        """See the protocol. None while much work waits, so that messages are full."""
+        at_work, rate = self._threads() * self._files_per_message(), self.files_per_second
+        if self.under_way > at_work + REFILL_SECONDS * rate:
+            return 0
+        return max(0, int(at_work + QUEUED_SECONDS * rate) - self.under_way)
 
     def full_for(self, cost: MoveCost, chosen: Mapping[str, int]) -> Refusal | None:
         """See the protocol.

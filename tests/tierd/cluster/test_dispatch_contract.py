@@ -11,6 +11,7 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, in_process, over_nats
 from tierd.acts import Outcome
+from tierd.cluster.dispatch import NatsDispatch, SentMessage
 from tierd.config.act import Limits, Rate
 
 
@@ -130,6 +131,22 @@ def test_nothing_is_done_before_the_intent(world: ClusterWorld) -> None:
     (entry,) = world.journal.entries()
     assert entry.fid == world.lustre.names[path].fid
     assert entry.intended_at > 0
+
+
+def test_more_is_sent_when_half_of_the_waiting_work_is_done(nats_world: ClusterWorld) -> None:
+    """100 files end per second: two seconds of work may wait besides that of the threads, and one does before more."""
+    world = nats_world
+    dispatch = world.dispatch
+    assert isinstance(dispatch, NatsDispatch)
+    ready(world)
+    assert dispatch.room() == 16, "two movers with two threads, and four files of 0.25 s in a message"
+    dispatch._ended_at.append((world.clock.now(), 1000))
+    rooms = {}
+    for under_way in (0, 16, 116, 117, 216):
+        dispatch._of_act = dict.fromkeys(range(under_way), SentMessage("", "", frozenset(), frozenset(), {}, {}))
+        rooms[under_way] = dispatch.room()
+    dispatch._of_act = {}
+    assert rooms == {0: 216, 16: 200, 116: 100, 117: 0, 216: 0}
 
 
 def test_taken_back_moves_are_queued_again(nats_world: ClusterWorld) -> None:
