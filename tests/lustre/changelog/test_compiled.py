@@ -66,7 +66,7 @@ def test_recorded_records_and_every_cut_of_them(path) -> None:
         same(data[:end])
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(records(), max_size=6), st.integers(0, 7), st.integers(0, 5000))
 def test_any_records(several: list[Record], most: int, cut: int) -> None:
     data = b"".join(map(encode, several))

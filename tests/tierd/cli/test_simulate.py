@@ -109,8 +109,10 @@ def test_a_run_that_is_too_short_for_tierd_says_so(tmp_path: Path, capsys: pytes
     assert "nothing: it needs 20 s at least, four windows of 5 s" in capsys.readouterr().out
 
 
-def test_tierd_starts_at_the_given_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "noisy-neighbour", "--tierd-starts", "35"]) == 0
+def test_tierd_starts_at_the_given_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("extends = 'noisy-neighbour'\nseconds = 120\n[variant.contended]\n")
+    assert main(["simulate", str(file), "--tierd-starts", "35"]) == 0
     shown = capsys.readouterr().out
     acts = shown.partition("What tierd did from 35 s on:\n")[2]
     times = [float(line.split()[0]) for line in acts.splitlines() if line.startswith("   ") and " s  " in line]
