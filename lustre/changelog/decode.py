@@ -207,10 +207,14 @@ def decode(data: bytes) -> tuple[list[Record], int]:
 
 
 def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
-    """Yield all whole records in lists of limited length. Raises ValueError at the first invalid record."""
+    """Yield all whole records in lists of limited length. Raises ValueError at the first invalid record.
+
+    The next records take the memory of the last ones, still in the processor cache, if the caller has released these.
+    """
     at = 0
     while True:
         records, at = some(data, at, most)
         if not records:
             return
         yield records
+        del records

@@ -191,6 +191,7 @@ class CheckedRecords:
             for batch in self._follower.batches():
                 ahead = max(ahead, max(map(_time, batch), default=0.0) - self._clock.now())
                 yield batch
+                del batch  # its memory is used for the next one
             if ahead > self._skew_seconds:
                 raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of this node's clock: repair the "
                                      "time service; how long files have been closed is unknown")

@@ -123,6 +123,7 @@ class Follower:
                         gaps.append(f"changelog of {mdt}: {gap}")
                     last = self._positions[mdt] = records[-1].index
                     yield records if self.recording is None else self.recording.without_marks(mdt, records)
+                    del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}")
                 return False
