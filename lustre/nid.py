@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 ANY = "<?>"
 """Text of the wildcard NID, which means any node."""
+NONE = "0@<0:0>"
+"""Text of the NID of 24 zero bytes, in records that no client caused."""
 
 _SMALL = struct.Struct("<IHH16x")
 _LARGE = struct.Struct(">BBH16s4x")
@@ -60,6 +63,7 @@ def _network(kind: int, number: int) -> str:
     return f"{_NAMES[kind]}{number or ''}"
 
 
+@lru_cache(maxsize=4096)
 def nid_bytes(text: str) -> tuple[bytes, bool]:
     """Encode a NID in 24 bytes, and return whether they have the large form. Raises ValueError with the problem."""
     if text == ANY:

@@ -7,14 +7,12 @@ administrator can kill any of them while a noisy neighbour is being cured, and s
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -26,7 +24,10 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
+from stack import role as role_process
+from stack.forked import Forked
 from stack.shared import SharedCluster
+from stack.until_stopped import run_until_stopped
 from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.answers import (
@@ -66,15 +67,15 @@ ONCE = ("QUEUED", "MOVED", "skipped")
 
 # The processes
 
-
 @dataclass
 class Role:
-    """One process, and the command that starts it."""
+    """One process, and the command or the arguments of ``stack.role`` that start it."""
 
     name: str
     command: list[str]
     log: Path
-    process: subprocess.Popen[bytes] | None = None
+    forked: bool = False
+    process: subprocess.Popen[bytes] | Forked | None = None
     ended_at: float = 0.0
     state: str = ""
     """What was printed of it last."""
@@ -89,6 +90,9 @@ class Role:
 
     def start(self) -> None:
         """Start the process. It ends with this one."""
+        if self.forked:
+            self.process = Forked(role_process.main, self.command, self.log)
+            return
         command = self.command
         if shutil.which("setpriv"):
             command = ["setpriv", "--pdeathsig", "KILL", *command]
@@ -192,8 +196,7 @@ def tierd_role(kind: str, name: str, folder: Path, addresses: Addresses, exporte
     file = folder / f"{name}.toml"
     expiry = f"[claim]\nexpiry_seconds = {claim_expiry_seconds}\n" if claim_expiry_seconds is not None else ""
     file.write_text(configuration(name, folder, addresses, files_per_second) + expiry, encoding="utf-8")
-    command = [sys.executable, "-m", "stack.role", kind, str(file), str(folder / "lustre.sock"), exporter]
-    return Role(name, command, folder / f"{name}.log")
+    return Role(name, [kind, str(file), str(folder / "lustre.sock"), exporter], folder / f"{name}.log", forked=True)
 
 
 def configuration(name: str, folder: Path, addresses: Addresses, files_per_second: float) -> str:
@@ -514,20 +517,7 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m stack.cluster", description=DESCRIPTION)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
-    seconds = parser.parse_args(arguments).seconds
-    clock = SystemClock()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: clock.wake())
-    try:
-        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
-            run(Path(folder), clock, seconds)
-    except OSError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print("\nStopped. All temporary files are deleted.")
-    return 0
+    return run_until_stopped("python -m stack.cluster", DESCRIPTION, arguments, run)
 
 
 if __name__ == "__main__":

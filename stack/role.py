@@ -1,4 +1,4 @@
-"""``python -m stack.role ROLE CONFIG SOCKET EXPORTER``: a role of tierd as a process over the simulated Lustre.
+"""A role of tierd as a process over the simulated Lustre. ``stack.cluster`` starts it.
 
 The processes run the same loops, signals, journals, sockets and connections as on a site. Only what they would get from
 a mount is replaced: the file system, the folder of the claim, and the engine that moves a file.
@@ -113,7 +113,7 @@ class Node:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a role until a signal."""
+    """Run ``ROLE CONFIG SOCKET EXPORTER`` until a signal."""
     role, config, shared, exporter = arguments
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     settings = load(Path(config))
@@ -123,7 +123,3 @@ def main(arguments: Sequence[str]) -> int:
     if role == "reader":
         return reader_process.serve(settings, node.reader)
     return process.serve(Path(config), settings, None, node.candidate, node.service)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

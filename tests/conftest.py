@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from _pytest.doctest import DoctestModule
+from hypothesis import HealthCheck, settings
 
 from httpserver.server import Address, Server, listen
 from lustre.unpack import unpack
@@ -44,8 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile("calm", deadline=None)  # how long an example takes says nothing on a busy machine
+    # How long an example takes says nothing on a busy machine.
+    settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("calm")
+    config.pluginmanager.register(ModulesWithExamples())
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         on_one_processor(int(worker.removeprefix("gw")))
@@ -53,6 +56,23 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
         os.environ.setdefault("TMPDIR", str(IN_MEMORY))  # tapes are unpacked there, and programs inherit it
         tempfile.tempdir = os.environ["TMPDIR"]
+
+
+class ModulesWithExamples:
+    """Searches for doctests in modules that have some.
+
+    Each worker would import all modules and search them for examples, which takes a second of processor time. This is
+    a plugin, because a hook of this file is not called for files of the product.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Iterator[None]:
+        found = yield
+        return [each for each in found if not isinstance(each, DoctestModule) or has_examples(file_path)]
+
+
+def has_examples(path: Path) -> bool:
+    return b">>> " in path.read_bytes()
 
 
 GC_ALLOCATIONS = 10_000

@@ -79,8 +79,7 @@ def encode(record: Record) -> bytes:
 
 def _check(record: Record, name: bytes) -> None:
     """Raise ValueError for fields that would pack without an error but decode differently."""
-    texts = (record.name, record.source_name, record.job_id, record.xattr_name)
-    if any(b"\0" in text for text in texts):
+    if b"\0" in b"".join((record.name, record.source_name, record.job_id, record.xattr_name)):
         raise ValueError(f"changelog record {record.index}: a NUL within a name")
     if record.source is None and record.source_name:
         raise ValueError(f"changelog record {record.index}: a source name without a source")

@@ -197,8 +197,9 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
     return replace(
         answer, finding=case.number, since=case.finding.time, directories=case.finding.directories[:MAX_LISTED],
         state=case.state, verdict=case.verdict, judged=case.judged, undo_reason=case.undo_reason,
-        usual=judgement.usual if judgement else answer.usual,
-        contended=judgement.contended if judgement else answer.contended,
+        usual=judgement.usual if judgement and not judgement.words else answer.usual,
+        contended=judgement.contended if judgement and not judgement.words else answer.contended,
+        measured_text=judgement.words if judgement else "",
         after=judgement.after if judgement and judgement.after else None,
         acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
         judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,

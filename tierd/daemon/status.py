@@ -183,7 +183,9 @@ def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
     judgement = case.judgement
     return RemediationAnswer(
-        measured=MeasuredAnswer(judgement.usual, judgement.contended, judgement.after) if judgement else None,
+        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after)
+                  if judgement and not judgement.words else None),
+        measured_text=judgement.words if judgement else "", subject=case.finding.subject,
         finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
         state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
         waiting_defaults=case.waiting_defaults,
@@ -382,7 +384,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
-    if gate.waiting and idle > STALLED_SECONDS:
+    if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
         why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"

@@ -10,18 +10,16 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 
+from stack.forked import Forked
+from tests.tierd.cluster import process
 from tests.tierd.cluster.broker import Broker, new_fsname
 from tests.tierd.cluster.shared_lustre import SharedLustre
-
-ROOT = Path(__file__).parents[3]
 
 
 class Site:
@@ -31,7 +29,7 @@ class Site:
                  ack_wait_seconds: float = 2.0) -> None:
         self.folder = folder
         self.socket = Path(mkdtemp()) / "s"  # a short path
-        self.shared = SharedLustre(self.socket)
+        self.shared = SharedLustre(self.socket, ack_wait_seconds / 2)
         self.common = {"lustre": str(self.socket), "folder": str(folder), "fs": new_fsname(), "servers": servers,
                        "files": files, "replicas": replicas, "ack_wait_seconds": ack_wait_seconds}
         self.before = {}
@@ -42,24 +40,19 @@ class Site:
             objects = tuple(replace(each, ost_index=2 + number % 4) for each in component.objects)
             node.store.layout = replace(node.store.layout, components=(replace(component, objects=objects),))
             self.before[path] = self.shared.lustre.contents(path)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Forked] = {}
 
     def start(self, role: str, name: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            about = json.dumps({"role": role, "name": name} | self.common)
-            self.processes[name] = subprocess.Popen([sys.executable, "-m", "tests.tierd.cluster.process", about],
-                                                    cwd=ROOT, stdout=log, stderr=log)
+        about = json.dumps({"role": role, "name": name} | self.common)
+        self.processes[name] = Forked(process.main, [about], self.folder / f"{name}.log")
 
     def kill(self, name: str) -> None:
-        process = self.processes.pop(name)
-        process.kill()
-        process.wait()
+        killed = self.processes.pop(name)
+        killed.kill()
+        killed.wait()
 
     def freeze(self, name: str, *, frozen: bool = True) -> None:
-        process = self.processes[name]
-        process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
-        if frozen:
-            self.shared.excuse(process.pid)
+        self.processes[name].send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
     def log(self, name: str) -> str:
         try:
@@ -107,11 +100,11 @@ class Site:
         assert odd == [], self.logs()
 
     def close(self) -> None:
-        for process in self.processes.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-            process.wait()
+        for each in self.processes.values():
+            if each.poll() is None:
+                each.send_signal(signal.SIGCONT)
+                each.kill()
+            each.wait()
         self.shared.close()
         self.socket.unlink()
         self.socket.parent.rmdir()

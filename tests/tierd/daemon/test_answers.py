@@ -40,7 +40,7 @@ CLASSES: list[type[Answer]] = [
 
 @pytest.mark.parametrize("cls", CLASSES)
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10)
 def test_an_answer_is_the_same_after_json(cls: type[Answer], data: st.DataObject) -> None:
     st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
     st.register_type_strategy(str, st.text(max_size=6))  # long texts make nested answers too large for Hypothesis
