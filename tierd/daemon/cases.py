@@ -130,8 +130,8 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
         return None
     seconds: defaultdict[str, float] = defaultdict(float)
     for time in known:
-        for job, each in time.top(JOBS_OF_CASE):
-            seconds[job] += each.share * time.utilisation
+        for job, share in time.top(JOBS_OF_CASE):
+            seconds[job] += share * time.utilisation
     most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_OF_CASE]
     rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in known), 4))
                  for job, taken in most)

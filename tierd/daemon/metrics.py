@@ -550,8 +550,8 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
                              " have been seen to do.", labels=("target",))
     for target, time in daemon.device_time.items():
         busy.add_metric((short_name(target),), time.utilisation)
-        for job, each in time.top(JOBS_OF_TARGET):
-            share.add_metric((short_name(target), job), each.share)
+        for job, part in time.top(JOBS_OF_TARGET):
+            share.add_metric((short_name(target), job), part)
     yield share
     yield busy
 

@@ -373,7 +373,8 @@ def time_row(time: TargetTime) -> TargetTimeRow:
     """The jobs that take most of the service time of one target."""
     return TargetTimeRow(
         time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
-        tuple(JobTimeRow(job, round(each.share, 4), round(each.error, 4)) for job, each in time.top(JOBS_SHOWN)))
+        tuple(JobTimeRow(job, round(share, 4), round(time.device_time(job).error, 4))
+              for job, share in time.top(JOBS_SHOWN)))
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:

@@ -331,8 +331,12 @@ class TargetTime:
     costs: DeviceCosts
     work: Mapping[str, Vector]
     """By job, each second: bytes read, bytes written, operations. Plain tuples, as there are ten thousands."""
-    changes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By job that changes something, each second: write RPCs, and the I/Os of commits that its operations count."""
+    seconds: float = 1.0
+    """Time that the loads cover."""
+    loads: Sequence[JobLoad] = ()
+    """Loads of the jobs that ``work`` was made of."""
+    committing: Collection[str] = ()
+    """Jobs whose changes wait for commits."""
     io_limited: bool | None = None
     """Whether the device has a limit of I/Os beside that of bytes; None if it is not known."""
 
@@ -396,12 +400,15 @@ class TargetTime:
 
         A commit of the journal writes the changes of all jobs, whoever waits for it. So all write RPCs share it.
         """
-        written = sum([writes for writes, _ in self.changes.values()])
-        each = sum([asked for _, asked in self.changes.values()]) / written if written else 0.0
         ios = {job: work[2] for job, work in self.work.items()}
+        writes = {load.job: load.writes for load in self.loads}
+        asked = {load.job: _commit_ios(load.writes, load.other_operations, load.job in self.committing)
+                 for load in self.loads}
+        written = sum(writes.values())
         if written:
-            for job, (writes, asked) in self.changes.items():
-                ios[job] += each * writes - asked
+            each = sum(asked.values()) / written
+            for job, written_here in writes.items():
+                ios[job] += (each * written_here - asked[job]) / self.seconds
         return ios
 
     @cached_property
@@ -425,25 +432,29 @@ class TargetTime:
         as for a large one while this limit is full. Both kinds can show the same counters. If it is not known which
         kind it is, the share is the middle, and the error reaches to both.
         """
-        share, error = self.share([job]), self.share_error([job])
-        if not self.io_bound or job not in self.work:
-            return DeviceTimeShare(share, error)
-        more = self.io_bound * (self.ios[job] / self._all_ios - share)
-        if self.io_limited is None:
-            return DeviceTimeShare(share + more / 2, min(hypot(error, more / 2), 1.0))
-        return DeviceTimeShare(share + more, min(hypot(error, LIMIT_DOUBT * more), 1.0))
+        share = self.device_time_shares.get(job, 0.0)
+        more = abs(share - self.share([job]))
+        doubt = 1.0 if self.io_limited is None else LIMIT_DOUBT
+        return DeviceTimeShare(share, min(hypot(self.share_error([job]), doubt * more), 1.0))
 
     @cached_property
-    def _all_ios(self) -> float:
-        return sum(self.ios.values())
+    def device_time_shares(self) -> dict[str, float]:
+        """By job: the share of :meth:`device_time`."""
+        busy = self.utilisation
+        if busy <= 0:
+            return dict.fromkeys(self.work, 0.0)
+        by_costs = {job: min(seconds / busy, 1.0) for job, seconds in self.taken.items()}
+        part = self.io_bound / 2 if self.io_limited is None else self.io_bound
+        if not part:
+            return by_costs
+        ios = self.ios
+        total = sum(ios.values())
+        return {job: share + part * (ios[job] / total - share) for job, share in by_costs.items()}
 
-    def top(self, count: int) -> list[tuple[str, DeviceTimeShare]]:
+    def top(self, count: int) -> list[tuple[str, float]]:
         """The jobs that take most device time, and their shares."""
-        if self.utilisation <= 0:
-            return []
-        shares = ((self.device_time(job), job) for job in self.work)
-        most = nlargest(count, [(each.share, job, each) for each, job in shares if each.share > 0])
-        return [(job, each) for _, job, each in most]
+        most = nlargest(count, [(share, job) for job, share in self.device_time_shares.items()])
+        return [(job, share) for share, job in most if share > 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,22 +540,31 @@ def account(loads: Collection[JobLoad], seconds: float, pool_of: Mapping[str, st
     """
     known = {target: pool for target, pool in pool_of.items() if pool in costs}
     works: dict[str, dict[str, Vector]] = {target: {} for target in known}
-    changes: dict[str, dict[str, tuple[float, float]]] = {target: {} for target in known}
+    loads_of: dict[str, list[JobLoad]] = {target: [] for target in known}
+    places = {target: (works[target], loads_of[target].append) for target in known}
     destroys = _destroys_per_change(loads, unlinks)
-    for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:  # of ten thousands: not by name
-        works_here = works.get(target)
-        if works_here is not None:
-            asked = OTHER_IOS * others
-            if job in committing:
-                asked += COMMIT_IOS * writes
-            operations = reads + writes + asked
+    for load in loads:
+        target, job, read_bytes, write_bytes, reads, writes, others, _, _ = load  # of ten thousands: not by name
+        place = places.get(target)
+        if place is not None:
+            works_here, append = place
+            append(load)
+            operations = reads + writes
+            if others:
+                operations += OTHER_IOS * others
             if job in destroys:
                 operations += (writes + others) * destroys[job]
+            if job in committing:
+                operations += COMMIT_IOS * writes
             works_here[job] = read_bytes / seconds, write_bytes / seconds, operations / seconds
-            if asked or writes:
-                changes[target][job] = writes / seconds, asked / seconds
-    return {target: TargetTime(target, costs[known[target]], work, changes[target], io_limited.get(known[target]))
+    return {target: TargetTime(target, costs[known[target]], work, seconds, loads_of[target], committing,
+                               io_limited.get(known[target]))
             for target, work in works.items() if work}
+
+
+def _commit_ios(writes: float, others: float, waits: bool) -> float:
+    """I/Os of commits that a job asked for, as its operations count them."""
+    return OTHER_IOS * others + (COMMIT_IOS * writes if waits else 0.0)
 
 
 def own_unlinks(done: Iterable[NamespaceLoad | Profile]) -> dict[str, float]:

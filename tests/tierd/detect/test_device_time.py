@@ -78,7 +78,7 @@ def test_shares_are_parts_of_a_whole(work: dict[str, tuple[float, float, float]]
     target = TargetTime("lustre-OST0002", fit([Work(1e8, 1e8, 10.0)] * 12), work)
     assert sum(target.share([job]) for job in work) <= 1 + 1e-9
     assert all(0 <= target.share_error([job]) <= 1 for job in work)
-    shares = [each.share for _, each in target.top(len(work))]
+    shares = [share for _, share in target.top(len(work))]
     assert shares == sorted(shares, reverse=True)
 
 
