@@ -161,7 +161,7 @@ def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Me
                 clock.wait(0.1)
                 dispatch.trouble()
             gate = Gate(lustre, FakeEngine(0.0), Budget(LIMITS, clock.now()),  # type: ignore[arg-type]
-                        CircuitBreaker(BreakerSettings()), journal, clock, False, batch=64, dispatch=dispatch)
+                        CircuitBreaker(BreakerSettings()), journal, clock, False, dispatch=dispatch)
             finding = journal.add_finding(FINDING)
             paths = [lustre.path_of(Fid(9, number)) for number in range(files)]
             gate.submit([Action("migrate", FLASH, "", FINDING.key, path.rpartition("/")[0], path, 4096)

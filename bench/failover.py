@@ -77,7 +77,7 @@ def _mover_failover(folder: str, broker: Broker) -> float:
             clock.wait(0.1)
             dispatch.trouble()
         gate = Gate(lustre, FakeEngine(0.0), Budget(LIMITS, clock.now()),  # type: ignore[arg-type]
-                    CircuitBreaker(BreakerSettings()), journal, clock, False, batch=64, dispatch=dispatch)
+                    CircuitBreaker(BreakerSettings()), journal, clock, False, dispatch=dispatch)
         finding = journal.add_finding(FINDING)
         numbers = [target + TARGETS * number for number in range(FILES) for target in range(2)]
         assert max(numbers) < FILES_A_DIRECTORY

@@ -25,6 +25,9 @@ class ObjectCreation(Protocol):
     def limits(self, target: str) -> Mapping[str, int]:
         """Limit of each MDT (``MDT0000``) for an OST, given by its full name. Empty on a node without MDTs."""
 
+    def stopped(self) -> frozenset[str]:
+        """Full names of the OSTs on which an MDT of this node creates no objects: its limit is 0."""
+
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         """Set the limit of one MDT for an OST. Raises OSError."""
 
@@ -35,6 +38,10 @@ class NoObjectCreation:
     def limits(self, target: str) -> Mapping[str, int]:
         """See the protocol."""
         return {}
+
+    def stopped(self) -> frozenset[str]:
+        """See the protocol."""
+        return frozenset()
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         """See the protocol."""
@@ -57,6 +64,14 @@ class LocalObjectCreation:
                 if value.isdigit():
                     found[device.instance] = int(value)
         return found
+
+    def stopped(self) -> frozenset[str]:
+        """See the protocol."""
+        devices = {name: parse_device(name) for name in self._tree.devices("osp")}
+        return frozenset(
+            f"{device.fsname}-{device.target}" for name, device in devices.items()
+            if device.target.startswith("OST") and device.instance.startswith("MDT")
+            and (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip() == b"0")
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         """See the protocol."""

@@ -21,6 +21,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 ANY = "<?>"
 """Text of the wildcard NID, which means any node."""
+NONE = "0@<0:0>"
+"""Text of the NID of 24 zero bytes, in records that no client caused."""
 
 _SMALL = struct.Struct("<IHH16x")
 _LARGE = struct.Struct(">BBH16s4x")

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
+from lustre.errors import with_copied
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -169,6 +170,8 @@ class SimulatedFilesystem:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
         self._wait(migration.finished)
+        if isinstance(migration.finished.error, OSError):
+            raise with_copied(migration.finished.error, migration.copied_bytes)
         if migration.finished.error is not None:
             raise migration.finished.error
 
@@ -223,6 +226,10 @@ class SimulatedObjectCreation:
             index = self._index(target)
             present = self._cluster.osts[index].max_create_count
             return {mdt.short_name: self._limits.get((target, mdt.short_name), present) for mdt in self._cluster.mdts}
+
+    def stopped(self) -> frozenset[str]:
+        """Full names of the OSTs on which an MDT creates no objects."""
+        return frozenset(ost.name for ost in self._cluster.osts if 0 in self.limits(ost.name).values())
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
         """Set the limit of one MDT for an OST."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 
 from simulator.clients.mount import ClientSettings
 from simulator.clients.osc import OscSettings
@@ -56,6 +57,18 @@ def recorded_test_bed(
         ),
         seed=seed,
     )
+
+
+def with_nodes(bed: ClusterSettings, count: int) -> ClusterSettings:
+    """A test bed with at least so many nodes, each with one mount and a NID of its own.
+
+    >>> [client.nid for client in with_nodes(recorded_test_bed(), 3).clients]
+    ['10.0.2.15@tcp', '10.0.2.16@tcp', '10.0.2.17@tcp']
+    """
+    first = bed.clients[0]
+    return replace(bed, clients=tuple(
+        replace(bed.clients[number] if number < len(bed.clients) else first,
+                nid=f"{ip_address('10.0.2.15') + number}@tcp") for number in range(max(count, len(bed.clients)))))
 
 
 def measured_test_bed(seed: int = 1) -> ClusterSettings:

@@ -107,11 +107,17 @@ def processes_of(job: Job) -> int:
 
 
 class FluidWorkload(Workload):
-    """Jobs of the flow model. ``changing`` is called before a job starts or stops."""
+    """Jobs of the flow model. ``changing`` is called before a job starts or stops.
 
-    def __init__(self, engine: Engine, changing: Callable[[], None], nids: Sequence[str]) -> None:
+    ``opened`` is called when a job opens its files, ``closed`` when it closes them.
+    """
+
+    def __init__(self, engine: Engine, changing: Callable[[], None], nids: Sequence[str],
+                 opened: Callable[[Job], None], closed: Callable[[Job], None]) -> None:
         super().__init__(engine)
         self._changing = changing
+        self._opened = opened
+        self._closed = closed
         self._nids = nids
         """NIDs of the clients, whose mounts are not modelled one by one."""
 
@@ -123,7 +129,7 @@ class FluidWorkload(Workload):
     def stop(self, job_id: str) -> None:
         """Stop a job now. Raises LookupError if it does not run."""
         self._changing()
-        del self._jobs[job_id]
+        self._closed(self._jobs.pop(job_id))
 
     def processes_on(self, nid: str) -> int:
         """Processes of running jobs on a node."""
@@ -138,6 +144,7 @@ class FluidWorkload(Workload):
     def _start(self, job: Job) -> None:
         self._changing()
         self._jobs[job.job_id] = job
+        self._opened(job)
         if job.stop_seconds < float("inf"):
             self._engine.after(job.stop_seconds - self._engine.now, self._end, job)
 

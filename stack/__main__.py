@@ -6,12 +6,9 @@ database stays, in ``.tools/grafana``, because Grafana needs a minute to make it
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,6 +18,7 @@ from simulator.scenarios.scenario import Scenario, library
 from stack import services
 from stack.alerting import AlertWatch
 from stack.services import Ports, StartError, program
+from stack.until_stopped import run_until_stopped
 from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
@@ -36,28 +34,14 @@ QUIET_SECONDS = 45.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m stack", description=DESCRIPTION)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
-    seconds = parser.parse_args(arguments).seconds
-    missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
-    if missing:
-        print(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them", file=sys.stderr)
-        return 1
-    clock = SystemClock()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: clock.wake())
-    try:
-        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
-            run(Path(folder), clock, seconds)
-    except StartError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print("\nStopped. All temporary files are deleted.")
-    return 0
+    return run_until_stopped("python -m stack", DESCRIPTION, arguments, run)
 
 
 def run(folder: Path, clock: SystemClock, seconds: float) -> None:
     """Start all programs, then the simulated site; run cycles, and stop everything in reverse order."""
+    missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
+    if missing:
+        raise StartError(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them")
     ports = Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
     introduced = False

@@ -7,14 +7,12 @@ administrator can kill any of them while a noisy neighbour is being cured, and s
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +27,7 @@ from simulator.settings import recorded_test_bed
 from stack import role as role_process
 from stack.forked import Forked
 from stack.shared import SharedCluster
+from stack.until_stopped import run_until_stopped
 from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.answers import (
@@ -518,20 +517,7 @@ def with_late_neighbour(scenario: Scenario) -> Scenario:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m stack.cluster", description=DESCRIPTION)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this many seconds")
-    seconds = parser.parse_args(arguments).seconds
-    clock = SystemClock()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: clock.wake())
-    try:
-        with tempfile.TemporaryDirectory(prefix="lustre-stack-") as folder:
-            run(Path(folder), clock, seconds)
-    except OSError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print("\nStopped. All temporary files are deleted.")
-    return 0
+    return run_until_stopped("python -m stack.cluster", DESCRIPTION, arguments, run)
 
 
 if __name__ == "__main__":

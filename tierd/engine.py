@@ -21,6 +21,7 @@ from tierd.detect.noisy_neighbour.detection import continued_finding, held_findi
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
+from tierd.detect.streamed_targets import StreamWatch
 from tierd.model import (
     ACTIONABLE_KINDS,
     EVIDENCE_BY_KIND,
@@ -34,6 +35,7 @@ from tierd.model import (
     NoisyNeighbourEvidence,
     OtherEvidence,
     SlowdownEvidence,
+    StreamedTargets,
     Window,
 )
 
@@ -74,6 +76,9 @@ class Engine:
         self._tasks: Mapping[str, tuple[str, ...]] = {}
         """Tasks of each large array since the oldest window."""
         self._device_time: Mapping[str, TargetTime] = {}
+        self._streams = StreamWatch(settings.resolved_scopes.flash_pools)
+        self.streamed_targets: StreamedTargets | None = None
+        """Targets whose streams would lose throughput to further work; None before the first window."""
         self._early_facts = 0
         self._history_teaches = False
         """Whether costs are to be fitted to Prometheus' history, as no earlier run left any."""
@@ -122,6 +127,7 @@ class Engine:
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
         view = replace(view, device_time=self._account(view, complete, facts))
+        self.streamed_targets = self._streams.targets(view, self._device_time, self._facts.pools)
         counted = partial(self._activities, counts or activities)
         found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
                  for finding in map(partial(self._unless_absorbed, view), self._slowed(view))}
@@ -174,7 +180,7 @@ class Engine:
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
         self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()),
-                                    committing)
+                                    committing, self._settings.device_time.io_limited)
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
@@ -241,7 +247,7 @@ def uses_learned_windows(finding: Finding) -> bool:
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window without these jobs: tierd's own moves cause no finding."""
-    if not any(job in window.namespace or job in window.jobs for job in jobs):
+    if window.jobs.isdisjoint(jobs) and window.namespace.keys().isdisjoint(jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})

@@ -17,6 +17,8 @@ from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from lustre.layout.model import Layout
 from tierd.acts import ActKind
 
+MAX_CLIENTS = 8
+"""Clients of a job in a directory that are remembered. A decision needs to know whether there are several."""
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
 
 
@@ -126,6 +128,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamedTarget:
+    """A target whose streams would lose throughput to further work, and the time that work takes there, in seconds."""
+
+    streams: tuple[str, ...]
+    """Job ids."""
+    byte_read_seconds: float
+    byte_written_seconds: float
+    operation_seconds: float
+
+    def seconds(self, read_bytes: float, written_bytes: float, operations: float) -> float:
+        """Service time of so much work."""
+        return (self.byte_read_seconds * read_bytes + self.byte_written_seconds * written_bytes
+                + self.operation_seconds * operations)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTargets:
+    """All such targets, by full name, and the targets of each pool."""
+
+    by_target: Mapping[str, StreamedTarget] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPair:
     """A flash pool and the disk pool that its files come from and go back to."""
 
@@ -186,6 +212,9 @@ class DirectoryActivity:
     """Time of the newest record; epoch seconds."""
     write_opens: int = 0
     """Opens of existing files for writing. 0 if the changelog has no open modes."""
+    clients: tuple[str, ...] = ()
+    """NIDs of the first clients that created, opened or removed files, since the beginning; at most ``MAX_CLIENTS``.
+    Empty if the changelog has no NIDs (before Lustre 2.11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +450,8 @@ class MetadataStormEvidence(Evidence):
     """Stripes of the directory over MDTs; 0 for one MDT; None if unknown."""
     unchanged_names: int = 0
     """Creates less unlinks while it was observed: names that were added. The directory has at least as many."""
-
+    nodes: int = 0
+    """Nodes of the jobs that do nearly all of it, or a lower bound of them; 0 if unknown."""
     parent_operations_per_second: float = 0.0
     """Operations in all directories below its parent: a default of the parent is judged by them."""
 
@@ -611,6 +641,8 @@ class Capacity:
     """Whether this client and the MDTs can place several objects of a file on one target (Lustre 2.13)."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """Space on each OST that can be reached, by full target name."""
+    closed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Targets that take no files of moves, by pool. ``pools`` lacks them."""
     placements: Mapping[str, DirectoryPlacement] = field(default_factory=dict)
     """MDTs of busy directories, as far as read."""
     metadata_fill: Mapping[str, MetadataFill] = field(default_factory=dict)
@@ -671,6 +703,8 @@ class ClientLoad:
     rpcs: tuple[RpcLoad, ...] = ()
     statahead_batch: float | None = None
     """``statahead_batch_max``, 0 if batches are off; None before Lustre 2.16."""
+    fabric_driver: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver of the node; empty without such an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -799,6 +833,8 @@ class Facts:
     """Pool name to full target names."""
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """By full target name."""
+    closed: Mapping[str, str] = field(default_factory=dict)
+    """Targets that take no files of moves, by full name, with the reason: ``is being drained``."""
     stored: tuple[StoredFile, ...] = ()
     """Files on flash, as far as scans have found them."""
     resident: tuple[StoredFile, ...] = ()
@@ -806,6 +842,9 @@ class Facts:
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
+    job_nodes: Mapping[str, int] = field(default_factory=dict)
+    """Number of nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not
+    name."""
     metadata_targets: int = 0
     """Number of MDTs; 0 if unknown."""
     metadata: Mapping[str, MetadataFill] = field(default_factory=dict)
@@ -824,6 +863,8 @@ class Facts:
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)
     """By full target name, the largest RPC that it accepts (``brw_size``), as far as known."""
+    server_drivers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver, by name of the server; without servers that have no such adapter."""
 
     def pool_of(self, target: str) -> str:
         """Name of the smallest pool that a target is in; "" if it is in none."""

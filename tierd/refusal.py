@@ -28,6 +28,8 @@ class Reason(StrEnum):
     """The MDTs take smaller components than the files need."""
     MDT_BUSY = "mdt-busy"
     MDT_ROOM = "mdt-room"
+    NODES_UNKNOWN = "nodes-unknown"
+    """The number of nodes of a job is unknown."""
     SIZES_UNKNOWN = "sizes-unknown"
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
@@ -62,6 +64,10 @@ class Reason(StrEnum):
     OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
+    TARGET_CLOSED = "target-closed"
+    """The move would place objects on a target that is drained or degraded, or creates no objects."""
+    STREAMS = "streams"
+    """Streams use the targets of a move that can wait."""
     PATH_CHANGED = "path-changed"
     IS_DIRECTORY = "is-directory"
     GROWN = "grown"
@@ -131,6 +137,7 @@ REMEDIES = {
     Reason.MDT_LIMIT: "raise the limit on the MDSs (lctl set_param -P lod.*.dom_stripesize=1M), or data_on_mdt"
                       ".largest_bytes",
     Reason.MDT_ROOM: "add metadata targets, remove files, or lower data_on_mdt.min_free",
+    Reason.NODES_UNKNOWN: "set [sense.slurm], or use Lustre 2.11 or newer, whose changelogs have the NIDs of clients",
     Reason.NO_ROOM: "free space in the flash pool, add targets to it, or lower small_files_to_flash.reserve",
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",
     Reason.NOT_SMALL: "raise small_files_to_flash.sizing.largest_component_bytes, if flash is to hold such files",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dashboards.dashboard import (
+    ANY_IS_A_WARNING,
+    ANY_IS_BAD,
     FS,
     FULLNESS,
     NO_SERVERS,
@@ -13,6 +15,7 @@ from dashboards.dashboard import (
     column_links,
     link_from_row,
     link_from_value,
+    none_of,
 )
 from dashboards.panels import (
     GREEN,
@@ -310,5 +313,42 @@ SERVICES = Row("Server threads", (
                Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
                      + RATE + "))", "{{target}}"), unit="short", empty="not reported", steps=((None, GREEN), (1, RED))),
 ), closed=True)
+NO_POWERFLEX = "no PowerFlex gateway in tierd's configuration"
+OF_FS = 'fs=~"$fs"'
+ABNORMAL = 'state!~"ClusteredNormal|ClusteredTightlyCoupled|unknown"'
+PARTS = f'{{__name__=~"tierd_powerflex_(sds|sdc)_connected", {OF_FS}}}'
+REBUILD = f'work=~".+_rebuild", {OF_FS}'
+POWERFLEX = Row("PowerFlex below the OSTs", (
+    stat("MDM cluster not normal", "File systems whose PowerFlex MDM cluster is in another state than "
+         "ClusteredNormal: see TierdPowerFlexMdmDegraded.",
+         Query(none_of(f'count(tierd_powerflex_mdm_cluster_info{{{ABNORMAL}, {OF_FS}}})',
+                       f"tierd_powerflex_mdm_cluster_info{{{OF_FS}}}")),
+         unit="short", steps=ANY_IS_BAD, width=6, empty=NO_POWERFLEX),
+    stat("Disconnected SDS and SDC", "PowerFlex data servers and data clients that are not connected to the MDM.",
+         Query(none_of(f"count({PARTS} == 0)", PARTS)), unit="short", steps=ANY_IS_BAD, width=6, empty=NO_POWERFLEX),
+    stat("Data with one copy", "Data that is lost if another device fails. A rebuild makes its second copy.",
+         Query(f"sum(tierd_powerflex_pool_degraded_bytes{{{OF_FS}}})"), unit="bytes", steps=ANY_IS_A_WARNING, width=6,
+         empty=NO_POWERFLEX),
+    stat("Targets slowed by PowerFlex", "Targets whose volume is slowed by a rebuild or rebalance, or whose state is "
+         "unknown. tierd blames no job on them.",
+         Query(f"sum(tierd_powerflex_target_slowed{{{OF_FS}, target=~\"$target\"}})"), unit="short",
+         steps=ANY_IS_A_WARNING, width=6, empty=NO_POWERFLEX),
+    timeseries("Rebuild and rebalance", "Bytes per second that PowerFlex writes for rebuilds and rebalances, by pool.",
+               Query(f"sum by (fs, pool, work) (tierd_powerflex_pool_work_bytes_per_second{{{OF_FS}}})",
+                     "{{pool}} {{work}}"), unit="Bps", empty=NO_POWERFLEX),
+    timeseries("Data left to rebuild", "Data in a rebuild or waiting for one, by pool. If it does not fall, see "
+               "TierdPowerFlexRebuildLong.",
+               Query(f"sum by (fs, pool) (tierd_powerflex_pool_work_active_bytes{{{REBUILD}}} + "
+                     f"tierd_powerflex_pool_work_pending_bytes{{{REBUILD}}})", "{{pool}}"), unit="bytes",
+               empty=NO_POWERFLEX),
+    timeseries("Volume traffic", "Bytes per second read from and written to the ten busiest volumes.",
+               Query(f"topk(10, tierd_powerflex_volume_read_bytes_per_second{{{OF_FS}}})", "{{volume}} read"),
+               Query(f"topk(10, tierd_powerflex_volume_write_bytes_per_second{{{OF_FS}}})", "{{volume}} write"),
+               unit="Bps", empty=NO_POWERFLEX),
+    timeseries("Failed gateway requests", "Failed requests of tierd to the PowerFlex gateway, by reason. If they last, "
+               "see TierdPowerFlexUnreachable.",
+               Query(f"sum by (fs, reason) (increase(tierd_powerflex_errors_total{{{OF_FS}}}{RATE}))", "{{reason}}"),
+               unit="short", empty=NO_POWERFLEX),
+), closed=True)
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",
-                  (FS, POOL, TARGET), (STATE, ROOM, LOAD, METADATA, DISKS, SERVICES, CHECKS))
+                  (FS, POOL, TARGET), (STATE, ROOM, LOAD, METADATA, DISKS, SERVICES, POWERFLEX, CHECKS))

@@ -26,12 +26,13 @@ typedef struct {
     PyTypeObject *record, *fid;
     PyObject *types, *nid_text;
     PyObject *empty_bytes, *empty_text;
-    PyObject *fields;    /* of the current record */
-    PyObject *arguments; /* of tuple.__new__: the fields */
+    PyObject *fields; /* the current record, which this call owns until it is in the list */
     PyObject *fids[KNOWN], *jobs[KNOWN];
     PyObject *node;      /* NID of the previous record, which most records share, and its bytes below */
     const char *node_at; /* NULL without a previous NID */
     int node_large;
+    PyObject *owners[2];      /* uid and gid of the previous record, which most records share; NULL without one */
+    uint64_t owner_numbers[2]; /* their values */
 } Maker;
 
 static uint64_t
@@ -58,9 +59,7 @@ put(Maker *to, int field, PyObject *value)
 {
     if (value == NULL)
         return 0;
-    PyObject *before = PyTuple_GET_ITEM(to->fields, field);
     PyTuple_SET_ITEM(to->fields, field, value);
-    Py_XDECREF(before);
     return 1;
 }
 
@@ -80,18 +79,28 @@ remembered(PyObject **slot, const char *at, size_t size)
     return Py_NewRef(known);
 }
 
+/* Marks the hash as not yet computed, as bytes.__new__ does for a subclass. The field is deprecated for other uses. */
+static void
+forget_hash(PyBytesObject *bytes)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    bytes->ob_shash = -1;
+#pragma GCC diagnostic pop
+}
+
 static PyObject *
 fid(Maker *to, const char *at)
 {
     PyObject **slot = &to->fids[place(at, FID)], *made = remembered(slot, at, FID);
     if (made != NULL)
         return made;
-    PyObject *bytes = PyBytes_FromStringAndSize(at, FID), *arguments = bytes == NULL ? NULL : PyTuple_Pack(1, bytes);
-    made = arguments == NULL ? NULL : PyBytes_Type.tp_new(to->fid, arguments, NULL);
-    Py_XDECREF(arguments);
-    Py_XDECREF(bytes);
-    if (made != NULL)
-        Py_XSETREF(*slot, Py_NewRef(made));
+    made = to->fid->tp_alloc(to->fid, FID);
+    if (made == NULL)
+        return NULL;
+    memcpy(PyBytes_AS_STRING(made), at, FID);
+    forget_hash((PyBytesObject *)made);
+    Py_XSETREF(*slot, Py_NewRef(made));
     return made;
 }
 
@@ -126,6 +135,18 @@ node(Maker *to, const char *at, int large)
         to->node_large = large;
     }
     return Py_NewRef(to->node);
+}
+
+/* Returns the uid or gid of a record, as the object of the previous record if it is equal. */
+static PyObject *
+owner(Maker *to, int which, const char *at)
+{
+    uint64_t value = number(at, 8);
+    if (to->owners[which] == NULL || to->owner_numbers[which] != value) {
+        Py_XSETREF(to->owners[which], PyLong_FromUnsignedLongLong(value));
+        to->owner_numbers[which] = value;
+    }
+    return Py_XNewRef(to->owners[which]);
 }
 
 /* Returns the length of the extensions in bytes; -1 if their flags are truncated or unknown. */
@@ -164,7 +185,7 @@ put_extra(Maker *to, const char *at, uint64_t extra)
 {
     int well = 1;
     if (extra & OWNER) {
-        well = well && put_number(to, UID, number(at, 8)) && put_number(to, GID, number(at + 8, 8));
+        well = well && put(to, UID, owner(to, 0, at)) && put(to, GID, owner(to, 1, at + 8));
         at += 16;
     } else
         well = well && put(to, UID, Py_NewRef(Py_None)) && put(to, GID, Py_NewRef(Py_None));
@@ -189,7 +210,8 @@ put_names(Maker *to, const char *at, size_t size, int renamed)
 static PyObject *
 record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const char *name, size_t name_size)
 {
-    int well = put_header(to, at) && put_names(to, name, name_size, extensions & RENAME);
+    to->fields = to->record->tp_alloc(to->record, FIELDS);
+    int well = to->fields != NULL && put_header(to, at) && put_names(to, name, name_size, extensions & RENAME);
     at += HEADER;
     well = well && put(to, SOURCE, extensions & RENAME ? fid(to, at) : Py_NewRef(Py_None))
         && put(to, SOURCE_PARENT, extensions & RENAME ? fid(to, at + FID) : Py_NewRef(Py_None));
@@ -197,7 +219,9 @@ record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const cha
     well = well && put(to, JOB, extensions & JOB_ID ? job_id(to, at) : Py_NewRef(to->empty_bytes));
     at += extensions & JOB_ID ? JOB_ID_SIZE : 0;
     well = well && put_extra(to, at + (extensions & EXTRA ? 8 : 0), extra);
-    return well ? PyTuple_Type.tp_new(to->record, to->arguments, NULL) : NULL;
+    if (!well)
+        Py_CLEAR(to->fields);
+    return to->fields;
 }
 
 /* Returns the offset of the first record that was not decoded, or -1. */
@@ -233,8 +257,8 @@ forget(Maker *to)
     Py_XDECREF(to->node);
     Py_XDECREF(to->empty_bytes);
     Py_XDECREF(to->empty_text);
-    Py_XDECREF(to->fields);
-    Py_XDECREF(to->arguments);
+    Py_XDECREF(to->owners[0]);
+    Py_XDECREF(to->owners[1]);
 }
 
 static int
@@ -264,10 +288,8 @@ take(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     Maker to = {
         (PyTypeObject *)PyTuple_GET_ITEM(args[4], 0), (PyTypeObject *)PyTuple_GET_ITEM(args[4], 1),
         PyTuple_GET_ITEM(args[4], 2), PyTuple_GET_ITEM(args[4], 3), .empty_bytes = PyBytes_FromStringAndSize("", 0),
-        .empty_text = PyUnicode_FromStringAndSize("", 0), .fields = PyTuple_New(FIELDS)};
-    if (to.fields != NULL)
-        to.arguments = PyTuple_Pack(1, to.fields);
-    at = to.arguments == NULL || to.empty_bytes == NULL || to.empty_text == NULL
+        .empty_text = PyUnicode_FromStringAndSize("", 0)};
+    at = to.empty_bytes == NULL || to.empty_text == NULL
         ? -1 : taken(&to, PyBytes_AS_STRING(args[0]), size, at, args[2], most);
     forget(&to);
     return at < 0 ? NULL : PyLong_FromSsize_t(at);

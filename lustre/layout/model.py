@@ -83,7 +83,7 @@ class Component:
     @property
     def on_mdt(self) -> bool:
         """Whether the data is on the MDT (DoM)."""
-        return self.pattern.split(",")[0] == "mdt"
+        return self.pattern == "mdt" or self.pattern.startswith("mdt,")
 
     @property
     def overstriped(self) -> bool:
@@ -118,6 +118,8 @@ def without_objects(layout: Layout) -> Layout:
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
     """Components of each mirror in file order. An extension component is merged into the component that it extends."""
+    if len(layout.components) == 1:
+        return (layout.components,)
     groups: dict[int, list[Component]] = {}
     for component in layout.components:
         group = groups.setdefault(component.mirror_id, [])
@@ -173,7 +175,7 @@ def same_shape(a: Layout, b: Layout) -> bool:
 def _same_component(a: Component, b: Component) -> bool:
     return (
         (a.extent_start, a.extent_end, a.extension_size) == (b.extent_start, b.extent_end, b.extension_size)
-        and (_kind(a), a.foreign) == (_kind(b), b.foreign)
+        and (a.pattern == b.pattern or _kind(a) == _kind(b)) and a.foreign == b.foreign
         and (a.on_mdt or (a.pool == b.pool and _same_count(a, b) and _same_size(a.stripe_size, b.stripe_size)
                           and _same_osts(a, b)))
     )

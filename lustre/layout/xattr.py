@@ -43,6 +43,7 @@ _EOF = (1 << 64) - 1
 _EVERY_TARGET = 0xFFE0
 """Lower bound of the negative stripe counts: 0xffff is one stripe on every target, 0xfffe two, …"""
 _UNSET = 0xFFFF
+_NO_OST = 0xFFFFFFFF
 _EXTENSION_UNIT_BYTES = 1024
 """Unit of the size of an extension component, which is stored in the field of the stripe size, in KiB."""
 _GROUP_0 = 0x100000000
@@ -64,7 +65,7 @@ def from_xattr(data: bytes) -> Layout:
     magic = _unpack(_MAGIC, data, 0, "magic number")[0]
     if magic in (_COMPOSITE, _SEL):
         return _composite(data)
-    component, generation = _blob(data, 0, len(data), Component())
+    component, generation = _blob(data, 0, len(data), Component(), has_objects=True)
     return Layout((component,), generation=generation, composite=False)
 
 
@@ -120,11 +121,15 @@ def _component(data: bytes, at: int, size: int) -> Component:
         data_stripes=data_stripes,
         parity_stripes=parity_stripes,
     )
-    return _blob(data, blob_at, blob_at + blob_bytes, described)[0]
+    return _blob(data, blob_at, blob_at + blob_bytes, described, has_objects="init" in described.flags)[0]
 
 
-def _blob(data: bytes, at: int, end: int, described: Component) -> tuple[Component, int]:
-    """Read the striping of one component and add it to the component; also return the generation."""
+def _blob(data: bytes, at: int, end: int, described: Component, *, has_objects: bool) -> tuple[Component, int]:
+    """Read the striping of one component and add it to the component; also return the generation.
+
+    A component that is not written yet has no objects, only the OSTs that ``lfs setstripe -o`` requested
+    (``lod_gen_component_ea``).
+    """
     magic = _unpack(_MAGIC, data, at, "magic number", end)[0]
     if magic == _FOREIGN:
         return _foreign(data, at, end, described), 0
@@ -142,16 +147,21 @@ def _blob(data: bytes, at: int, end: int, described: Component) -> tuple[Compone
     on_mdt = "mdt" in patterns
     number = -1 if offset == _UNSET else offset
     objects = _objects(data, objects_at, end, count)
+    requested: tuple[int, ...] = ()
+    if not has_objects:
+        requested = tuple(one.ost_index for one in objects if one.ost_index != _NO_OST)
+        objects = ()
     component = replace(
         described,
         pool=pool,
         stripe_count=0 if extension else count,
         stripe_size=0 if extension else stripe_size,
         extension_size=stripe_size * _EXTENSION_UNIT_BYTES if extension else 0,
-        stripe_offset=objects[0].ost_index if objects else -1 if on_mdt else number,
+        stripe_offset=objects[0].ost_index if objects else -1 if on_mdt or requested else number,
         mdt_index=number if on_mdt else -1,
         pattern=",".join(patterns),
         objects=objects,
+        ost_list=requested,
     )
     # The number is the generation if the component has objects, else the index of the wanted first OST.
     return component, max(number, 0) if objects else 0
@@ -234,7 +244,7 @@ def _default_blob(component: Component) -> bytes:
     pattern = _DEFAULT_PATTERNS.get(tuple(component.pattern.split(",")))
     if pattern is None or component.foreign is not None:
         raise ValueError(f"a default layout cannot have the pattern {component.pattern!r}")
-    if component.objects or component.stripe_offset >= 0:
+    if component.objects or component.ost_list or component.stripe_offset >= 0:
         raise ValueError("the layout names OSTs, which a default cannot")
     size = component.extension_size // _EXTENSION_UNIT_BYTES or component.stripe_size
     form = _V1 if component.on_mdt else _V3

@@ -179,8 +179,8 @@ def to_yaml(layout: Layout, *, directory: bool = False) -> str:
         (component,) = layout.components
         if component.foreign is not None:
             return f"lfm_value:     '{component.foreign.value.decode(errors='surrogateescape')}'\n\n"
-        return "".join(f"{line}\n" for line in _striping(component, layout.generation, directory, ""))
-    return "".join(f"{line}\n" for line in _composite(layout, directory))
+        return "\n".join((*_striping(component, layout.generation, directory, ""), ""))
+    return "\n".join((*_composite(layout, directory), ""))
 
 
 def _composite(layout: Layout, directory: bool) -> Iterator[str]:

@@ -11,6 +11,7 @@ docs/slurm.md describes the directives, the installation, and what happens while
 Settings are lines NAME=VALUE of the file tierd.environment in the same folder, or variables of slurmctld's environment:
     TIERD_TIERCTL            command of tierctl, with options; also through ssh: ssh tierd01 tierctl
     TIERD_SCONTROL           command of scontrol
+    TIERD_SQUEUE             command of squeue, for the user of a job
     TIERD_SACCTMGR           command of sacctmgr, for comments of jobs that have ended (with slurmdbd)
     TIERD_PATIENCE_SECONDS   time for which tierd may give no answer
 ]]
@@ -40,6 +41,7 @@ end
 
 local TIERCTL = setting("TIERD_TIERCTL", "/usr/bin/tierctl")
 local SCONTROL = setting("TIERD_SCONTROL", "scontrol")
+local SQUEUE = setting("TIERD_SQUEUE", "squeue")
 local SACCTMGR = setting("TIERD_SACCTMGR", "sacctmgr")
 local PATIENCE_SECONDS = tonumber(setting("TIERD_PATIENCE_SECONDS", "")) or 30
 local DIRECTIVE = "BB_LUA"      -- Directive= of burst_buffer.conf
@@ -295,6 +297,15 @@ local function job_record(job_id)
     return output_of(SCONTROL .. " show job " .. string.format("%d", tonumber(job_id)) .. " 2>/dev/null")
 end
 
+-- The uid, gid and name of the user of a job; nil if Slurm does not know it. They decide what the job may stage, so they
+-- come from a command that prints nothing else: in scontrol's record the job's name, which may hold anything, comes first.
+local function user_of(job_id)
+    local said = output_of(SQUEUE .. " --noheader --states=all --jobs=" .. string.format("%d", tonumber(job_id))
+        .. " --format='%U %G %u' 2>/dev/null")
+    local uid, gid, user = said:match("^%s*(%d+) (%d+) (%S*)")
+    return tonumber(uid), tonumber(gid), user
+end
+
 -- Writes a sentence at the end of the job's AdminComment, and leaves what the site wrote before it. slurmctld changes no
 -- finished job; with accounting, slurmdbd does.
 local function comment(job_id, record, sentence)
@@ -315,9 +326,8 @@ end
 -- Has tierd stage files, and waits for them. Returns whether all are there, and a sentence, which the job's comment gets.
 local function stage(job_id, uid, gid, stages)
     local record = job_record(job_id)
-    local user, of_record = record:match("UserId=([^%s(]*)%((%d+)%)")
-    uid = tonumber(uid) or tonumber(of_record)
-    gid = tonumber(gid) or tonumber(record:match("GroupId=[^%s(]*%((%d+)%)"))
+    local known_uid, known_gid, user = user_of(job_id)
+    uid, gid = tonumber(uid) or known_uid, tonumber(gid) or known_gid
     if not uid or not gid then
         return false, "the user of the job is not known"
     end

@@ -18,10 +18,17 @@ from simulator.fluid.files import FlowFiles
 from simulator.fluid.flows import Demand, Flow, mover_flows
 from simulator.fluid.rates import FlowRates, RateSolver
 from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.namespace import Inode
 from simulator.servers.ost import Ost
 from simulator.settings import ClusterSettings
 from simulator.workload import FluidWorkload
+
+
+def opens_for_writing(job: Job) -> bool:
+    """Whether a job has its large files open for writing while it runs."""
+    return isinstance(job, (StreamingWriter, RandomWriter)) or (isinstance(job, SharedFile) and job.write)
 
 
 class FlowCounters:
@@ -76,11 +83,13 @@ class FluidCluster(Cluster):
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
         self._workload = self._flowing = FluidWorkload(
-            self.engine, self.about_to_change, [client.nid for client in settings.clients]
+            self.engine, self.about_to_change, [client.nid for client in settings.clients], self._open, self._close
         )  # fmt: skip
         self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts)
         self._counting = FlowCounters(self.osts)
         self._files: dict[str, FlowFiles] = {}
+        self._written: dict[str, list[Inode]] = {}
+        """By job, the large files that it has open for writing. Lustre gives a migration no lease on them."""
         self._nids = tuple(client.nid for client in settings.clients)
         self._rates: FlowRates | None = None
         self._settled_at = 0.0
@@ -144,8 +153,22 @@ class FluidCluster(Cluster):
             if not one.single:
                 self._log(one, rate, since, now)
                 self._make_files(one, rate, since, now)
+                for inode in self._written.get(one.job.job_id, ()) if rate else ():
+                    inode.wrote(inode.size_bytes, now + self.epoch - self.now)
         self._counting.carry(current, since, now)
         self._settled_at = now
+
+    def _open(self, job: Job) -> None:
+        if not opens_for_writing(job):
+            return
+        files = self._written[job.job_id] = [self.namespace.lookup(path) for path, _ in job.files()]
+        for inode in files:
+            inode.writers += 1
+            inode.lease_broken = True
+
+    def _close(self, job: Job) -> None:
+        for inode in self._written.pop(job.job_id, ()):
+            inode.writers -= 1
 
     def _log(self, one: Flow, rate: float, at: float, until: float) -> None:
         while at < until:

@@ -39,7 +39,7 @@ def test_a_drained_ost_is_empty_and_every_file_is_intact(tierd: Tierd, ledger: L
     site = tierd.site
     members = site.filesystem.pools()[site.hdd]
     if len(members) < 2:
-        pytest.skip("the disk pool has one target")
+        pytest.skip(f"pool {site.hdd} has one target: the files of a drained target need another one")
     target, index = members[0], int(members[0][-4:], 16)
     place = site.directory(f"drain-{time.time_ns()}")
     sums: dict[Path, str] = {}
@@ -81,7 +81,7 @@ def test_new_objects_on_this_node(site: Site) -> None:
     target = site.filesystem.pools()[site.hdd][0]
     before = creation.limits(target)
     if not before:
-        pytest.skip("this node serves no MDT")
+        pytest.skip("this node serves no MDT: osp.*.max_create_count is on an MDS only")
     for mdt, count in before.items():
         creation.set_limit(target, mdt, 0)
         try:
@@ -94,7 +94,7 @@ def test_new_objects_on_this_node(site: Site) -> None:
 def test_a_default_striping_of_directories_is_set_and_undone(tierd: Tierd) -> None:
     site = tierd.site
     if site.mdt_count < 2:
-        pytest.skip("the file system has one MDT")
+        pytest.skip("the file system has one MDT, over which no directory can be striped")
     place = site.directory(f"striping-{time.time_ns()}")
     action = Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "acceptance", ("metadata-storm", "", ""),
                     site.name(place), striping=DefaultStriping(2, -1, "crush", 1))

@@ -35,6 +35,7 @@ from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.freshness import SourceState
+from tierd.sense.powerflex import PowerFlex
 from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
@@ -105,6 +106,8 @@ class Site:
     sources: Callable[[], Sequence[SourceState]] = tuple
     tallies: Callable[[Cluster], TallySource | None] = lambda _: None
     """Tallies of changelog readers, for tierd."""
+    powerflex: Callable[[Cluster], PowerFlex | None] = lambda _: None
+    """The storage below the OSTs, for tierd."""
     gather: Callable[[Cluster], CollectorRegistry | None] = lambda _: None
     """Metrics of a gather."""
     model: type[Cluster] = Cluster
@@ -130,11 +133,13 @@ class Site:
         self.scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
         self.of_exporter = exporter_registry(self.scraper, self.web_config)
         self.world: World | None = None
+        self.below: PowerFlex | None = None
         if self.settings is not None:
             self.world = wire(self.cluster, self.settings, lambda _: None, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
+            self.below = self.powerflex(self.cluster)
             beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config,
-                                    tallies=self.tallies(self.cluster))
+                                    tallies=self.tallies(self.cluster), powerflex=self.below)
             self.of_tierd = tierd_registry(self.world.daemon, self.world.gate, self.world.undo, self.settings,
                                            self._source_states, beside)
         self.of_gather = self.gather(self.cluster)
@@ -144,7 +149,8 @@ class Site:
         self.minutes = 0
 
     def _source_states(self) -> Sequence[SourceState]:
-        return self.sources()
+        below = [self.below.age.at(self.cluster.epoch)] if self.below is not None else []
+        return [*self.sources(), *below]
 
     # trouble
 
@@ -197,6 +203,8 @@ class Site:
         self.cluster.write_parameters(self.root)
         for edit in self.edits:
             edit()
+        if self.world is not None and self.below is not None:
+            self.below.refresh()
         pages = {EXPORTER: lambda: b"".join(
             exposition.render(self.scraper.run(), self.of_exporter, openmetrics=False)).decode()}
         if self.world is not None:

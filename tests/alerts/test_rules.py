@@ -107,7 +107,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 
 def test_rules_ask_for_metrics_that_exist() -> None:
-    documented = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("metrics.md", "powerflex.md"))
     own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     own += (ROOT / "httpserver" / "metrics.py").read_text(encoding="utf-8").replace('prefix + "', '"tierd_')
     own += (ROOT / "tierd" / "gather" / "app.py").read_text(encoding="utf-8").replace('PREFIX + "', '"lustre_gather_')

@@ -22,6 +22,7 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
+from tests.tierd.sense.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import Claim
 from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
@@ -36,6 +37,7 @@ from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError
+from tierd.sense.powerflex import PowerFlex
 
 HEALTHY_MINUTES, TROUBLE_MINUTES = 3, 4
 NOBODY = 65534
@@ -275,6 +277,30 @@ def lost_reader(_: Site) -> None:
     Heartbeats.lost = {"MDT0001"}
 
 
+def powerflex_of(cluster: Cluster) -> PowerFlex:
+    """A gateway that answers when tierd asks."""
+    return answering(EpochClock(cluster))
+
+
+def gateway_of(site: Site) -> AnsweringGateway:
+    assert site.below is not None
+    assert isinstance(site.below.gateway, AnsweringGateway)
+    return site.below.gateway
+
+
+def rebuild(site: Site) -> None:
+    gateway_of(site).rebuild(mib_per_second=800, pending_kib=300 << 20)
+
+
+def silent_gateway(site: Site) -> None:
+    gateway_of(site).silent = True
+
+
+def lost_mdm(site: Site) -> None:
+    cluster = {**SYSTEM["mdmCluster"], "clusterState": "ClusteredDegraded", "goodNodesNum": 2}
+    gateway_of(site).known["System"] = [{**SYSTEM, "mdmCluster": cluster}]
+
+
 LOST_NODES: set[str] = set()
 
 
@@ -352,6 +378,7 @@ FOUR_STREAMS = [replace(STREAM, job_id=f"ior_stream.{2000 + n}", path=f"/proj/fl
 SELDOM = {"cycle_seconds": 30.0}
 """Cycles of a tierd that has no jobs to judge: two for each scrape."""
 TIERD_SITE = {"settings": ACTING, **SELDOM}
+POWERFLEX_SITE = {**TIERD_SITE, "powerflex": powerflex_of}
 DRY_SITE = {"settings": replace(Settings(), act=replace(Settings().act, dry_run=True)), "dry_run": True,
             "model": FluidCluster}
 
@@ -436,6 +463,9 @@ TROUBLES = (
     Trouble("TierdSourceStale", lost_source, site=TIERD_SITE),
     Trouble("TierdWebConfigNotReloaded", bad_web_config, site={**TIERD_SITE, "with_web_config": True}),
     Trouble("TierdReaderMissing", lost_reader, site={**TIERD_SITE, "tallies": tallies_of}),
+    Trouble("TierdPowerFlexRebuildLong", rebuild, site=POWERFLEX_SITE),
+    Trouble("TierdPowerFlexUnreachable", silent_gateway, site=POWERFLEX_SITE),
+    Trouble("TierdPowerFlexMdmDegraded", lost_mdm, site=POWERFLEX_SITE),
     Trouble("LustreGatherNodesDown", lost_nodes, site={"gather": rack_of}),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),
@@ -505,6 +535,9 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdSourceStale": ((OF_TIERD.format("tierd_source_stale"),), ""),
     "TierdWebConfigNotReloaded": ((OF_TIERD.format("config_reload"),), ""),
     "TierdReaderMissing": ((OF_TIERD.format("tierd_reader_(tally_age|problem)"),), ""),
+    "TierdPowerFlexRebuildLong": ((OF_TIERD.format("powerflex_pool_(work|degraded).*nvme"),), ""),
+    "TierdPowerFlexUnreachable": ((OF_TIERD.format("powerflex_(errors|target_slowed)|source_stale"),), ""),
+    "TierdPowerFlexMdmDegraded": ((OF_TIERD.format("powerflex_mdm"),), ""),
     "LustreGatherNodesDown": ((OF_GATHER.format("lustre_gather_nodes"),), ""),
     "LustreExporterCollectorFailing": ((OF_EXPORTER.format("target_unreadable|collector_success.* 0"),), ""),
     "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),

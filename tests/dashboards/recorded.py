@@ -21,10 +21,11 @@ from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
 from tests.exporter.written import WRITTEN
+from tests.tierd.sense.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
-from tierd.simulation.world import wire
+from tierd.simulation.world import VirtualClock, wire
 
 STEP_SECONDS = 15
 SECONDS = 330
@@ -112,12 +113,15 @@ def record(folder: Path) -> Recorded:
     wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
-    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(), beside=MetricsContext(at.filesystem.fsname))
+    below = answering(VirtualClock(cluster))
+    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(),
+                              beside=MetricsContext(at.filesystem.fsname, powerflex=below))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:
         at.run(until=cluster.now + STEP_SECONDS)
         cluster.write_parameters(root)
+        below.refresh()
         text = b"".join(exposition.render(scraper.run(), of_exporter, openmetrics=False)).decode()
         lines += labelled(text, "lustre", "oss01:9169", cluster.epoch)
         lines += labelled(generate_latest(of_tierd).decode(), "tierd", "mds01:9170", cluster.epoch)

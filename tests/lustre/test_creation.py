@@ -22,6 +22,7 @@ def test_the_limits_of_the_mdts_of_this_node(tmp_path: Path) -> None:
                     lustre_OST0005_osc_MDT0000="error")
     assert creation.limits("lustre-OST0004") == {"MDT0000": 20000, "MDT0001": 0}
     assert creation.limits("lustre-OST0005") == {}
+    assert creation.stopped() == {"lustre-OST0004"}
     creation.set_limit("lustre-OST0004", "MDT0000", 0)
     assert creation.limits("lustre-OST0004") == {"MDT0000": 0, "MDT0001": 0}
     assert creation.limits("lustre-OST0003") == {"MDT0000": 32}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
+from lustre.errors import copied_before
 from lustre.formats import job_stats
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
-from simulator.jobs.large_files import RandomWriter, StreamingWriter
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
 from simulator.scenarios import scenario
@@ -185,3 +187,48 @@ def test_a_job_that_goes_on_to_another_directory_makes_its_files_there() -> None
     assert len(there) == pytest.approx(len(before), rel=0.1)
     assert before < set(first)
     assert not set(there) & set(first)
+
+
+MODELS = pytest.mark.parametrize("model", [Cluster, FluidCluster], ids=["events", "flows"])
+ON_HDD = Layout((Component(pool="hdd", stripe_count=1),), composite=False)
+
+
+@MODELS
+@pytest.mark.parametrize("job", [
+    StreamingWriter(file_bytes=16 * MIB, stop_seconds=20.0),
+    RandomWriter(file_bytes=16 * MIB, stop_seconds=20.0),
+    SharedFile(piece_bytes=MIB, nodes=1, threads=4, pieces_each=15, think_seconds=1.0, stop_seconds=20.0),
+], ids=lambda job: type(job).__name__)
+def test_a_file_is_not_moved_while_a_job_has_it_open_for_writing(model: type[Cluster], job: Job) -> None:
+    cluster = model(recorded_test_bed(), (job,))
+    filesystem = SimulatedFilesystem(cluster)
+    ((path, _),) = job.files()
+    cluster.advance(5)
+    with pytest.raises(OSError, match="busy") as caught:
+        filesystem.migrate(path, ON_HDD)
+    assert caught.value.errno == errno.EBUSY
+    assert cluster.namespace.lookup(path).mtime > cluster.epoch - cluster.now
+    cluster.advance(40)
+    filesystem.migrate(path, ON_HDD)
+    layout = filesystem.layout(path)
+    assert layout is not None
+    assert layout.components[0].stripe_count == 1
+
+
+@MODELS
+def test_a_move_gives_way_to_a_job_that_opens_the_file(model: type[Cluster]) -> None:
+    job = StreamingWriter(file_bytes=256 * MIB, start_seconds=3.0)
+    cluster = model(recorded_test_bed(), (job,))
+    cluster.advance(1)
+    with pytest.raises(OSError, match="busy") as caught:
+        SimulatedFilesystem(cluster).migrate(job.path, ON_HDD)
+    assert cluster.now >= 3.0
+    assert 0 < (copied_before(caught.value) or 0) < 256 * MIB
+
+
+@MODELS
+def test_a_file_that_is_only_read_moves(model: type[Cluster]) -> None:
+    job = StreamingReader(file_bytes=16 * MIB)
+    cluster = model(recorded_test_bed(), (job,))
+    cluster.advance(2)
+    SimulatedFilesystem(cluster).migrate(job.path, ON_HDD)

@@ -96,6 +96,7 @@ class Slurm:
         return "\n".join((
             f"TIERD_TIERCTL=env PYTHONPATH={ROOT} {sys.executable} -m tierd.cli.tierctl --socket {self.socket}",
             f"TIERD_SCONTROL=env SLURM_CONF={self.folder}/slurm.conf {shutil.which('scontrol')}",
+            f"TIERD_SQUEUE=env SLURM_CONF={self.folder}/slurm.conf {shutil.which('squeue')}",
             f"TIERD_SACCTMGR={self.folder}/sacctmgr", "TIERD_PATIENCE_SECONDS=20", ""))
 
     def run(self, *words: str, text: str = "", as_user: bool = False) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.slurm.lua import Lua, installed
 
-RECORD = """JobId=17 JobName=train
+RECORD = """JobId=17 JobName=x UserId=root(0) GroupId=root(0)
    UserId=alice(1001) GroupId=staff(100) MCS_label=N/A
    AdminComment=of the site | tierd: earlier
    Comment=mine
@@ -30,9 +30,10 @@ class Plugin:
         (folder / "record").write_text(RECORD)
         self._program("tierctl", f"cat >{folder}/request; cat {folder}/answer")
         self._program("scontrol", f'[ "$1" = show ] && cat {folder}/record || printf "%s\\n" "$@" >{folder}/update')
+        self._program("squeue", "echo 1001 100 alice")
         self._program("sacctmgr", f'printf "%s\\n" "$@" >{folder}/sacctmgr')
         environment = {"TIERD_TIERCTL": f"{folder}/tierctl", "TIERD_SCONTROL": f"{folder}/scontrol",
-                       "TIERD_SACCTMGR": f"{folder}/sacctmgr"}
+                       "TIERD_SQUEUE": f"{folder}/squeue", "TIERD_SACCTMGR": f"{folder}/sacctmgr"}
         os.environ.update(environment)  # Lua reads the environment of the process
         try:
             self.lua = Lua(library)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.act import Limits
 from tierd.daemon.client import ask
 from tierd.model import Action, Evidence, Finding
-from tierd.sense.slurm import SlurmJob
+from tierd.sense.slurm import SlurmJob, parse
 
 FINDING = Finding("noisy-neighbour", 1.0, "4711", "99", (), "4711 slows 99", Evidence())
 
@@ -134,4 +135,22 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
     assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
     assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]
     assert store.sentences("4713") == []
+    assert store.sentences("9" * 64) == store.sentences("²") == [], "no numbers of jobs"
+    journal.close()
+
+
+def test_an_application_is_known_by_a_name_of_any_bytes_and_length(tmp_path: Path) -> None:
+    """squeue gives such names cut and in UTF-8, the prolog gives them as they are."""
+    journal = Journal(tmp_path / "journal")
+    store = ApplicationStore(journal.db)
+    number = journal.add_finding(replace(FINDING, aggressor="4711"))
+    act = journal.intend(Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", FINDING.key, "/proj/run1/out"), number, None,
+                         1.0, dry_run=False)
+    journal.end(act, Outcome.DONE, "", 2.0)
+    journal.judgements.add(number, "", "flash", 1, Verdict.HELPED, 1.0, 3.0)
+    name = b"n\xff" + 200 * b"x"
+    (job,) = parse(b'{"jobs": [{"job_id": 4711, "name": "%s", "user_name": "alice"}]}' % name)
+    store.remember({"4711": job}, str, 4.0)
+    assert [found.place for found in store.helpful(os.fsdecode(name), "alice")] == ["/proj/run1/out"]
+    assert store.helpful("n", "alice") == []
     journal.close()

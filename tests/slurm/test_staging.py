@@ -68,6 +68,19 @@ def test_a_job_has_its_files_on_flash_and_gives_them_back(slurm: Slurm, site: Si
     assert site.pool("/proj/a\nb '\udcff") == "flash"
 
 
+@pytest.mark.parametrize("name", ["x UserId=root(0) GroupId=root(0)", "x\n   UserId=root(0) GroupId=root(0)"])
+def test_the_name_of_a_job_gives_no_rights(slurm: Slurm, site: Site, name: str) -> None:
+    """Slurm 22.05 passes no uid to the plugin, and scontrol prints the name of a job before its user."""
+    site.file("/proj/private/a", uid=slurm.uid + 1, mode=0o600)
+    with site.running():
+        done = slurm.submit("#BB_LUA stage_in path=/mnt/lustre/proj/private/a deadline=10s", name=name)
+        if done.returncode:
+            pytest.skip(f"Slurm accepts no such name: {done.stderr.strip()}")
+        (found,) = await_stagings(slurm, done.stdout.strip(), 1).stagings
+    assert (found.user, found.succeeded) == (slurm.user, False)
+    assert site.pool("/proj/private/a") != "flash"
+
+
 def test_a_bad_directive_is_refused_at_submission(slurm: Slurm) -> None:
     refused = slurm.submit("#BB_LUA stage_in path=/mnt/lustre/a deadline=never")
     assert refused.returncode != 0

@@ -25,7 +25,7 @@ from tierd.decide.plans import reserved
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
-from tierd.sense.slurm import SlurmJob
+from tierd.sense.slurm import SlurmJob, number_of, plain
 from tierd.text import quoted
 
 PREPARATION = "preparation"
@@ -80,7 +80,7 @@ class ApplicationStore:
             "WHERE scheduler_jobs.name = ? AND scheduler_jobs.user = ? AND actions.kind = ? AND NOT actions.dry_run "
             "AND actions.outcome IN ('done', 'undone') "
             "ORDER BY judgements.time DESC, findings.id DESC, actions.id LIMIT ?",
-            (name, user, ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS)).fetchall()
+            (plain(name), plain(user), ActKind.SET_DEFAULT_LAYOUT, MAX_ACTS)).fetchall()
         found = []
         for finding, job, directory, place, text, verdict in rows:
             layout = to_layout(text)
@@ -94,8 +94,9 @@ class ApplicationStore:
 
         ``job`` is the scheduler's number. Lustre's id of the job may have more in it.
         """
+        number = number_of(job)
         names = {job, *(name for (name,) in self._db.execute("SELECT job FROM scheduler_jobs WHERE number = ? LIMIT 10",
-                                                             (int(job) if job.isdigit() else -1,)))}
+                                                             (-1 if number is None else number,)))}
         places = ", ".join("?" * len(names))
         rows = self._db.execute(
             "SELECT findings.id, kind, aggressor, victim, "  # noqa: S608
@@ -182,14 +183,15 @@ class Preparer:
         ready: list[str] = []
         waiting: list[str] = []
         refusals: list[Refusal] = []
-        actions = []
+        actions: list[Action] = []
+        helped: list[str] = []
         for earlier in self._store.helpful(run.name, run.user):
             if not (place := place_for(earlier, run)) or place in {*ready, *waiting}:
                 continue
             try:
                 refusal = self._refusal(earlier, run, place)
                 present = None if refusal else self._filesystem.layout(place)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             if refusal is None and same_default(present, earlier.layout):
                 ready.append(place)
@@ -204,15 +206,16 @@ class Preparer:
             waiting.append(place)
             if not self._gate.default_waits(place):
                 actions.append(action)
+                helped.append(earlier.job)
         if actions:
-            self._queue_order(PREPARATION, run.by, f"{run.by}: the layout that helped job "
-                              f"{actions[0].reason.split()[3]} before", OrderPlan(actions))
+            self._queue_order(PREPARATION, run.by, f"{run.by}: the layout that helped job {helped[0]} before",
+                              OrderPlan(actions))
         return ready, waiting, refusals
 
     def _refusal(self, earlier: HelpfulLayout, run: NextRun, place: str) -> Refusal | None:
         """Refuses a directory of another user, and a flash pool without room."""
         if place == "/":
-            return Refusal(Reason.ROOT_DIRECTORY, "the root directory")
+            return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
         status = self._filesystem.status(place)
         if not status.is_directory or status.uid != run.uid:
             return Refusal(Reason.NO_PERMISSION, f"{quoted(place)} is no directory of the job's user")

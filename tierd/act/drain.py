@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from threading import RLock
@@ -162,8 +162,12 @@ class Drains:
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
                  say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0,
-                 tops: Sequence[str] = ("/",)) -> None:
-        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
+                 tops: Sequence[str] = ("/",), closed: Callable[[], Collection[str]] = frozenset) -> None:
+        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found.
+
+        ``closed`` returns the targets that take no files of moves.
+        """
+        self._closed = closed
         self._tops = tops
         self._filesystem = filesystem
         self._gate = gate
@@ -413,7 +417,7 @@ class Drains:
             return []
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
                 for target, room in self._filesystem.space().items()}
-        closed = {ost_index(target) for target in self.targets | {drain.target}}
+        closed = {ost_index(target) for target in {*self._closed(), *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []
@@ -463,6 +467,12 @@ class Drains:
     def targets(self) -> frozenset[str]:
         """Targets that are being drained, or were and take no files yet."""
         return frozenset(drain.target for drain in self.all if drain.phase in ACTIVE and not drain.preview)
+
+    @property
+    def moving(self) -> frozenset[str]:
+        """Targets whose files are being moved, or will be when the drain is resumed."""
+        return frozenset(drain.target for drain in self.all
+                         if drain.phase in {Phase.RUNNING, Phase.PAUSED} and not drain.preview)
 
     def failed(self, drain: Drain) -> list[LeftFiles]:
         """Files whose moves of the present pass did not succeed, by reason."""

@@ -8,13 +8,14 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
+from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
 from tierd.act.guard import REQUEST, ActGuard, NoGuard
@@ -24,12 +25,12 @@ from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
 from tierd.act.movers.moves import Halt, Mover, MoveResult
 from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
-from tierd.act.queue import BATCH_MOVES, MoveQueue, QueuedMove
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
 from tierd.act.recovery import RequeueList
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
-from tierd.model import Action
+from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal
 
 StoreMoves = Callable[[Sequence[Action], int], None]
@@ -128,8 +129,8 @@ class MoveBatches:
         if each is None:  # it was given up, and a mover has ended it after all
             self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
             return None
-        if moved.result in _NO_BYTES_READ:
-            self._queue.give_back(each, self._clock.now())
+        if not_copied := 1.0 if moved.result in _NO_BYTES_READ else moved.not_copied:
+            self._queue.give_back(each, self._clock.now(), not_copied)
         if moved.result is MoveResult.DONE:
             self._completed_acts.moved_bytes += each.action.size_bytes
         if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # still to be done
@@ -168,12 +169,14 @@ class Gate:
                  clock: Clock, dry_run: bool, guard: ActGuard | None = None,
                  maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
                  default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES,
-                 dispatch: Dispatch | None = None) -> None:
-        """``executor`` sets several default layouts at the same time; ``batch`` is the maximum of moves in a batch.
+                 dispatch: Dispatch | None = None, pace: BackgroundPace | None = None) -> None:
+        """``executor`` sets several default layouts at the same time.
 
-        ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process.
+        ``dispatch`` hands moves over to movers on other nodes. Without it, ``mover`` moves them in this process, and
+        ``batch`` is the maximum of moves in a batch. ``pace`` spaces out background moves beside streams.
         """
         self.dispatch = dispatch or InProcessDispatch(mover)
+        batch = BATCH_MOVES_REMOTE if self.dispatch.remote and not dry_run else batch
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
@@ -181,7 +184,7 @@ class Gate:
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
-        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for)
+        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace)
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self._default_layouts = DefaultLayoutQueue(
             filesystem, journal, self.completed_acts, self._guard, self._halt, clock, dry_run, bucket, executor
@@ -224,6 +227,24 @@ class Gate:
     def waits_for(self) -> str:
         """The limit that delays the first queued move; "" for none."""
         return self._queue.waits_for if len(self._queue) else ""
+
+    def delay_of(self, finding_key: tuple[str, str, str]) -> Refusal | None:
+        """What delays the queued moves of one finding; None if nothing does, or it has none."""
+        return self._queue.delays.get(finding_key) if self._queue.of(finding_key) else None
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether moves wait for streams, and none for anything else."""
+        reasons = {refusal.reason for refusal in self._queue.delays.values()}
+        return bool(len(self._queue)) and reasons == {Reason.STREAMS}
+
+    def note_streams(self, streamed: StreamedTargets | None) -> None:
+        """Background moves give way to the streams on these targets. None: they wait until these are known."""
+        self._queue.note_streams(streamed)
+
+    def note_closed(self, closed: Mapping[str, str]) -> None:
+        """Refuse moves whose layouts name these targets; the values are the reasons."""
+        self._queue.closed = closed
 
     @property
     def to_requeue(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tierd.act.claim import FilesystemClaim
-from tierd.act.limits import Budget, MoveCost
+from tierd.act.limits import Budget, MoveCost, Spent
 from tierd.act.opt_out import OptOut
 from tierd.clock import Clock
 from tierd.config.act import mode_allows
@@ -45,11 +45,8 @@ class ActGuard(Protocol):
     def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
         """Refuses a move while a limit of its scope is reached."""
 
-    def spend(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Take a move from the budget of its scope."""
-
-    def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Return the byte tokens of a move that was refused before any byte was read."""
+    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
+        """Take a move from the budget of its scope, after ``limit_refusal`` has just found no limit."""
 
 
 class NoGuard:
@@ -71,11 +68,9 @@ class NoGuard:
         """See the protocol."""
         return None
 
-    def spend(self, action: Action, cost: MoveCost, now: float) -> None:
+    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
         """See the protocol."""
-
-    def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """See the protocol."""
+        return Spent()
 
 
 class SiteGuard:
@@ -117,17 +112,10 @@ class SiteGuard:
         wait = budget.why_not(cost, now) if budget else None
         return wait.refusal if wait is not None else None
 
-    def spend(self, action: Action, cost: MoveCost, now: float) -> None:
+    def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
         """See the protocol."""
         budget = self._budget(action)
-        if budget:
-            budget.take(cost, now)
-
-    def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """See the protocol."""
-        budget = self._budget(action)
-        if budget:
-            budget.give_back(cost, now)
+        return budget.spend(cost, now) if budget else Spent()
 
     def _budget(self, action: Action) -> Budget | None:
         return self._budgets.get(self._settings.resolved_scopes.of(action.path or action.directory).path)

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
+from tierd.act.background import BackgroundPace, Charge, is_background
 from tierd.act.guard import REQUEST, ActGuard
-from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
+from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
 from tierd.acts import Outcome
-from tierd.model import Action
+from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
 
 BATCH_MOVES = 16
 """Moves in a batch. The engine may run a batch in one process."""
 BATCH_MOVES_PER_THREAD = 4
 """Moves in a batch for each thread of a parallel engine. With fewer, threads idle at the end of a batch."""
+BATCH_MOVES_REMOTE = 256
+"""Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
 FindingKey = tuple[str, str, str]
 MAX_SKIPPED = 256
 """Moves that one batch may skip, in search of moves whose targets have budget left."""
@@ -42,6 +45,10 @@ class QueuedMove:
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until the file has been examined."""
+    spent: tuple[Spent, ...] = ()
+    """What it took from the budgets of its scope and of all moves."""
+    charge: Charge = field(default_factory=dict)
+    """What it takes from streams, if it can wait."""
 
     @property
     def move(self) -> Move:
@@ -52,15 +59,16 @@ class QueuedMove:
 
 
 class MoveQueue:
-    """Moves in order of arrival, as far as the budgets of pools and targets allow.
+    """Moves in order of arrival, as far as the budgets of pools and targets allow. Background moves come last.
 
     Any thread may add, drop and count; one thread at a time takes batches. No thread holds the lock during a call of
     the file system.
     """
 
     def __init__(self, filesystem: Filesystem, budget: Budget, guard: ActGuard, batch: int = BATCH_MOVES,
-                 full_for: Callable[[MoveCost, Mapping[str, int]], Refusal | None] = lambda *_: None) -> None:
-        """``batch`` is the maximum number of moves in a batch.
+                 full_for: Callable[[MoveCost, Mapping[str, int]], Refusal | None] = lambda *_: None,
+                 pace: BackgroundPace | None = None) -> None:
+        """``batch`` is the maximum number of moves in a batch. ``pace`` spaces out background moves beside streams.
 
         ``full_for`` refuses a move while too many others are under way on its targets or pools. Its second argument
         has the number of moves from each target in the present batch.
@@ -68,29 +76,44 @@ class MoveQueue:
         self._chosen: Counter[str] = Counter()
         self._batch = batch
         self._full_for = full_for
+        self._pace = pace or BackgroundPace()
         self._guard = guard
         self._filesystem = filesystem
         self._budget = budget
         self._lock = RLock()
         self._waiting: deque[QueuedMove] = deque()
+        self._background: deque[QueuedMove] = deque()
+        """Moves that can wait, so that no other move waits for them."""
         self._examining: list[QueuedMove] = []
         """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
         self.waits_for = ""
         """The limit that the first skipped move of the last batch had reached; "" for none."""
+        self.closed: Mapping[str, str] = {}
+        """Targets that take no files of moves, with the reasons."""
+        self.delays: Mapping[FindingKey, Refusal] = {}
+        """By finding, what delayed the first skipped move of the last batch."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._examining)
+        return len(self._waiting) + len(self._background) + len(self._examining)
+
+    def note_streams(self, streamed: StreamedTargets | None) -> None:
+        """Background moves give way to the streams on these targets. None: they wait until these are known."""
+        with self._lock:
+            self._pace.streamed = streamed
 
     def add(self, action: Action, finding: int) -> bool:
         """Queue a move. False if a move of the same path is already queued."""
         with self._lock:
             if action.path in self._paths:
                 return False
-            self._waiting.append(QueuedMove(action, finding))
+            self._deque_of(action).append(QueuedMove(action, finding))
             self._paths.add(action.path)
             return True
+
+    def _deque_of(self, action: Action) -> deque[QueuedMove]:
+        return self._background if is_background(action.finding) else self._waiting
 
     def has(self, path: str) -> bool:
         """Whether a move of this path is queued."""
@@ -116,7 +139,7 @@ class MoveQueue:
 
     def _all(self) -> list[QueuedMove]:
         with self._lock:
-            return [*self._examining, *self._waiting]
+            return [*self._examining, *self._waiting, *self._background]
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
         """Skip the moves of exactly these findings, until the next call."""
@@ -133,6 +156,7 @@ class MoveQueue:
         with self._lock:
             dropped = [each.action for each in self._all() if wanted(each)]
             self._waiting = deque(each for each in self._waiting if not wanted(each))
+            self._background = deque(each for each in self._background if not wanted(each))
             self._examining = [each for each in self._examining if not wanted(each)]
             self._paths -= {action.path for action in dropped}
         return dropped
@@ -148,6 +172,7 @@ class MoveQueue:
         needless: list[tuple[Action, Outcome]] = []
         passed: list[QueuedMove] = []
         waits_for = ""
+        delays: dict[FindingKey, Refusal] = {}
         self._chosen.clear()
         try:
             while (len(batch) < min(self._batch, most) and len(passed) < MAX_SKIPPED and not (batch and enough())
@@ -170,10 +195,11 @@ class MoveQueue:
                 if wait is not None:
                     passed.append(each)
                     waits_for = waits_for or wait.refusal.sentence
+                    delays.setdefault(each.action.finding, wait.refusal)
                     if wait.everything:
                         break
                     continue
-                self._spend(each, now)
+                each = self._spend(each, now)
                 batch.append(each)
                 if each.cost is not None:
                     self._chosen.update(iter(each.cost.targets))
@@ -186,27 +212,28 @@ class MoveQueue:
                 batch = [each for each in batch if id(each.action) in there]
                 needless = [(action, why) for action, why in needless if id(action) in there]
                 seen = {id(each.action): each for each in passed}
-                self._waiting.extendleft(reversed([seen.get(id(each.action), each) for each in self._examining
-                                                   if id(each.action) not in done]))
+                for each in reversed([each for each in self._examining if id(each.action) not in done]):
+                    self._deque_of(each.action).appendleft(seen.get(id(each.action), each))
                 self._examining = []
                 self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
-                self.waits_for = waits_for
+                self.waits_for, self.delays = waits_for, delays
         return batch, needless
 
     def _take(self) -> QueuedMove | None:
         """Take the first queued move for examination; None if the queue is empty."""
         with self._lock:
-            if not self._waiting:
+            if not self._waiting and not self._background:
                 return None
-            each = self._waiting.popleft()
+            each = (self._waiting or self._background).popleft()
             self._examining.append(each)
             return each
 
-    def give_back(self, waiting: QueuedMove, now: float) -> None:
-        """Return the byte tokens of a refused move, so that a large refused file does not delay other moves."""
-        cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        self._guard.give_back(waiting.action, cost, now)
-        self._budget.give_back(cost, now)
+    def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
+        """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
+        for spent in waiting.spent:
+            spent.give_back(share, now)
+        with self._lock:
+            self._pace.give_back(waiting.charge, share)
 
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """The limit that the move has reached, by its last known cost."""
@@ -215,12 +242,19 @@ class MoveQueue:
             return LimitReached(refusal, everything=False)
         if refusal := self._full_for(cost, self._chosen):
             return LimitReached(refusal, everything=False)
+        with self._lock:
+            refusal = self._pace.refusal(action.finding, cost, now)
+        if refusal:
+            return LimitReached(refusal, everything=False)
         return self._budget.why_not(cost, now)
 
-    def _spend(self, waiting: QueuedMove, now: float) -> None:
+    def _spend(self, waiting: QueuedMove, now: float) -> QueuedMove:
         cost = waiting.cost or MoveCost(waiting.action.size_bytes)
-        self._guard.spend(waiting.action, cost, now)
-        self._budget.spend(cost, now)
+        spent = self._guard.spend(waiting.action, cost, now), self._budget.spend(cost, now)
+        with self._lock:
+            charge = self._pace.spend(waiting.action.finding, cost, now)
+        return QueuedMove(waiting.action, waiting.finding, waiting.before, waiting.refusal, waiting.fid, waiting.cost,
+                          spent, charge)
 
     def _examined(self, waiting: QueuedMove) -> QueuedMove:
         """The move with its file's present layout, cost and refusal. Raises FileNotFoundError if the file is gone."""
@@ -239,6 +273,9 @@ class MoveQueue:
         elif end is not None and status.size_bytes > end and not names_osts(action.layout):
             refusal = Refusal(Reason.GROWN, f"the file has grown to {status.size_bytes} bytes and no longer fits "
                               "the flash component")
-        refusal = refusal or self._guard.refusal(action)
         cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
-        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
+        closed = next((target for target in cost.written if target in self.closed), "")
+        if closed:
+            refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
+        refusal = refusal or self._guard.refusal(action)
+        return QueuedMove(action, waiting.finding, before, refusal, status.fid, cost)

@@ -204,14 +204,19 @@ class Stager:
     def accept(self, stagings: Sequence[Staging]) -> list[Staging]:
         """Store stagings for the next plan. Raises TooManyStagingsError.
 
-        A staging that the same job has open already is not added again, so that a request may be repeated.
+        A staging that the same job has open already, or that comes twice, is not added again. So a request may be
+        repeated.
         """
         with self._lock:
             if len(self._open) + len(stagings) > MAX_OPEN:
                 raise TooManyStagingsError(f"{len(self._open)} stagings wait or move; at most {MAX_OPEN} may")
             known = {staging.key: staging for staging in self._open.values()}
             self._store.remove_old(self._clock.now() - KEEP_SECONDS)
-            accepted = [known.get(each.key) or self._store.add(each) for each in stagings]
+            accepted = []
+            for each in stagings:  # a script may name a path twice
+                if each.key not in known:
+                    known[each.key] = self._store.add(each)
+                accepted.append(known[each.key])
             self._open |= {each.id: each for each in accepted}
             self._asked_at |= {each.job: self._clock.now() for each in accepted}
             return accepted

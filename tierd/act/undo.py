@@ -58,6 +58,14 @@ def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
     return replace(wanted, components=tuple(components))
 
 
+def earlier_layout(entry: Entry, pools: Mapping[str, tuple[str, ...]]) -> Layout:
+    """The layout that undoes a move. Raises ValueError if it is unknown, or a pool of it."""
+    if entry.layout_before is None or entry.layout_after is None:
+        raise ValueError("the earlier layout is unknown")
+    return (undo_relocation(entry.layout_before) if names_osts(entry.layout_after)
+            else undo_layout(entry.layout_before, pools))
+
+
 def undo_relocation(before: Layout) -> Layout:
     """The earlier layout with the OSTs that held its objects, to undo a move from one OST to another."""
     wanted = without_objects(before)
@@ -233,8 +241,7 @@ class Undo:
             return self._default_restored(entry, reason)
         if entry.layout_before is None:
             return UndoResult(Outcome.REFUSED, "the earlier layout is unknown")
-        earlier = (undo_relocation(entry.layout_before) if names_osts(entry.layout_after)
-                   else undo_layout(entry.layout_before, self._filesystem.pools()))
+        earlier = earlier_layout(entry, self._filesystem.pools())
         move = Move(entry.place, earlier, entry.fid)
         self._journal.begin_undo(entry.id, self._clock.now())
         try:

@@ -19,6 +19,8 @@ from lustre.formats import brw_stats, import_, read_ahead_stats, rpc_stats, stat
 from lustre.formats.histogram import Histogram
 from lustre.parameters import parse_device
 from tierd.advised import (
+    CLIENT_DRIVER,
+    DRIVER_TEXTS,
     GOOD_STATAHEAD_HITS,
     LOW_STATAHEAD_HITS,
     MIB,
@@ -26,7 +28,11 @@ from tierd.advised import (
     RPC_BYTES,
     RPCS_IN_FLIGHT,
     RPCS_IN_WINDOW,
+    SERVER_DRIVER,
     STATAHEAD_BATCH,
+    driver_command,
+    driver_value,
+    first_number,
 )
 from tierd.audit.node import Node, numbers_of
 from tierd.text import binary_text, count_of, percent
@@ -49,9 +55,6 @@ BATCHED = (2, 16)
 """Release with batched statahead."""
 PARALLEL_LOOKUP = (4, 7)
 """Kernel that looks names up in parallel in one directory."""
-SERVER_DRIVER: Mapping[str, int] = {"krcvqs": 8, "piothreshold": 0, "sge_copy_mode": 2, "wss_threshold": 70}
-CLIENT_DRIVER: Mapping[str, int] = {"krcvqs": 4, "cap_mask": 0x4C09A01CBBA}
-"""Parameters of the Omni-Path driver in the PowerFlex paper."""
 
 
 class State(StrEnum):
@@ -330,14 +333,14 @@ def server_rpc_size(node: Node) -> Iterator[Line]:
 
 def fabric_driver(node: Node) -> Iterator[Line]:
     """Parameters of the Omni-Path driver."""
+    if not node.driver:
+        return
     wanted = SERVER_DRIVER if node.server else CLIENT_DRIVER
     role = "servers" if node.server else "clients"
     for name, value in wanted.items():
         text = node.driver.get(name)
-        if not node.driver:
-            return
         say = _Lines("omni-path", "this node", f"hfi1 {name} = {text if text is not None else 'not in this driver'}",
-                     f"{hex(value) if name == 'cap_mask' else value} on {role} ({POWERFLEX})")
+                     f"{driver_value(name, value)} on {role} ({POWERFLEX})")
         present = first_number(text)
         why = DRIVER_TEXTS[name]
         if text is None or present is None:
@@ -346,29 +349,7 @@ def fabric_driver(node: Node) -> Iterator[Line]:
             yield say.line(State.OK, why)
         else:
             yield say.line(State.NOTE, why, "Measured with one file system only: compare before and after.",
-                           f"echo 'options hfi1 {name}={hex(value) if name == 'cap_mask' else value}' > "
-                           f"/etc/modprobe.d/hfi1-{name}.conf, and load the driver again")
-
-
-DRIVER_TEXTS: Mapping[str, str] = {
-    "krcvqs": "Receive queues for the kernel, to which LNet's traffic is spread.",
-    "piothreshold": "Message size up to which the processor writes to the adapter itself instead of using DMA.",
-    "sge_copy_mode": "How received data is copied: 2 chooses by the size of the working set.",
-    "wss_threshold": "Working set, in percent of the cache, from which copies bypass the cache.",
-    "cap_mask": "Optional functions of the adapter.",
-}
-
-
-def first_number(text: str | None) -> int | None:
-    """The first number of a driver's parameter, which may be a list.
-
-    >>> first_number("8,0,0"), first_number("0x4c09a01cbba"), first_number("N")
-    (8, 5225264040890, None)
-    """
-    try:
-        return int((text or "").split(",")[0], 0)
-    except ValueError:
-        return None
+                           driver_command(name, value))
 
 
 def job_ids(node: Node) -> Iterator[Line]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lustre.formats import version
 from lustre.parameters import Roots, Tree, read_whole
+from tierd.advised import DRIVER_SETTINGS, FABRIC_DRIVER
 
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "osc": ("max_pages_per_rpc", "max_rpcs_in_flight", "rpc_stats", "import"),
@@ -23,9 +24,6 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "osd-zfs": ("brw_stats",),
 }
 """Parameters by kind of device."""
-DRIVER = "hfi1"
-"""Kernel module of Omni-Path adapters."""
-DRIVER_SETTINGS = ("krcvqs", "piothreshold", "sge_copy_mode", "wss_threshold", "cap_mask")
 _MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -98,7 +96,7 @@ def read_node(roots: Roots) -> Node:
                 text = _text(tree.path(f"{kind}/{device}/{name}"), unreadable)
                 if text is not None:
                     parameters.setdefault(f"{kind}.{name}", {})[device] = text
-    folder = os.path.join(roots.sysfs, "module", DRIVER, "parameters")
+    folder = os.path.join(roots.sysfs, "module", FABRIC_DRIVER, "parameters")
     driver = {name: text for name in DRIVER_SETTINGS
               if (text := _text(os.path.join(folder, name), unreadable)) is not None}
     printed = tree.read("version")

@@ -42,13 +42,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print the lines; 1, with an error message, on a node without Lustre."""
+    """Print the lines; 1, with an error message, on a node without Lustre, or without an answer of PowerFlex."""
     node = read_node(Roots.of(chosen.procfs, chosen.sysfs))
+    storage: tuple[Line, ...] = ()
+    status = 0
     try:
-        storage = () if chosen.config is None else tuple(storage_lines(chosen.config))
+        if chosen.config is not None:
+            storage = tuple(storage_lines(chosen.config))
     except (OSError, ConfigurationError) as error:
         print(printable(f"PowerFlex is not compared: {error}"), file=sys.stderr)
-        return 1
+        status = 1
     if not node.loaded and not storage:
         print("Lustre is not loaded on this node: there is nothing to compare", file=sys.stderr)
         return 1
@@ -57,9 +60,9 @@ def run(chosen: argparse.Namespace) -> int:
     lines = (*(audit(node) if node.loaded else ()), *storage)
     if chosen.json:
         print(json.dumps([dataclasses.asdict(line) for line in lines], indent=1))
-        return 0
-    print("\n".join(text(lines, everything=chosen.all)))
-    return 0
+    else:
+        print("\n".join(text(lines, everything=chosen.all)))
+    return status
 
 
 def storage_lines(config: Path) -> Iterator[Line]:
@@ -79,7 +82,7 @@ def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:
                 yield from paragraph(line)
     fine = sum(line.state is State.OK for line in lines)
     hidden = "" if everything or not fine else " (--all shows them)"
-    yield printable(f"{count_of(len(lines), 'setting')} compared on this node: "
+    yield printable(f"{count_of(len(lines), 'setting')} compared: "
                     + ", ".join(f"{sum(line.state is state for line in lines)} {state}" for state in State) + hidden)
 
 
@@ -91,5 +94,6 @@ def paragraph(line: Line) -> Iterator[str]:
             yield from textwrap.wrap(printable(f"{name + ':':9}{words}"), WIDTH, initial_indent=" " * 8,
                                      subsequent_indent=" " * 17, break_on_hyphens=False)
     if line.command:
-        yield printable(f"{'':8}{'command:':9}{line.command}")
+        where = "  (on the MGS)" if "set_param -P " in line.command else ""
+        yield printable(f"{'':8}{'command:':9}{line.command}{where}")
     yield ""

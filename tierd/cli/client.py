@@ -53,9 +53,10 @@ def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
     alone = run / "tierd.sock"
     try:
         several = sorted(p.parent.name for p in run.glob("*/tierd.sock"))
-    except OSError:
-        several = []
-    if alone.exists() or not several:
+        is_alone = alone.exists() or not several
+    except OSError:  # the folder may not be read: connecting says so
+        several, is_alone = [], True
+    if is_alone:
         return str(alone)
     if len(several) == 1:
         return str(run / several[0] / "tierd.sock")

@@ -209,9 +209,13 @@ def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
     if case.state:  # daemons of earlier releases do not send it
         state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
     rates = case.measured
+    if case.measured_text:
+        state = f"{case.state}: {case.measured_text}"
+    who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
+    place = f" in {first_names(case.directories)}" if case.directories else ""
     gain = gain_text(rates.usual, rates.contended, rates.after or None) if rates and case.judged else ""
-    return (f"case F{case.finding}: {case.aggressor} against {case.victim} in {first_names(case.directories)} since "
-            f"{time_text(case.since)}: {state}{gain and '; '}{gain}{waiting_text(case)}")
+    return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
+            f"{waiting_text(case)}")
 
 
 BAR_CHARACTERS = 20

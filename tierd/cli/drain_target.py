@@ -73,6 +73,8 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
                  + f"; {count_of(drain.found_files, 'file')} found ({bytes_text(drain.found_bytes)} there)")
     if not drain.preview:
         lines.append(f"  {count_of(drain.files_moved, 'file')} moved, {drain.queued_moves} queued")
+    if drain.waits_for:
+        lines.append(f"  waits: {drain.waits_for}")
     lines.append(_space_line(drain))
     if drain.arrived:
         lines.append(f"  {count_of(drain.arrived, 'file')} came to the target since the pass before: are new objects "

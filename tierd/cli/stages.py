@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, object]
 PATIENCE_SECONDS = 30.0
 """Time for which tierd may give no answer, for example while it restarts."""
+MAX_PATIENCE_SECONDS = 600.0
 TIMEOUT_SECONDS = 10.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1, 2.0
 """Time between two looks at a staging; it doubles from the first to the last."""
@@ -58,15 +59,15 @@ def run(chosen: argparse.Namespace) -> int:
 
     try:
         request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
-        if not isinstance(request, dict) or request.get("do") not in HANDLERS:
+        if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
             raise ValueError(f"a request is a JSON object whose \"do\" is one of {', '.join(HANDLERS)}")
-    except ValueError as error:
-        print(f"failed malformed request: {error}")
+    except (ValueError, RecursionError) as error:
+        print(line("failed", f"malformed request: {error}"))
         return 1
     clock, nap = SystemClock(), threading.Event()
     connection = Connection(lambda: socket_of(chosen), clock, nap, patience_of(request))
     try:
-        sentence = HANDLERS[request["do"]](connection, request)
+        sentence = HANDLERS[str(request["do"])](connection, request)
     except (ControlError, ValueError) as error:
         print(line("failed", str(error)))
     else:
@@ -85,9 +86,15 @@ def line(word: str, sentence: str) -> str:
 
 
 def patience_of(request: Json) -> float:
-    """Time to wait for a tierd that does not answer."""
+    """Time to wait for a tierd that does not answer.
+
+    >>> [patience_of({"patience_seconds": value}) for value in (5, -1, float("inf"), float("nan"), "5")]
+    [5.0, 0.0, 600.0, 30.0, 30.0]
+    """
     seconds = request.get("patience_seconds", PATIENCE_SECONDS)
-    return max(0.0, float(seconds)) if isinstance(seconds, int | float) else PATIENCE_SECONDS
+    if not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 -- not a number
+        return PATIENCE_SECONDS
+    return float(min(max(0.0, seconds), MAX_PATIENCE_SECONDS))
 
 
 class Monotonic(Protocol):

@@ -177,12 +177,12 @@ class Delivery:
         self.times_delivered = about.num_delivered or 1
 
     def acknowledge(self) -> None:
-        """Report that the work is done, and wait until the server has stored that."""
-        self._connection.call(lambda seconds: self.message.ack_sync(timeout=seconds))
+        """Report that the work is done, and wait until the server has stored that.
 
-    def in_progress(self) -> None:
-        """Extend the lease by ``ack_wait``."""
-        self._connection.call(lambda _: self.message.in_progress())
+        The server accepts this also from a process whose lease has ended. It then gives the next message of the
+        consumer to a further process, while another one still works on this message.
+        """
+        self._connection.call(lambda seconds: self.message.ack_sync(timeout=seconds))
 
     def give_back(self, delay_seconds: float = 0.0) -> None:
         """Return the message to the queue: another process gets it after the delay."""
@@ -414,6 +414,25 @@ class Connection:
             return [Delivery(self, message) for message in found]
 
         return self.call(take, margin=wait_seconds + _MARGIN_SECONDS)
+
+    def extend_leases(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Ask for another ``ack_wait`` for each message. Returns those for which the server has answered.
+
+        The server answers also for a message that it has given to another process meanwhile: the caller compares the
+        time of the answer with the end of the lease.
+        """
+        async def one(delivery: Delivery, seconds: float) -> bool:
+            try:
+                await self._client.request(delivery.message.reply, Msg.Ack.Progress, timeout=seconds)
+            except Exception:  # noqa: BLE001 -- whatever it is, this lease may end
+                return False
+            return True
+
+        async def every(seconds: float) -> list[bool]:
+            return list(await asyncio.gather(*(one(delivery, seconds) for delivery in deliveries)))
+
+        answered = self.call(every) if deliveries else []
+        return [delivery for delivery, known in zip(deliveries, answered, strict=True) if known]
 
     def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
         """Acknowledge messages without waiting for the server. One that is delivered again costs another look."""

@@ -22,13 +22,12 @@ from typing import Protocol, TypeVar
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, same_shape
+from lustre.layout.model import Layout, pools_of, same_shape
 from tierd.act.dispatch import DispatchState, NumberedMove, NumberedOutcome, RemoteMover, RemoteStandby
 from tierd.act.journal.entry import Entry
 from tierd.act.limits import MoveCost
 from tierd.act.movers.checks import objects_digest
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome
-from tierd.act.movers.space_and_quota import bytes_per_pool
 from tierd.acts import Outcome
 from tierd.clock import Clock
 from tierd.cluster import messages, streams
@@ -70,6 +69,8 @@ RATE_SECONDS = 10.0
 TRIES = 2
 """Deadlines that may pass for one file before its move has failed."""
 _RESULTS_AT_ONCE = 64
+_ENDED = {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
+"""Results after which the leader need not look at the file."""
 T = TypeVar("T")
 
 
@@ -357,21 +358,21 @@ class NatsDispatch:
     def _messages_of(self, moves: Iterable[NumberedMove]) -> Iterator[SentMessage]:
         """Messages for files of one directory and one source target."""
         groups: dict[tuple[str, str, frozenset[str], frozenset[str]], list[NumberedMove]] = {}
-        texts: dict[int, str] = {}
-        """Layouts on the wire by identity: files of one plan share the wanted layout."""
+        wanted: dict[int, tuple[str, frozenset[str]]] = {}
+        """Layouts on the wire, and their pools, by identity: files of one plan share the wanted layout."""
         for each in moves:
             targets = sorted(each.move.targets)
             source = targets[0] if targets else streams.NO_TARGET
             layout = each.move.layout
-            texts[id(layout)] = texts.get(id(layout)) or messages.layout_to_wire(layout)
-            pools = frozenset(pool for pool in bytes_per_pool(layout, each.move.size_bytes or 0) if pool)
-            key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), pools
+            if id(layout) not in wanted:
+                wanted[id(layout)] = messages.layout_to_wire(layout), frozenset(pools_of(layout))
+            key = source, each.move.path.rpartition("/")[0], frozenset(targets[1:]), wanted[id(layout)][1]
             groups.setdefault(key, []).append(each)
         for (source, _, further, pools), group in groups.items():
             left = iter(group)
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
-                layouts = {each.act: texts[id(each.move.layout)] for each in part}
+                layouts = {each.act: wanted[id(each.move.layout)][0] for each in part}
                 yield SentMessage(f"{self._claim.generation}-{part[0].act}-{self._number}", source, further, pools,
                                   {each.act: each for each in part}, layouts)
 
@@ -478,7 +479,7 @@ class NatsDispatch:
                 result = messages.unverified(ResultMessage, delivery.data)
                 ours = result.generation == self._claim.generation
                 if ours:
-                    messages.verify(ResultMessage, delivery.data, self._claim.holder)
+                    messages.verified(delivery.data, self._claim.holder)
             except ValueError as error:
                 self.counts.refused += 1
                 self._log(f"refused a result from NATS: {error}")
@@ -504,14 +505,18 @@ class NatsDispatch:
             self._ended_at.popleft()
 
     def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
-        ended = each.result in {MoveResult.DONE, MoveResult.ALREADY, MoveResult.DOUBTFUL}
-        if not ended and (each.result == messages.STALE or result.times_delivered > 1) and self._is_moved(move.move):
-            # an earlier mover of the message exchanged the layouts, and ended before it reported that
+        if result.times_delivered > 1:  # an earlier mover of the message may have copied
+            each = replace(each, not_copied=0.0)
+        earlier_mover = each.result == messages.STALE or result.times_delivered > 1
+        if earlier_mover and each.result not in _ENDED and self._is_moved(move.move):
+            # it exchanged the layouts, and ended before it reported that
             return MoveOutcome(move.move, MoveResult.DONE, "", "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
-            return halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail))
+            return replace(halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail)),
+                           not_copied=each.not_copied)
         found = MoveOutcome(move.move, MoveResult(each.result), each.reason, f"{each.detail} ({result.mover})"
-                            if each.detail else "", move.before, copied_bytes=each.copied_bytes)
+                            if each.detail else "", move.before, copied_bytes=each.copied_bytes,
+                            not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
             return replace(found, result=MoveResult.DONE, reason="", detail="a mover did not report the outcome; "
                            f"{result.mover} found it done")
@@ -578,8 +583,8 @@ class NatsDispatch:
             del self._expired[each.move.path]
             return MoveOutcome(each.move, MoveResult.FAILED, "no-result", "no mover reported an outcome in time, "
                                "several times; the file is unchanged")
-        return halted_outcome(each.move, Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file "
-                                                 "is unchanged"))
+        late = Refusal(Reason.OUT_OF_TIME, "no mover reported an outcome in time; the file is unchanged")
+        return replace(halted_outcome(each.move, late), not_copied=0.0)  # a mover may have copied it
 
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
         """The layout of a file, wherever it is now."""

@@ -14,7 +14,6 @@ import hmac
 import os
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Le, Len, MaxLen
@@ -92,6 +91,8 @@ class FileResult:
     reason: Text = ""
     detail: Text = ""
     copied_bytes: Natural = 0
+    not_copied: Annotated[float, Ge(0), Le(1)] = 0.0
+    """Share of the file that was certainly not copied; 0 if unknown, as from movers of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ def unverified(kind: type[T], data: bytes) -> T:
 
 
 def _signature(body: bytes, secret: str) -> bytes:
-    return hmac.new(secret.encode("utf-8", "surrogateescape"), body, sha256).hexdigest().encode()
+    return hmac.digest(secret.encode("utf-8", "surrogateescape"), body, "sha256").hex().encode()
 
 
 def path_to_wire(path: str) -> str:

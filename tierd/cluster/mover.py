@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lustre.errors import Stale
@@ -50,6 +50,8 @@ STATE_SECONDS = 5.0
 """Time between two descriptions of this mover."""
 FLUSH_SECONDS = 1.0
 """Time after which results are published before the message is done."""
+ENDING_SECONDS = 0.5
+"""Time between two extensions of leases while the last files are completed."""
 RETRY_SECONDS = 1.0
 """Pause between two attempts to publish a result."""
 Fault = Callable[[str], None]
@@ -178,6 +180,7 @@ class Mover:
         self._pools = {pool for pair in settings.resolved_scopes.pool_pairs for pool in (pair.flash, pair.hdd)}
         self._started = clock.now()
         self._listening = False
+        self._threads: list[threading.Thread] = []
         self._beside: tuple[threading.Thread, ...] = ()
         self.stopped = ""
         """Why this mover begins no file; "" while it works."""
@@ -194,6 +197,7 @@ class Mover:
         threads = [threading.Thread(target=task, name=f"tierd-{number}", daemon=True)
                    for number, task in enumerate(tasks)]
         self._beside = tuple(threads[:len(beside)])
+        self._threads = threads
         for thread in threads:
             thread.start()
         return threads
@@ -210,6 +214,12 @@ class Mover:
         """Begin no further file. Files in progress are completed."""
         self._ending.set()
         self._work.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait until the threads have ended, at most so long."""
+        until = self._clock.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - self._clock.monotonic()))
 
     def _work_until_end(self) -> None:
         while not self._ending.is_set():
@@ -229,9 +239,10 @@ class Mover:
         """Take one message and carry it out. Returns its source; "" if there was none."""
         self._listen()
         for source in self._sources():
+            asked_at = self._clock.monotonic()  # the lease begins when NATS answers, which may be seen later
             delivery = self._connection.fetch(self._names.moves, source)
             if delivery is not None:
-                self._carry_out(delivery, source)
+                self._carry_out(delivery, source, asked_at)
                 return source
         return ""
 
@@ -259,8 +270,7 @@ class Mover:
 
     # -- one message ------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, delivery: Delivery, source: str) -> None:
-        fetched_at = self._clock.monotonic()
+    def _carry_out(self, delivery: Delivery, source: str, leased_at: float) -> None:
         self._fault("fetched")
         self.redelivered += delivery.times_delivered > 1
         verified = self._verified(delivery)
@@ -268,12 +278,12 @@ class Mover:
             return
         message, secret = verified
         with self._lock:
-            self._held[delivery] = fetched_at
+            self._held[delivery] = leased_at
             self.under_way[source] += len(message.files)
         try:
             self._move_files(message, secret, delivery)
             self._fault("moved")
-            self._until_published(delivery.acknowledge)
+            self._until_published(lambda: self._acknowledge(delivery))
         finally:
             with self._lock:
                 self._held.pop(delivery, None)
@@ -303,15 +313,22 @@ class Mover:
         return message, secret
 
     def _move_files(self, message: MoveMessage, secret: str, delivery: Delivery) -> None:
-        """Move the files of a message, and publish their results."""
+        """Move the files of a message, and publish their results.
+
+        Once the lease of the message has ended, another mover has it or gets it, and reports its further files: this
+        one begins none of them, and must not report them as stale, or the leader would send them again.
+        """
         found: list[FileResult] = []
         begun = self._clock.now()
         batch = None
         for number, file in enumerate(message.files):
-            why = self._expired(delivery) or self._refusal(message)
+            why = self._refusal(message)
+            if self._expired(delivery):
+                self._publish(message, secret, delivery, found, self._clock.now() - begun, last=False)
+                return
             if why is not None:
-                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence))
-                          for each in message.files[number:]]
+                found += [self._counted(FileResult(each.act, each.fid, "stale", why.reason, why.sentence,
+                                                   not_copied=1.0)) for each in message.files[number:]]
                 break
             batch = batch or self._engine.batch()
             found.append(self._moved(message, file, batch))
@@ -321,15 +338,25 @@ class Mover:
                 found, begun = [], now
         self._publish(message, secret, delivery, found, self._clock.now() - begun, last=True)
 
-    def _expired(self, delivery: Delivery) -> Refusal | None:
-        """Refuses further files of a message that another mover may have by now: this one stood still for long."""
-        with self._lock:
-            late = self._expired_at(delivery, self._clock.monotonic())
-        return Refusal(Reason.OUT_OF_TIME, "the mover stood still, or was without NATS, for too long") if late else None
+    def _acknowledge(self, delivery: Delivery) -> None:
+        """Acknowledge a message, unless its lease has ended.
 
-    def _expired_at(self, delivery: Delivery, now: float) -> bool:
-        """Whether the lease of a message has ended; it is not extended any more then."""
-        return now - self._held[delivery] > self._settings.cluster.ack_wait_seconds
+        The acknowledgement of a mover that stood still would free the slot of its target, while another mover works on
+        the same message.
+        """
+        if self._expired(delivery):
+            self._log("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: another "
+                      "mover completes its message")
+        else:
+            delivery.acknowledge()
+
+    def _expired(self, delivery: Delivery) -> bool:
+        """Whether the lease of a message has ended, so that another mover may have it. A lease that ended stays so."""
+        with self._lock:
+            return self._ended(delivery)
+
+    def _ended(self, delivery: Delivery) -> bool:
+        return self._clock.monotonic() - self._held[delivery] > self._settings.cluster.ack_wait_seconds
 
     def _refusal(self, message: MoveMessage) -> Refusal | None:
         """Refuses to begin a file: stopped or paused here, without NATS, taken back, late, or of an earlier leader."""
@@ -356,7 +383,7 @@ class Mover:
             self.refused += 1
             return self._counted(FileResult(file.act, file.fid, MoveResult.REFUSED, Reason.OUT_OF_DATE, str(error)))
         if isinstance(move, MoveOutcome):
-            return self._counted(_result_of(file, move))
+            return self._counted(_result_of(file, replace(move, not_copied=1.0)))
         assert move.fid is not None
         self._fault("begin")
         try:
@@ -474,17 +501,27 @@ class Mover:
                 return
 
     def _extend_leases(self) -> None:
-        """Extend the leases of messages that are being worked on."""
+        """Extend the leases of messages that are being worked on, also while files are completed before the end."""
         while not self._ending.wait(self._settings.cluster.ack_wait_seconds / 3):
+            self._extend_once()
+        pause = threading.Event()
+        while self._held:
+            self._extend_once()
+            pause.wait(ENDING_SECONDS)
+
+    def _extend_once(self) -> None:
+        """Extend all leases that have not ended. A lease counts from the question, and only if the answer came in time.
+
+        So this mover never believes in a lease that NATS has ended, even if its process or the server stood still.
+        """
+        asked_at = self._clock.monotonic()
+        with self._lock:
+            held = [delivery for delivery in self._held if not self._ended(delivery)]
+        with suppress(BrokerError):
+            extended = self._connection.extend_leases(held)
             with self._lock:
-                held = list(self._held)
-            for delivery in held:
-                now = self._clock.monotonic()
-                with suppress(BrokerError):
-                    delivery.in_progress()
-                    with self._lock:
-                        if delivery in self._held and not self._expired_at(delivery, now):
-                            self._held[delivery] = now
+                self._held |= {delivery: asked_at for delivery in extended
+                               if delivery in self._held and not self._ended(delivery)}
 
 
 def _without_objects(move: Move) -> Move:
@@ -494,8 +531,9 @@ def _without_objects(move: Move) -> Move:
 def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
     if outcome.reason == "halted":
-        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail)
-    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes)
+        return FileResult(file.act, file.fid, "stale", "halted", outcome.detail, not_copied=outcome.not_copied)
+    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes,
+                      outcome.not_copied)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -99,6 +99,8 @@ class WireTally:
     waiting: Natural
     write_opens: Column[Natural] = field(default_factory=list)
     """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
+    clients: Column[list[Text]] = field(default_factory=list)
+    """NIDs of clients of each row of directories; empty from a reader of an earlier release, and without NIDs."""
 
 
 @lru_cache(maxsize=1)
@@ -151,6 +153,8 @@ def _encoded(tally: Tally) -> bytes:
             "renamed": None if content.renamed is None else [fid.hex() for fid in content.renamed]}
     if any(row.write_opens for row in content.directories):
         body["write_opens"] = [row.write_opens for row in content.directories]
+    if any(row.clients for row in content.directories):
+        body["clients"] = [row.clients for row in content.directories]
     return zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 1)
 
 
@@ -214,13 +218,14 @@ def _tally(wire: WireTally) -> Tally:
     for row in wire.directories:
         if row[8] and max(row[8]) >= count:
             raise ValueError("a file that the tally does not have")
-    if len(wire.write_opens) not in {0, len(wire.directories)}:
-        raise ValueError("not as many opens for writing as directories")
+    if not {len(wire.write_opens), len(wire.clients)} <= {0, len(wire.directories)}:
+        raise ValueError("not as many opens for writing, or clients, as directories")
     write_opens = wire.write_opens or [0] * len(wire.directories)
+    clients = wire.clients or [[]] * len(wire.directories)
     directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
-                                       tuple(files), writes)
-                        for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes
-                        in zip(wire.directories, write_opens, strict=True))
+                                       tuple(files), writes, tuple(nids))
+                        for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes, nids
+                        in zip(wire.directories, write_opens, clients, strict=True))
     moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
                   for at, job, time, number, uid, nid in wire.moves)
     renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))

@@ -179,6 +179,9 @@ class Limits:
     """Limit for each target that files are read from."""
     pools: dict[str, Rate] = field(default_factory=dict)
     """Pools with a rate of their own, by name."""
+    max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.02
+    """Maximum part of its throughput that a stream loses to moves of ``imbalance`` and ``cold-on-flash``. Drains have
+    a value of their own."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,8 @@ class DrainSettings:
     """Walks over the file system in search of files that could not be moved before."""
     retry_seconds: Annotated[float, Ge(0)] = 60.0
     """Time between two walks, for files that are in use."""
+    max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.05
+    """Maximum part of its throughput that a stream loses to drains. 1: moves do not wait for streams."""
     stop_new_objects: bool = False
     """Whether tierd may set ``osp.*.max_create_count`` to 0 for the target, on the MDS that it runs on."""
 

@@ -160,6 +160,10 @@ def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradi
                 seen.add(location)
                 yield Contradiction(location, why)
     configured = {name for _, scope in tables for name in (scope.pools.flash, scope.pools.hdd)}
+    for name in settings.device_time.io_limited:
+        why = why_no_pool_name(name)
+        if why:
+            yield Contradiction(("device_time", "io_limited", name), why)
     limits: list[tuple[Location, Iterable[str]]] = [(("limits", "pools"), settings.limits.pools)]
     limits += [(("scopes", number, "limits", "pools"), scope.limits.pools)
                for number, scope in enumerate(settings.scopes) if scope.limits is not None]

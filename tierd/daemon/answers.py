@@ -239,6 +239,10 @@ class RemediationAnswer:
     undo_reason: str = field(default="", metadata={"json": "taking_back"})
     measured: MeasuredAnswer | None = field(default=None, metadata=_OMIT)
     """The measurement behind the verdict."""
+    measured_text: str = field(default="", metadata=_OMIT)
+    """The verdict and what it rests on, where that is no rate: of a rebalance."""
+    subject: str = field(default="", metadata=_OMIT)
+    """Subject of a finding that is not about two jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +319,8 @@ class CaseAnswer:
     time_before: TargetTimeRow | None
     """Device time of the targets by job, before the first act; None if it is not known or nothing was done."""
     time_now: TargetTimeRow | None
+    measured_text: str = field(default="", metadata=_OMIT)
+    """The verdict and what it rests on, where that is no rate: of a rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -703,6 +709,8 @@ class DrainRow:
     """The command that stops new objects, where tierd cannot; "" if they are stopped."""
     give_back_command: str
     trouble: str = ""
+    waits_for: str = field(default="", metadata=_OMIT)
+    """What delays its moves: streams at work, or a limit; "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

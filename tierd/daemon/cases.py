@@ -130,10 +130,10 @@ def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> Target
         return None
     seconds: defaultdict[str, float] = defaultdict(float)
     for time in known:
-        for job, share in time.top(JOBS_OF_CASE):
-            seconds[job] += share * time.utilisation
+        for job, each in time.top(JOBS_OF_CASE):
+            seconds[job] += each.share * time.utilisation
     most = sorted(seconds.items(), key=lambda item: -item[1])[:JOBS_OF_CASE]
-    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.share_error([job]) for t in known), 4))
+    rows = tuple(JobTimeRow(job, round(taken / busy, 4), round(max(t.device_time(job).error for t in known), 4))
                  for job, taken in most)
     error = max(time.utilisation_error for time in known)
     return TargetTimeRow("", round(min(busy / len(known), 1.0), 4), round(error, 4), rows)
@@ -197,8 +197,9 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
     return replace(
         answer, finding=case.number, since=case.finding.time, directories=case.finding.directories[:MAX_LISTED],
         state=case.state, verdict=case.verdict, judged=case.judged, undo_reason=case.undo_reason,
-        usual=judgement.usual if judgement else answer.usual,
-        contended=judgement.contended if judgement else answer.contended,
+        usual=judgement.usual if judgement and not judgement.words else answer.usual,
+        contended=judgement.contended if judgement and not judgement.words else answer.contended,
+        measured_text=judgement.words if judgement else "",
         after=judgement.after if judgement and judgement.after else None,
         acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
         judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout
+from lustre.layout.model import Layout, same_shape
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.undo import Undo, UndoResult
+from tierd.act.undo import Undo, UndoResult, earlier_layout
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
@@ -22,7 +22,15 @@ from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.decide import data_on_mdt
 from tierd.decide.plans import reserved
-from tierd.model import Capacity, MetadataTargets, SiteFacts, Window
+from tierd.model import (
+    Action,
+    Capacity,
+    ContentionEvidence,
+    MetadataTargets,
+    SiteFacts,
+    StripingEvidence,
+    Window,
+)
 from tierd.policies import is_judged_by_itself, is_measured_in_operations
 from tierd.sense import space
 from tierd.text import count_of
@@ -32,6 +40,10 @@ MAX_MEASURING_TIMES = 1.25
 """After this many measuring times, an act that helps is judged while files of its remediation still move."""
 
 
+UNDO = "undo"
+"""Kind in the key of moves that restore stripes, and the beginning of their reason."""
+RESTORE_SECONDS = 30.0
+"""Time between two attempts to restore the stripes of a file that is in use."""
 UNDONE_MOVES = 16
 """Moves to an MDT that one step undoes."""
 
@@ -73,6 +85,8 @@ class Judge:
         self._standing = [] if settings.act.dry_run else [
             entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
+        self._restored_at: dict[int, float] = {}
+        """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
@@ -258,8 +272,9 @@ class Judge:
     def _undo(self, case: Remediation, reason: str) -> None:
         """Drop the queued moves of a remediation, then undo its default layouts.
 
-        Files that it moved to an MDT move back: they fill the MDT and load it. Other files stay where they are, because
-        a move costs as much as the move before.
+        Files that it moved to an MDT move back: they fill the MDT and load it. Files that it gave other stripes get
+        their earlier layout, when they are closed: the stripes would slow each later use. Other files stay where they
+        are, because a move costs as much as the move before.
         """
         with self._lock:
             self._gate.drop_defaults(case.finding.key)
@@ -272,10 +287,61 @@ class Judge:
         gone = {act for act, done in zip(acts, over, strict=True) if done}
         on_mdt = () if any(not done for done in over) else self._moved_to_mdt(case.number)
         self._undo_moves(case.number, on_mdt[:UNDONE_MOVES], reason)
+        restored = self._restored_stripes(case, reason)
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
-            if not case.defaults and len(on_mdt) <= UNDONE_MOVES and case.state is State.UNDOING:
+            if not case.defaults and len(on_mdt) <= UNDONE_MOVES and restored and case.state is State.UNDOING:
                 case.settle(State.UNDONE)
+
+    def _restored_stripes(self, case: Remediation, reason: str) -> bool:
+        """Give rewritten files their earlier stripes, through the queue and within the limits. True when all is done.
+
+        A file that its job has open gives way, and is tried again for ``moving_seconds``.
+        """
+        if not isinstance(case.finding.evidence, (ContentionEvidence, StripingEvidence)) or self._gate.dry_run:
+            return True
+        key = UNDO, case.finding.aggressor, case.finding.subject
+        late = self._clock.now() > max(case.judged_at, case.moved_at) + self._settings.verify.moving_seconds
+        if late:
+            self._gate.drop(key)
+        left = [entry for entry in self._journal.acts_in_force(case.number)
+                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and not entry.reason.startswith(UNDO)]
+        pools = self._filesystem.pools() if left else {}
+        for entry in left:
+            result = self._restored(entry, key, pools, reason, case.number, late=late)
+            if result is not None:
+                self._said[entry.id] = result
+                if result.outcome == Outcome.UNDONE:
+                    self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
+                self._log.of_number(case.number, [log.undone_sentence(entry, result.outcome, result.detail)])
+        return all(entry.id in self._said for entry in left)
+
+    def _restored(self, entry: Entry, key: tuple[str, str, str], pools: Mapping[str, tuple[str, ...]], reason: str,
+                  number: int, *, late: bool) -> UndoResult | None:
+        """What became of one file; None while it is still to be done. Queues its move."""
+        try:
+            earlier = earlier_layout(entry, pools)
+            present = self._filesystem.layout(entry.place)
+            same_file = entry.fid is None or self._filesystem.status(entry.place).fid == entry.fid
+        except FileNotFoundError:
+            return UndoResult(Outcome.GONE, "the file is gone")
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            return UndoResult(Outcome.REFUSED, words) if isinstance(error, ValueError) or late else None
+        if same_file and present is not None and same_shape(present, earlier):
+            return UndoResult(Outcome.UNDONE, reason)
+        if (not same_file or present is None or entry.layout_after is None
+                or not same_shape(present, entry.layout_after)):
+            return UndoResult(Outcome.REFUSED, "somebody changed the file or its layout since")
+        if late:
+            return UndoResult(Outcome.GAVE_WAY, f"its job keeps it open; tierctl undo {entry.id} restores it")
+        now = self._clock.now()
+        if not self._gate.has_move(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
+            self._restored_at[entry.id] = now
+            self._gate.submit([Action(ActKind.MIGRATE, earlier, f"{UNDO} of act {entry.id}: {reason}", key,
+                                      entry.place.rpartition("/")[0] or "/", entry.place, entry.size_bytes,
+                                      entry.fid)], number)
+        return None
 
     def _moved_to_mdt(self, number: int) -> Sequence[Entry]:
         """Moves of a finding that put data on an MDT and were not tried to undo yet, the newest first."""

@@ -22,6 +22,7 @@ from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
+from tierd.daemon.rebalance_judge import RebalanceJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
@@ -34,7 +35,7 @@ from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, LatestFacts
+from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, JobNodes, LatestFacts, no_job_nodes
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
@@ -82,13 +83,14 @@ class Daemon:
                  coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
                  unnamed: Callable[[], str] = str, executor: Executor | None = None,
                  media: PoolMedia | None = None, creation: ObjectCreation | None = None,
-                 disks: DiskSource | None = None) -> None:
+                 disks: DiskSource | None = None, job_nodes: JobNodes = no_job_nodes) -> None:
         """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
 
         ``executor`` runs several file system requests at the same time. Without one they run in turn.
         """
         self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
         self._gate = gate
+        gate.note_streams(None)
         self._clock = clock
         self._settings = settings
         self._claim = claim or NoClaim()
@@ -108,7 +110,8 @@ class Daemon:
         uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
                   if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2)
+                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2, job_nodes,
+                                  lambda: self.closed_targets)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
@@ -135,16 +138,19 @@ class Daemon:
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
-        self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say,
-                             creation or NoObjectCreation(), metadata_targets)
+        self._creation = creation or NoObjectCreation()
+        self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say, self._creation,
+                             metadata_targets, closed=lambda: self.closed_targets)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                 site_facts, executor, lambda: self.drains.targets)
+                                 site_facts, executor, lambda: self.drains.moving, lambda: self.closed_targets)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
                                 filesystem, clock, settings, self.counters, executor, site_facts)
         self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
+        self._rebalance_judge = RebalanceJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
+                                               lambda: self._facts.known, clock, settings, self.counters)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
@@ -180,6 +186,7 @@ class Daemon:
             self._detection.fresh = ()
         elif seen is not None and seen.window is not None:
             self._detection.run_cycle(seen.window, seen.time)
+            self._gate.note_streams(self._engine.streamed_targets)
             self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
         self._seen, self._seen_at = seen, self._clock.now()
 
@@ -198,6 +205,7 @@ class Daemon:
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
+        self._gate.note_closed(self.closed_targets)
         if self._has_recent_reading() and self._take_claim():
             with self._log_filesystem_errors():
                 changelog_stale, sole_mover = "changelog" in self.faults, "mover" not in self.faults
@@ -247,6 +255,7 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen.time)
+                self._rebalance_judge.step()
                 if "changelog" not in self.faults:
                     self._striping_judge.step()
             if self._seen is not None or self._observer.blind:
@@ -349,6 +358,14 @@ class Daemon:
     def device_time(self) -> Mapping[str, TargetTime]:
         """Recent share of each job in the service time of each target whose costs are known."""
         return self._engine.device_time
+
+    @property
+    def closed_targets(self) -> Mapping[str, str]:
+        """Targets that take no files of moves, with the reasons: degraded, without new objects, or drained."""
+        conditions = self.windows[-1].conditions if self.windows else {}
+        return {**{target: "is degraded" for target, condition in conditions.items() if condition == "degraded"},
+                **dict.fromkeys(self._creation.stopped(), "creates no new objects (max_create_count is 0)"),
+                **dict.fromkeys(self.drains.targets, "is being drained, or was")}
 
     @property
     def facts(self) -> Facts:

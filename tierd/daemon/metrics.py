@@ -550,8 +550,8 @@ def device_time_metrics(daemon: Daemon) -> Iterator[Metric]:
                              " have been seen to do.", labels=("target",))
     for target, time in daemon.device_time.items():
         busy.add_metric((short_name(target),), time.utilisation)
-        for job, part in time.top(JOBS_OF_TARGET):
-            share.add_metric((short_name(target), job), part)
+        for job, each in time.top(JOBS_OF_TARGET):
+            share.add_metric((short_name(target), job), each.share)
     yield share
     yield busy
 
@@ -570,6 +570,9 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
     yield defaults
     yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
     yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
+    yield GaugeMetricFamily("tierd_moves_give_way",
+                            "Whether all queued moves wait for streams on their targets (1) or not (0). Such moves"
+                            " are made at a low rate.", float(gate.gives_way))
 
 
 def verdict_metrics(counters: LoopCounters, undo: Undo) -> Iterator[Metric]:

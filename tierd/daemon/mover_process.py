@@ -55,7 +55,7 @@ def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: 
 
     Returns False if a thread beside the work ended by a defect: without it, others take this mover for dead.
     """
-    threads = mover.start()
+    mover.start()
     notify(READY="1", STATUS="waiting for moves")
 
     def sentence() -> str:
@@ -64,8 +64,7 @@ def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: 
 
     sound = report_until(end, sentence, notify, beat_seconds, lambda: mover.sound)
     mover.stop()
-    for thread in threads:
-        thread.join(STOP_SECONDS)
+    mover.join(STOP_SECONDS)
     return sound
 
 

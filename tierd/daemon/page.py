@@ -329,6 +329,8 @@ def brought(case: CaseAnswer) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
     if not case.judged or not case.verdict:
         return ""
+    if case.measured_text:
+        return f"{case.measured_text}."
     gain = gain_text(case.usual, case.contended, case.after)
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 

@@ -18,7 +18,15 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, FillEvidence, Finding, NoisyNeighbourEvidence, SiteFacts
+from tierd.model import (
+    ContentionEvidence,
+    DirectoryActivity,
+    FillEvidence,
+    Finding,
+    NoisyNeighbourEvidence,
+    SiteFacts,
+    StripingEvidence,
+)
 from tierd.policies import waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
@@ -60,9 +68,11 @@ class Planner:
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
                  clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
                  executor: Executor | None = None,
-                 draining: Callable[[], Collection[str]] = frozenset) -> None:
-        """``draining`` returns the targets that are being emptied."""
+                 draining: Callable[[], Collection[str]] = frozenset,
+                 closed: Callable[[], Collection[str]] = frozenset) -> None:
+        """``draining`` returns the targets that are being emptied, ``closed`` all that take no files of moves."""
         self._draining = draining
+        self._closed = closed
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -130,7 +140,7 @@ class Planner:
         if left_alone and not rest:
             return Plan((), refusals)
         site = self._site_facts()
-        room = replace(space.capacity(self._filesystem, finding.directories, self._executor),
+        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._closed()),
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
                        won_back=self._journal.judgements.won_back_by_pool(finding.kind),
                        overstriping=site.overstriping)
@@ -162,6 +172,12 @@ class Planner:
         cooling = self._cooling({a.directory for a in plan.actions})
         refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
+        if isinstance(finding.evidence, (ContentionEvidence, StripingEvidence)):
+            since = self._clock.now() - settings.verify.cooldown_seconds
+            again = [a for a in actions if a.kind == ActKind.MIGRATE and self._journal.move_undone_at(a.path) > since]
+            refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
+                                 f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
+            actions = [a for a in actions if a not in again]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
             first = acts[0].layout.components[0]

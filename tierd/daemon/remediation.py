@@ -28,7 +28,7 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
-from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
+from tierd.model import Action, Evidence, FillEvidence, Finding, NoisyNeighbourEvidence, Window
 from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
@@ -269,7 +269,8 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
         for finding in findings:
-            if finding.advice_only or finding.held or self._refused_by_settings(finding) or self._in_hand(finding):
+            if (finding.advice_only or finding.held or self._refused_by_settings(finding) or self._backs_off(finding)
+                    or self._in_hand(finding)):
                 continue
             plan = self._planning.for_finding(finding)
             self._note_fruitless(finding, plan)
@@ -308,6 +309,16 @@ class Remediations:
         with self._lock:
             self._refusals[finding.key] = (why,)
         return True
+
+    def _backs_off(self, finding: Finding) -> bool:
+        """Whether the last rebalance for this finding slowed a job, or did not help. The reason is then its refusal."""
+        with self._lock:
+            case = self._store.get(finding.key)
+            if case is None or not case.abandoned or not isinstance(finding.evidence, FillEvidence):
+                return False
+            why = case.judgement.words if case.judgement else "it was undone by hand"
+            self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last rebalance: {why}"),)
+            return True
 
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()

@@ -214,7 +214,11 @@ def results_of(answer: ReportAnswer) -> dict[int, str]:
     judged = {j.finding: j for j in answer.judgements}
     now = {case.finding: case.verdict for case in answer.status.remediations if case.judged}
     found = {number: words for number, words in present_states(answer).items() if number is not None}
+    words = {case.finding: case.measured_text for case in answer.status.remediations if case.measured_text}
     for number, verdict in judged.items():
+        if not (verdict.usual or verdict.contended or verdict.after):  # it rests on no rate
+            found[number] = words.get(number) or verdict_text(now.get(number) or verdict.verdict)
+            continue
         found[number] = (f"{verdict_text(now.get(number) or verdict.verdict)}: {rate_text(verdict.usual)} before, "
                          f"{rate_text(verdict.contended)} during, {rate_text(verdict.after)} after")
     return found

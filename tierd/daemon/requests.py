@@ -401,7 +401,8 @@ class DrainRequests:
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
-            give_back_command=set_command(drain.target, counts), trouble=drain.trouble)
+            give_back_command=set_command(drain.target, counts), trouble=drain.trouble,
+            waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
 
 class ReadingRequests:

@@ -15,6 +15,7 @@ from httpserver.serving import BackgroundServer, uses_tls
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
+from tierd.act.background import BackgroundPace
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
@@ -63,7 +64,7 @@ from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.facts import ClientSource, DiskSource
+from tierd.sense.facts import ClientSource, DiskSource, no_job_nodes
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.slurm import SlurmJobs
@@ -104,6 +105,7 @@ def build_gate(
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
         dispatch,
+        BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss),
     )
     undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
@@ -225,7 +227,7 @@ class Service:
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed, executor, media, self._creation,
-                              self._disks)
+                              self._disks, self._slurm.nodes if self._slurm is not None else no_job_nodes)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))

@@ -183,7 +183,9 @@ def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
     judgement = case.judgement
     return RemediationAnswer(
-        measured=MeasuredAnswer(judgement.usual, judgement.contended, judgement.after) if judgement else None,
+        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after)
+                  if judgement and not judgement.words else None),
+        measured_text=judgement.words if judgement else "", subject=case.finding.subject,
         finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
         state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
         waiting_defaults=case.waiting_defaults,
@@ -371,8 +373,7 @@ def time_row(time: TargetTime) -> TargetTimeRow:
     """The jobs that take most of the service time of one target."""
     return TargetTimeRow(
         time.target, round(min(time.utilisation, 1.0), 4), round(time.utilisation_error, 4),
-        tuple(JobTimeRow(job, round(share, 4), round(time.share_error([job]), 4))
-              for job, share in time.top(JOBS_SHOWN)))
+        tuple(JobTimeRow(job, round(each.share, 4), round(each.error, 4)) for job, each in time.top(JOBS_SHOWN)))
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
@@ -382,7 +383,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
         found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
-    if gate.waiting and idle > STALLED_SECONDS:
+    if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
         why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"

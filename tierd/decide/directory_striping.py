@@ -2,7 +2,8 @@
 
 It moves nothing: existing entries and directories stay on their MDT, and only directories that are made later in the
 same parent are striped. They do not pass it on (``max_inherit``), because many striped directories cost requests. So
-tierd does it only where several directories of the parent are used alike, as by a job that makes one for each step.
+tierd does it only where several directories of the parent are used alike, as by a job that makes one for each step, and
+where several nodes work in them.
 """
 
 from __future__ import annotations
@@ -77,13 +78,26 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
         return Refusal(Reason.OTHER_LAYOUT, "it has a default striping of its own")
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
-    if len(finding.directories) < 2:
-        return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
-    if evidence.creates_per_second < CREATE_SHARE * evidence.operations_per_second:
-        return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
+    if (useless := without_gain(finding, evidence)) is not None:
+        return useless
     if len(capacity.metadata_fill) < evidence.metadata_targets:
         return Refusal(Reason.NO_ROOM, "the space of an MDT is unknown")
     fullest = max(capacity.metadata_fill.values(), key=lambda fill: fill.used_share)
     if fullest.used_share > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used_share)} full")
+    return None
+
+
+def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal | None:
+    """Refuses a default striping from which the jobs of a storm gain nothing, as far as their use shows."""
+    if evidence.nodes == 0:
+        return Refusal(Reason.NODES_UNKNOWN, "the number of nodes that work in the busy directory is unknown, and one "
+                       "node gains nothing from more MDTs")
+    if evidence.nodes == 1:
+        return Refusal(Reason.NOT_WORTH, "one node works in the busy directory: its kernel makes one name at a time "
+                       "there, so more MDTs bring nothing")
+    if len(finding.directories) < 2:
+        return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
+    if evidence.creates_per_second < CREATE_SHARE * evidence.operations_per_second:
+        return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
     return None

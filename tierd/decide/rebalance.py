@@ -2,7 +2,8 @@
 
 The used share of the whole pool does not change by moves within it. A target above it by more than a band gives files,
 and never falls below it. A target below it takes files, and never rises above it. So every move brings two targets
-nearer to the pool, no target does both, and the moves end. A file moves once in ``rest_days``.
+nearer to the pool, no target does both, and the moves end. A file moves once in ``rest_days``. A target that is drained
+or degraded, or creates no objects, takes none.
 
 Large files come first, because they need the fewest moves, and among files of similar size those unused for longest.
 Files whose objects are mostly on other targets come last: a move copies the whole file.
@@ -73,18 +74,22 @@ def decide(finding: Finding, evidence: FillEvidence, resident: Sequence[StoredFi
     if victim_slowed:
         return Plan((), (Refusal(Reason.OTHERS_WOULD_LOSE, "a job is slowed on this target: files move when that has "
                                  "ended"),))
-    pools = [pool for pool, members in capacity.pools.items() if finding.targets[0] in members]
-    pool = min(pools, key=lambda name: (len(capacity.pools[name]), name), default="")
-    members = capacity.pools.get(pool, ())
-    unknown = [target for target in members if target not in capacity.fill]
+    every = {pool: (*members, *capacity.closed.get(pool, ())) for pool, members in capacity.pools.items()}
+    pools = [pool for pool, members in every.items() if finding.targets[0] in members]
+    pool = min(pools, key=lambda name: (len(every[name]), name), default="")
+    unknown = [target for target in every.get(pool, ()) if target not in capacity.fill]
     if not pool or unknown:
         return Plan((), (Refusal(Reason.NO_POOL, f"the space of {unknown[0]} is unknown" if unknown else
                                  "the target is in no pool"),))
+    may_take = capacity.pools[pool]
+    members = [*may_take, *(target for target in capacity.closed.get(pool, ())
+                            if capacity.fill[target].used > used_of(may_take, capacity))]
     level = used_of(members, capacity)
     donors = {ost_index(target) for target in members if capacity.fill[target].used > level + settings.band}
-    takers = {ost_index(target): level for target in members if capacity.fill[target].used < level}
-    room = Destinations({pool: members}, capacity.fill, settings.reserve, (), takers)
-    actions = tuple(moves(finding, pool, level, donors, room, resident, settings, left_alone))
+    takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
+    closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
+    room = Destinations({pool: every[pool]}, capacity.fill, settings.reserve, closed, takers)
+    actions = tuple(moves(finding, pool, level, donors, room, closed, resident, settings, left_alone))
     if actions or not donors:
         return Plan(actions, ())
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
@@ -98,9 +103,12 @@ def used_of(members: Sequence[str], capacity: Capacity) -> float:
     return 1 - sum(capacity.fill[target].avail_bytes for target in members) / size if size else 1.0
 
 
-def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations,
+def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations, closed: set[int],
           resident: Sequence[StoredFile], settings: Settings, left_alone: LeftAlone) -> Iterator[Action]:
-    """Moves in order, until no target is above the pool by more than the band."""
+    """Moves in order, until no target is above the pool by more than the band.
+
+    A move makes a new object on each OST of the file that it does not leave, so such an OST must not be ``closed``.
+    """
     idle_before = finding.time - settings.idle_days * DAY_SECONDS
     chosen: set[Fid] = set()
     for file in sorted(resident, key=lambda file: order(file, donors)):
@@ -111,7 +119,8 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
             continue
         held = bytes_by_ost(file.layout, file.size_bytes)
         leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}
-        found = relocate(file.layout, file.size_bytes, leave, room) if leave else None
+        stays = osts_of(file.layout) - leave
+        found = relocate(file.layout, file.size_bytes, leave, room) if leave and closed.isdisjoint(stays) else None
         if found is None or isinstance(found, Refusal):
             continue
         fullest = max(leave, key=lambda index: held[index])

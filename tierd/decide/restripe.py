@@ -29,6 +29,7 @@ from tierd.acts import ActKind
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.random_io_to_flash import is_used_again, open_files
+from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
 from tierd.model import (
     Action,
@@ -212,10 +213,27 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
         elif (len(actions) < settings.max_moves
               and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
-            layout = Layout((stripes.component(0, pool),), composite=False)
+            layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
             actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {_words(stripes)}", finding.key,
                                   activity.directory, candidate.path, size, candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
+
+
+def placed(layout: Layout, capacity: Capacity) -> Layout:
+    """The layout of a moved file, which names the OSTs with most room if its pool has targets that take no files.
+
+    A pool alone lets Lustre choose any of its targets, also one that is drained but still creates objects.
+    """
+    def of(component: Component) -> Component:
+        if component.on_mdt or not capacity.closed.get(component.pool):
+            return component
+        members = sorted(capacity.pools[component.pool], key=lambda target: (
+            -capacity.fill[target].avail_bytes if target in capacity.fill else 0, target))
+        count = component.stripe_count if component.stripe_count > 0 else len(members)
+        chosen = [ost_index(members[number % len(members)]) for number in range(count)]
+        return replace(component, stripe_count=count, ost_list=tuple(chosen))
+
+    return replace(layout, components=tuple(map(of, layout.components)))
 
 
 def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity, settings: Settings) -> bool:
@@ -314,8 +332,9 @@ def _small_files(finding: Finding, activities: Sequence[DirectoryActivity], capa
             if (candidate.size_bytes or 0) <= left:
                 left -= candidate.size_bytes or 0
                 actions.append(Action(
-                    ActKind.MIGRATE, wanted, f"{finding.aggressor} opens the small file again and again, and it has "
-                    "several objects", finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
+                    ActKind.MIGRATE, placed(wanted, capacity),
+                    f"{finding.aggressor} opens the small file again and again, and it has several objects",
+                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
 
 

@@ -126,7 +126,7 @@ def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
 def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
     """Share of fast writes, and share of writes by size; None for few writes, or for requests in several disk I/Os."""
     requests, ios = sum(reading.msec.values()), sum(reading.sizes.values())
-    if requests < MIN_WRITES or ios > 1.2 * requests:
+    if requests < MIN_WRITES or not 0 < ios <= 1.2 * requests:
         return None
     fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
     return fast, {size: count / ios for size, count in reading.sizes.items()}

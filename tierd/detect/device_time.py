@@ -18,6 +18,9 @@ What can be known:
   in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
   a factor of two. In no window can an operation have cost more than the whole time, and at most half of this bound is
   assumed. If a target does more operations than one disk could, it is not a single disk: then the error is as large.
+* The costs show what other jobs lose to a job: its share by the costs. A device with a limit of I/Os beside that of
+  bytes works longer for small I/Os than others lose to them, while the I/O limit is full
+  (:meth:`TargetTime.device_time`).
 * Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
   wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
 
@@ -49,6 +52,7 @@ from tierd.model import JobLoad, NamespaceLoad, Window
 from tierd.text import percent
 
 NO_UNLINKS: Mapping[str, float] = MappingProxyType({})
+UNKNOWN_LIMITS: Mapping[str, bool] = MappingProxyType({})
 
 
 class Work(NamedTuple):
@@ -327,6 +331,10 @@ class TargetTime:
     costs: DeviceCosts
     work: Mapping[str, Vector]
     """By job, each second: bytes read, bytes written, operations. Plain tuples, as there are ten thousands."""
+    changes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By job that changes something, each second: write RPCs, and the I/Os of commits that its operations count."""
+    io_limited: bool | None = None
+    """Whether the device has a limit of I/Os beside that of bytes; None if it is not known."""
 
     @cached_property
     def total(self) -> Work:
@@ -366,7 +374,10 @@ class TargetTime:
         return Work(sum([work[0] for work in mine]), sum([work[1] for work in mine]), sum([work[2] for work in mine]))
 
     def share(self, jobs: Collection[str]) -> float:
-        """Part of the service time that these jobs take together; 0 where nobody takes any. All shares sum to 1."""
+        """Part of the service time that these jobs take together by the costs; 0 where nobody takes any.
+
+        All shares sum to 1. Other jobs lose this part to them, on a device with an I/O limit too.
+        """
         busy, taken = self.utilisation, self.taken
         return min(sum([taken[job] for job in jobs if job in taken]) / busy, 1.0) if busy > 0 else 0.0
 
@@ -379,13 +390,60 @@ class TargetTime:
         difference = (mine[0] - share * total[0], mine[1] - share * total[1], mine[2] - share * total[2])
         return min(self.costs.busy_error(difference) / busy, 1.0)
 
-    def top(self, count: int) -> list[tuple[str, float]]:
-        """The jobs that take most, and their shares."""
-        busy = self.utilisation
-        if busy <= 0:
+    @cached_property
+    def ios(self) -> dict[str, float]:
+        """I/Os of the device for each job, each second.
+
+        A commit of the journal writes the changes of all jobs, whoever waits for it. So all write RPCs share it.
+        """
+        written = sum([writes for writes, _ in self.changes.values()])
+        each = sum([asked for _, asked in self.changes.values()]) / written if written else 0.0
+        ios = {job: work[2] for job, work in self.work.items()}
+        if written:
+            for job, (writes, asked) in self.changes.items():
+                ios[job] += each * writes - asked
+        return ios
+
+    @cached_property
+    def io_bound(self) -> float:
+        """How far the I/O limit of the device is what its jobs wait for, if it has one: between 0 and 1.
+
+        While the byte limit is full, small I/Os cost streams nothing, within the error of a window. If they cost
+        streams much, the I/O limit is full.
+        """
+        busy, cost = self.utilisation, self.costs.seconds.operations
+        if busy <= 0 or self.io_limited is False:
+            return 0.0
+        small = cost * sum([operations for read, written, operations in self.work.values()
+                            if read + written < SMALL_IO_BYTES * operations]) / busy
+        return min(max((small - SPREAD) / (IO_BOUND - SPREAD), 0.0), 1.0)
+
+    def device_time(self, job: str) -> DeviceTimeShare:
+        """Part of the device's busy time in which it works for a job.
+
+        A device with one queue works for as long as the costs say. One with an I/O limit works as long for a small I/O
+        as for a large one while this limit is full. Both kinds can show the same counters. If it is not known which
+        kind it is, the share is the middle, and the error reaches to both.
+        """
+        share, error = self.share([job]), self.share_error([job])
+        if not self.io_bound or job not in self.work:
+            return DeviceTimeShare(share, error)
+        more = self.io_bound * (self.ios[job] / self._all_ios - share)
+        if self.io_limited is None:
+            return DeviceTimeShare(share + more / 2, min(hypot(error, more / 2), 1.0))
+        return DeviceTimeShare(share + more, min(hypot(error, LIMIT_DOUBT * more), 1.0))
+
+    @cached_property
+    def _all_ios(self) -> float:
+        return sum(self.ios.values())
+
+    def top(self, count: int) -> list[tuple[str, DeviceTimeShare]]:
+        """The jobs that take most device time, and their shares."""
+        if self.utilisation <= 0:
             return []
-        taken = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()])
-        return [(job, min(seconds / busy, 1.0)) for seconds, job in taken if seconds > 0]
+        shares = ((self.device_time(job), job) for job in self.work)
+        most = nlargest(count, [(each.share, job, each) for each, job in shares if each.share > 0])
+        return [(job, each) for _, job, each in most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,9 +459,9 @@ class DeviceTimeShare:
 
 
 def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
-    """What a job takes of the service time of these targets; at least one."""
-    return DeviceTimeShare(fmean([time.share([job]) for time in times]),
-                           fmean([time.share_error([job]) for time in times]))
+    """What a job takes of the device time of these targets; at least one."""
+    shares = [time.device_time(job) for time in times]
+    return DeviceTimeShare(fmean([each.share for each in shares]), fmean([each.error for each in shares]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,25 +519,32 @@ def saturated(utilisation: float) -> float:
 
 
 def account(loads: Collection[JobLoad], seconds: float, pool_of: Mapping[str, str], costs: Mapping[str, DeviceCosts],
-            unlinks: Mapping[str, float] = NO_UNLINKS, committing: Collection[str] = ()) -> dict[str, TargetTime]:
+            unlinks: Mapping[str, float] = NO_UNLINKS, committing: Collection[str] = (),
+            io_limited: Mapping[str, bool] = UNKNOWN_LIMITS) -> dict[str, TargetTime]:
     """Service time of the targets whose pool's costs are known. ``loads`` are those of ``seconds``, each pair once.
 
     ``unlinks`` are the files that each job made and deleted in the same time (:func:`own_unlinks`). ``committing`` are
-    the jobs whose changes wait for commits (:func:`tierd.detect.profile.waits_for_commits`).
+    the jobs whose changes wait for commits (:func:`tierd.detect.profile.waits_for_commits`). ``io_limited`` are the
+    pools of which it is known whether their devices have a limit of I/Os.
     """
     known = {target: pool for target, pool in pool_of.items() if pool in costs}
     works: dict[str, dict[str, Vector]] = {target: {} for target in known}
+    changes: dict[str, dict[str, tuple[float, float]]] = {target: {} for target in known}
     destroys = _destroys_per_change(loads, unlinks)
     for target, job, read_bytes, write_bytes, reads, writes, others, _, _ in loads:  # of ten thousands: not by name
         works_here = works.get(target)
         if works_here is not None:
-            operations = reads + writes + OTHER_IOS * others
+            asked = OTHER_IOS * others
+            if job in committing:
+                asked += COMMIT_IOS * writes
+            operations = reads + writes + asked
             if job in destroys:
                 operations += (writes + others) * destroys[job]
-            if job in committing:
-                operations += COMMIT_IOS * writes
             works_here[job] = read_bytes / seconds, write_bytes / seconds, operations / seconds
-    return {target: TargetTime(target, costs[known[target]], work) for target, work in works.items() if work}
+            if asked or writes:
+                changes[target][job] = writes / seconds, asked / seconds
+    return {target: TargetTime(target, costs[known[target]], work, changes[target], io_limited.get(known[target]))
+            for target, work in works.items() if work}
 
 
 def own_unlinks(done: Iterable[NamespaceLoad | Profile]) -> dict[str, float]:
@@ -512,6 +577,16 @@ def _destroys_per_change(loads: Iterable[JobLoad], unlinks: Mapping[str, float])
     return {job: unlinks[job] / done for job, done in changes.items() if done}
 
 
+SMALL_IO_BYTES = 256 << 10
+"""Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
+IO_BOUND = 0.25
+"""Share of the service time for small I/O, by the costs, from which the I/O limit of a device that has one is full.
+
+Below, part of the costs is what a disk would take, assumed while operations hardly vary.
+"""
+LIMIT_DOUBT = 0.3
+"""Relative standard error of the difference that an I/O limit makes: it is full for a part of a window, and jobs differ
+in how many commits they cause."""
 STREAM_SHARE = 0.02
 """Part of a target's bytes that streams must move in a window for the target to count as busy. A neighbour of large
 files leaves a stream little."""

@@ -63,20 +63,24 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added."""
+    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added.
+
+    A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it.
+    """
     known = {t: view.facts.fill[t] for t in members if t in view.facts.fill}
-    if len(known) < 2:
+    takers = {t: fill for t, fill in known.items() if t not in view.facts.closed}
+    if len(known) < 2 or not takers:
         return
     size = sum(fill.size_bytes for fill in known.values())
     used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
     for sign in (1, -1):
-        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, known)), target)
-               for target, fill in sorted(known.items())]
+        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, takers)), target)
+               for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
         far = [each for each in far if each[1] >= (settings.leave_fill if each[0] else settings.enter_fill)]
         if not far:
             continue
         chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
-        others = median_of_others(chosen, known)
+        others = median_of_others(chosen, takers)
         yield Finding(
             DETECTOR.name, view.now, "", "", (chosen,),
             f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "

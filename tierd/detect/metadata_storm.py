@@ -10,7 +10,7 @@ stats. DoM saves requests to object targets if files are tiny and are read more 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,7 +18,14 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, DirectoryActivity, DirectoryPlacement, Finding, MetadataStormEvidence
+from tierd.model import (
+    MAX_CLIENTS,
+    Advice,
+    DirectoryActivity,
+    DirectoryPlacement,
+    Finding,
+    MetadataStormEvidence,
+)
 from tierd.text import first_names, percent, quoted
 
 DOM_BYTES = 64 << 10
@@ -30,6 +37,8 @@ ALIKE, MAX_ALIKE = 0.2, 10
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
+MOST = 0.9
+"""Share of the operations whose jobs decide the number of nodes. A few operations of another job do not."""
 CREATE_SHARE = 0.02
 """Creates per open of an existing file, below which a layout for new files changes nothing."""
 
@@ -85,18 +94,60 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     below_parent = sum(operations(each) for each in view.facts.directories
                        if parent and each.directory.startswith(f"{parent}/"))
     added = max(0, sum(p.creates - p.unlinks for p in parts))
+    nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         DETECTOR.name, view.now, "", "", (),
         f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{placement_text(placement)}",
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
-                              unchanged_names=added, parent_operations_per_second=below_parent / seconds),
+                              unchanged_names=added, nodes=nodes.count,
+                              parent_operations_per_second=below_parent / seconds),
         (place, *used_alike(place, parts, view)), subject=place,
-        advice=(*spread_advice(place, view.facts.metadata_targets, placement, added),
+        advice=(*(() if nodes.count == 1 else spread_advice(place, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view, settings))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Number of nodes that work in a directory; 0 if unknown."""
+
+    count: int
+    or_more: bool = False
+
+    @property
+    def words(self) -> str:
+        """The nodes, for the sentence of the finding."""
+        if self.count == 1:
+            return " on one node, which gains nothing from more MDTs here"
+        least = "at least " if self.or_more else ""
+        return f" on {least}{self.count} nodes" if self.count else ""
+
+
+def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -> Nodes:
+    """The nodes of the jobs that do nearly all operations in a directory.
+
+    The clients in the changelog show who really works there. Without them, the nodes of the largest of these jobs by
+    the scheduler are a lower bound, because several jobs may share a node.
+    """
+    left = MOST * sum(map(operations, parts))
+    most: list[DirectoryActivity] = []
+    for part in sorted(parts, key=operations, reverse=True):
+        if left <= 0:
+            break
+        most.append(part)
+        left -= operations(part)
+    if all(part.clients for part in most):
+        return Nodes(len({nid for part in most for nid in part.clients}),
+                     or_more=any(len(part.clients) >= MAX_CLIENTS for part in most))
+    if any(part.job not in job_nodes for part in most):
+        return Nodes(0)
+    largest = max(job_nodes[part.job] for part in most)
+    if largest == 1 and len(most) > 1:
+        return Nodes(0)  # jobs of one node each: on the same node, or on several
+    return Nodes(largest, or_more=len(most) > 1)
 
 
 def placement_text(placement: DirectoryPlacement | None) -> str:

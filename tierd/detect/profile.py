@@ -38,19 +38,12 @@ def total(loads: Sequence[JobLoad]) -> JobLoad:
     """The sum of one or more loads of one job on one target. A single load is returned unchanged."""
     if len(loads) == 1:
         return loads[0]
-    read_bytes = write_bytes = reads = writes = others = busy_usec = 0.0
-    sizes: dict[int, float] = {}
-    target, job = loads[0][:2]
-    for _, _, bytes_in, bytes_out, in_, out, other, busy, by_size in loads:  # faster than by name
-        read_bytes += bytes_in
-        write_bytes += bytes_out
-        reads += in_
-        writes += out
-        others += other
-        busy_usec += busy
-        for upper, count in by_size.items():
+    targets, jobs, *numbers, by_size = zip(*loads, strict=True)  # faster than by name
+    sizes = dict(by_size[0])
+    for each in by_size[1:]:
+        for upper, count in each.items():
             sizes[upper] = sizes.get(upper, 0.0) + count
-    return JobLoad(target, job, read_bytes, write_bytes, reads, writes, others, busy_usec, sizes)
+    return JobLoad(targets[0], jobs[0], *[sum(each, 0.0) for each in numbers], sizes)
 
 
 SMALL_SHARE = 0.5

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from lustre.formats import df, read_ahead_stats, rpc_stats, statahead_stats
 from lustre.formats.histogram import Histogram
-from lustre.parameters import Tree, parse_device
+from lustre.parameters import Tree, parse_device, read_whole
+from tierd.advised import DRIVER_SETTINGS, FABRIC_DRIVER, first_number
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
 from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
@@ -48,6 +50,8 @@ class ClientCounters:
     read_ahead_file_bytes: float = 0.0
     statahead_max: float = 0.0
     statahead_batch: float | None = None
+    fabric_driver: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver of the node."""
     rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
 
     def rpc(self, of: RpcKey) -> RpcCounters:
@@ -65,7 +69,7 @@ def client_load(before: ClientCounters, after: ClientCounters, time: float, seco
         after.client, after.mount, after.fsname, time, seconds, increases(before.read_ahead, after.read_ahead),
         after.read_ahead_bytes, after.read_ahead_file_bytes, increases(before.statahead, after.statahead),
         after.statahead_max, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
-        after.statahead_batch,
+        after.statahead_batch, after.fabric_driver,
     )
 
 
@@ -92,9 +96,10 @@ MIB = 1 << 20
 
 def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
     """Counters of every mount of this node. ``pools`` gives the pool of a target (full name)."""
+    driver = read_fabric_driver(tree)
     for name in tree.devices("llite"):
         device = parse_device(name)
-        found = ClientCounters(THIS_NODE, name, device.fsname)
+        found = ClientCounters(THIS_NODE, name, device.fsname, fabric_driver=driver)
         ahead = read_ahead_stats.parse(tree.read(f"llite/{name}/read_ahead_stats") or b"")
         found.read_ahead = {event.decode("ascii", "replace"): float(count)
                             for event, count in zip(ahead.names, ahead.counts, strict=True)}
@@ -112,6 +117,17 @@ def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters
                     of = pools.get(target, "") if kind == "osc" else other.target
                     add_device(found, tree, kind, link, of)
         yield found
+
+
+def read_fabric_driver(tree: Tree) -> dict[str, int]:
+    """Parameters of the Omni-Path driver of this node, of a list its first number. Empty without such an adapter."""
+    found = {}
+    for name in DRIVER_SETTINGS:
+        with suppress(OSError):
+            data = read_whole(tree.roots.sysfs / "module" / FABRIC_DRIVER / "parameters" / name)
+            if (value := first_number((data or b"").decode("ascii", "replace").strip())) is not None:
+                found[name] = value
+    return found
 
 
 def statahead_counts(data: bytes) -> dict[str, float]:
@@ -163,7 +179,8 @@ def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> Non
 _TABLES = {"rpcs_in_flight_at_send_bucket": "in_flight", "pages_per_rpc_bucket": "pages",
            "modify_rpcs_in_flight_at_send_bucket": "modify"}
 _SUMMED = frozenset({"max_rpcs_in_flight", "max_modify_rpcs_in_flight", "targets"})
-_BEGINNINGS = (b"lustre_llite_read_ahead_", b"lustre_llite_statahead_",
+FABRIC_METRIC = "lustre_lnet_omni_path_parameter"
+_BEGINNINGS = (b"lustre_llite_read_ahead_", b"lustre_llite_statahead_", f"{FABRIC_METRIC}{{".encode(),
                *(f"lustre_{kind}_{name}{{".encode() for kind in ("osc", "mdc")
                  for name in (*_TABLES, *_SUMMED, "max_pages_per_rpc")))
 _STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_statahead_wrong_total": "wrong",
@@ -186,7 +203,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # of an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     return taken.done()
 
@@ -201,6 +218,7 @@ class _MountSamples:
         """Buckets by series. Series of several targets may have different bounds."""
         self._sums: defaultdict[tuple[str, str, str, str, str], float] = defaultdict(float)
         self._pages: dict[tuple[str, str, str, str], float] = {}
+        self._driver: dict[str, int] = {}
 
     def _mount(self, labels: Mapping[str, str]) -> ClientCounters:
         key = labels["fs"], labels["mount"]
@@ -208,6 +226,8 @@ class _MountSamples:
 
     def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
         """Add one sample. Raises ValueError for a bucket bound that is not a number."""
+        if name == FABRIC_METRIC:
+            self._driver[labels.get("setting", "")] = int(value)
         if "fs" not in labels or "mount" not in labels:
             return
         if name in _STATAHEAD:
@@ -249,6 +269,8 @@ class _MountSamples:
             targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # limits are summed
             rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
             rpcs.max_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
+        for counters in self._mounts.values():
+            counters.fabric_driver = self._driver
         return list(self._mounts.values())
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from lustre.formats import brw_stats, df, io_latency_stats
 from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import DiskWrites
+from tierd.sense.clients import FABRIC_METRIC, read_fabric_driver
 from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
@@ -33,6 +35,8 @@ class DiskCounters:
     usec_by_size: dict[int, dict[int, float]] = field(default_factory=dict)
     max_rpc_bytes: int = 0
     """``brw_size``; 0 if unknown."""
+    fabric_driver: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the Omni-Path driver of the server, which are the same for all its targets."""
 
 
 ReadDisks = Callable[[], Mapping[str, DiskCounters]]
@@ -42,6 +46,7 @@ ReadDisks = Callable[[], Mapping[str, DiskCounters]]
 def read_disks(tree: Tree) -> dict[str, DiskCounters]:
     """Counters of the object targets of this node; empty on a client."""
     found: dict[str, DiskCounters] = {}
+    driver = read_fabric_driver(tree)
     for kind in KINDS:
         for device in tree.devices(kind):
             place = parse_device(device)
@@ -51,6 +56,7 @@ def read_disks(tree: Tree) -> dict[str, DiskCounters]:
             tables = brw_stats.parse(data)
             counters = found[f"{place.fsname}-{place.target}"] = DiskCounters(
                 written(tables.named(b"disk I/O size")), written(tables.named(b"I/O time (1/1000s)")))
+            counters.fabric_driver = driver
             counters.max_rpc_bytes = (df.integer(tree.read(f"obdfilter/{device}/brw_size") or b"") or 0) << 20
             for table in io_latency_stats.parse(tree.read(f"{kind}/{device}/io_latency_stats") or b"").tables:
                 if table.direction == b"write":
@@ -70,7 +76,7 @@ def written(table: Histogram | None) -> dict[int, float]:
 _SIZES, _SECONDS = "lustre_osd_io_size_bytes_bucket", "lustre_osd_io_seconds_bucket"
 _MAX_RPC = "lustre_ost_max_rpc_bytes"
 _LATENCY = "lustre_osd_io_latency_seconds_bucket"
-_BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC))
+_BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC, FABRIC_METRIC))
 
 
 def fetch_disks(url: str, client: HttpClient) -> dict[str, DiskCounters]:
@@ -82,16 +88,19 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
     """Counters of the object targets in one exposition. Raises SourceError."""
     buckets: defaultdict[tuple[str, str, int], dict[float, float]] = defaultdict(dict)
     largest: dict[str, int] = {}
+    driver: dict[str, int] = {}
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             labels = {**labels_of(head), **labels_of(tail)}
             target = labels.get("target", "")
-            if name == _MAX_RPC and "fs" in labels:
+            if name == FABRIC_METRIC:
+                driver[labels.get("setting", "")] = int(value)
+            elif name == _MAX_RPC and "fs" in labels:
                 largest[f"{labels['fs']}-{target}"] = int(value)
             elif labels.get("direction") == "write" and target.startswith("OST") and "fs" in labels:
                 size = int(labels.get("size", "0"))
                 buckets[f"{labels['fs']}-{target}", name, size][float(labels.get("le", "inf"))] = value
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # of an infinite number
         raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     found: dict[str, DiskCounters] = {}
     for (target, name, size), cumulative in buckets.items():
@@ -104,6 +113,8 @@ def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
             counters.usec_by_size[size] = single(cumulative, 1e6)
     for target, size in largest.items():
         found.setdefault(target, DiskCounters()).max_rpc_bytes = size
+    for counters in found.values():
+        counters.fabric_driver = driver
     return found
 
 
@@ -144,6 +155,8 @@ class DiskPoller:
         self._writes: dict[str, tuple[DiskWrites, ...]] = {}
         self.max_rpc_bytes: dict[str, int] = {}
         """The largest RPC that each target accepts, as far as known."""
+        self.drivers: dict[str, Mapping[str, int]] = {}
+        """Parameters of the Omni-Path driver of servers that have such an adapter, by name of the server."""
         self.faults: dict[str, str] = {}
         """Error of each node whose last reading failed."""
 
@@ -159,9 +172,14 @@ class DiskPoller:
             found = node.read()
         except (OSError, ValueError) as error:
             self.faults[node.name] = str(error)
+            self.drivers.pop(host_of(node.name), None)
             node.before = {}
             return
         self.faults.pop(node.name, None)
+        driver = next((each.fabric_driver for each in found.values()), {})
+        self.drivers.pop(host_of(node.name), None)
+        if driver:
+            self.drivers[host_of(node.name)] = driver
         self.max_rpc_bytes.update({target: each.max_rpc_bytes for target, each in found.items() if each.max_rpc_bytes})
         for target, after in found.items():
             before = node.before.get(target)
@@ -169,6 +187,15 @@ class DiskPoller:
             if writes is not None and writes.sizes:
                 self._writes[target] = (*self._writes.get(target, ()), writes)[-KEPT:]
         node.before = found
+
+
+def host_of(name: str) -> str:
+    """Name of a server for a person: the host of the URL of its exporter.
+
+    >>> host_of("http://oss1:9169/metrics"), host_of("this node")
+    ('oss1', 'this node')
+    """
+    return urlsplit(name).hostname or name
 
 
 def difference(before: DiskCounters, after: DiskCounters, time: float) -> DiskWrites | None:

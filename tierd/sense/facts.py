@@ -91,7 +91,7 @@ class RecentDirectories:
             if any(done):
                 creates, opens, closes, unlinks, outgrown, write_opens = done
                 found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
-                                               outgrown, write_opens=write_opens))
+                                               outgrown, write_opens=write_opens, clients=activity.clients))
         return tuple(found), now - begun
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
@@ -185,8 +185,21 @@ class DiskSource(Protocol):
     def max_rpc_bytes(self) -> Mapping[str, int]:
         """The largest RPC that each target accepts, as far as known."""
 
+    @property
+    def drivers(self) -> Mapping[str, Mapping[str, int]]:
+        """Parameters of the Omni-Path driver of servers that have such an adapter, by name of the server."""
+
     def __call__(self) -> Mapping[str, tuple[DiskWrites, ...]]:
         """The last readings of each target, by full name."""
+
+
+JobNodes = Callable[[Collection[str]], Mapping[str, int]]
+"""Number of nodes of each of some jobs, by job id; jobs for which it is unknown are absent. It does not wait."""
+
+
+def no_job_nodes(_: Collection[str]) -> Mapping[str, int]:
+    """No numbers of nodes. Used without a scheduler."""
+    return {}
 
 
 class FactsCollector:
@@ -196,13 +209,17 @@ class FactsCollector:
                  metadata_targets: int = 0, clients: ClientSource | None = None,
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None,
                  metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
-                 busy_per_second: float = BUSY_PER_SECOND) -> None:
+                 busy_per_second: float = BUSY_PER_SECOND, job_nodes: JobNodes = no_job_nodes,
+                 closed: Callable[[], Mapping[str, str]] = dict) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
         pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
-        which its stripes over MDTs are read.
+        which its stripes over MDTs are read. ``job_nodes`` gives the number of nodes of jobs, as far as a scheduler
+        knows it. ``closed`` returns the targets that take no files of moves, with the reasons.
         """
+        self._closed = closed
         self._uneven = uneven
         self._busy_per_second = busy_per_second
+        self._job_nodes = job_nodes
         self._metadata = metadata or MetadataMeter()
         self._disks = disks
         self._media = media or PoolMedia(())
@@ -227,6 +244,7 @@ class FactsCollector:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
             self._media.learn_pools(facts.pools)
+            facts = replace(facts, closed=self._closed())
         facts = replace(facts, metadata_loads=self._metadata.loads, metadata_services=self._metadata.services)
         with self._or_unknown("metadata room"):
             facts = replace(facts, metadata={mdt: MetadataFill(room.used, room.inodes_free)
@@ -237,14 +255,17 @@ class FactsCollector:
                 self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         if self._disks is not None:
-            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes)
+            facts = replace(facts, disk_writes=self._disks(), max_rpc_bytes=self._disks.max_rpc_bytes,
+                            server_drivers=dict(self._disks.drivers))
             if self._disks.faults:
                 self.faults["disks"] = f"disk I/O: {'; '.join(list(self._disks.faults.values())[:3])}"
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
+        busy = self._busy(directories, seconds)
         return replace(facts, default_layouts=self._layouts(directories),
-                       placements=self._placements(directories, seconds), shared_files=tuple(self._shared()),
+                       placements=self._placements(busy),
+                       job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
 
     @contextmanager
@@ -266,8 +287,9 @@ class FactsCollector:
         fuller: set[int] = set()
         for members in facts.pools.values():
             used = {target: facts.fill[target].used for target in members if target in facts.fill}
-            if len(used) > 1 and max(used.values()) - min(used.values()) >= WALK_ABOVE_DIFFERENCE:
-                mean = sum(used.values()) / len(used)
+            open_used = [share for target, share in used.items() if target not in facts.closed]
+            if len(used) > 1 and open_used and max(used.values()) - min(open_used) >= WALK_ABOVE_DIFFERENCE:
+                mean = sum(open_used) / len(open_used)
                 fuller |= {int(target[-4:], 16) for target, share in used.items() if share > mean}
         if not fuller:
             uneven.forget()
@@ -287,16 +309,21 @@ class FactsCollector:
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self._filesystem, places)
 
-    def _placements(self, directories: Sequence[DirectoryActivity], seconds: float) -> dict[str, DirectoryPlacement]:
-        """MDTs of the directories in which very many operations happen, and of their parents.
-
-        Each takes some requests to an MDT.
-        """
+    def _busy(self, directories: Sequence[DirectoryActivity], seconds: float) -> list[str]:
+        """Directories in which very many operations happen, the busiest first."""
         done: Counter[str] = Counter()
         for each in directories:
             done[each.directory] += each.creates + each.opens + each.unlinks
-        busy = [place for place, count in done.most_common(MAX_PLACEMENTS)
+        return [place for place, count in done.most_common(MAX_PLACEMENTS)
                 if place.startswith("/") and seconds > 0 and count / seconds >= self._busy_per_second]
+
+    def _nodes_by_scheduler(self, directories: Sequence[DirectoryActivity], busy: Collection[str]) -> Mapping[str, int]:
+        """Nodes of jobs in busy directories, where the changelog names no clients."""
+        unnamed = {each.job for each in directories if each.directory in busy and not each.clients}
+        return self._job_nodes(unnamed) if unnamed else {}
+
+    def _placements(self, busy: Sequence[str]) -> dict[str, DirectoryPlacement]:
+        """MDTs of busy directories and of their parents. Each takes some requests to an MDT."""
         parents = [parent for place in busy if (parent := place.rpartition("/")[0])]
         found = {}
         for place in dict.fromkeys([*busy, *parents]):

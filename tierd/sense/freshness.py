@@ -15,7 +15,7 @@ tierd does not act on a source that is stale or incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
@@ -95,8 +95,8 @@ class CheckedReadings:
         """Time of the last reading of each target, by this node's clock."""
         self._last: float | None = None
         self._problem = ""
-        self.jobs: frozenset[str] = frozenset()
-        """Jobs of the last reading."""
+        self._entries: Collection[tuple[str, str]] = ()
+        """Targets and jobs of the last reading."""
 
     def __call__(self) -> Reading:
         """A checked reading. Raises OSError with the problem."""
@@ -108,8 +108,13 @@ class CheckedReadings:
             raise
         self._problem = ""
         self._last = reading.time
-        self.jobs = frozenset(job for _, job in reading.jobs)
+        self._entries = reading.jobs.keys()
         return reading
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """Jobs of the last reading."""
+        return frozenset(job for _, job in self._entries)
 
     @property
     def age(self) -> SourceAge:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from tierd.sense.readings import Reading
 
 Json = Mapping[str, object]
 KIB = 1024
+MAX_NUMBER = 1 << 60
 JSON_TYPES = ("application/json",)
 TOKEN_TYPES = (*JSON_TYPES, "text/plain", "text/html")
 """The answer to a login of release 3 is a JSON string, sent with different types."""
@@ -196,19 +196,23 @@ def _json(body: bytes, what: str) -> object:
 
 
 def text_of(value: object) -> str:
-    """A text; "" for anything else."""
-    return value if isinstance(value, str) else ""
+    r"""A text; "" for anything else. Metrics take UTF-8 only, so half a surrogate pair is replaced.
+
+    >>> text_of("oss1"), text_of(7), text_of(json.loads(r'"\ud800x"'))
+    ('oss1', '', '?x')
+    """
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def count_of_json(value: object) -> int | None:
-    """A number that is not negative; None for anything else.
+    """A number that is not negative; None for anything else, and for numbers that no system has.
 
-    >>> [count_of_json(value) for value in (7, "7", -1, 1.5, True, None, float("nan"))]
-    [7, 7, None, 1, None, None, None]
+    >>> [count_of_json(value) for value in (7, "7", -1, 1.5, True, None, float("nan"), 10**400, "9" * 19)]
+    [7, 7, None, 1, None, None, None, None, None]
     """
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_NUMBER:
         return None
     return int(value)
 
@@ -367,7 +371,7 @@ class Gateway:
             raise
         except SourceError as error:  # the file of the password
             raise GatewayError(ErrorKind.LOGIN, str(error)) from error
-        if not isinstance(token, str) or not token or not token.isprintable():
+        if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
             raise GatewayError(ErrorKind.ANSWER, f"{self._url}: the login returned no token: is it release "
                                                  f"{self._settings.release}?")
         self._token, self._refused_at = token, None

@@ -5,8 +5,9 @@ Counters restart: Lustre drops the entry of an idle job, and a new entry of that
 A reading of a large file system has tens of thousands of entries, one for each job and target. The names of counters
 are therefore stored once for all entries, and the numbers of an entry as packed bytes: this takes a seventh of the
 memory of mappings. Entries without change have equal bytes. ``fast_ost_load`` computes most loads of OSTs from the
-numbers alone. An irregular entry (other counters than before, a counter that fell, NaN, an impossible increase) takes
-the slower path of ``between``. Both paths give the same result for a regular entry.
+numbers alone, and ``regular_loads`` those of many entries at once. An irregular entry (other counters than before, a
+counter that fell, NaN, an impossible increase) takes the slower path of ``between``. All paths give the same result for
+a regular entry.
 
 >>> before, after = JobCounters({"read": 3.0}, {"read": 70.0}), JobCounters({"read": 5.0}, {"read": 90.0})
 >>> before.shape is after.shape, after.samples, after.sums, after.sizes
@@ -15,6 +16,7 @@ the slower path of ``between``. Both paths give the same result for a regular en
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,7 +122,9 @@ class _Positions:
     writes: int
     read_calls: int
     write_calls: int
-    others: Callable[[Sequence[float]], Sequence[float]]
+    others: Sequence[int]
+    """Of all other operations."""
+    get_others: Callable[[Sequence[float]], Sequence[float]]
     """Returns the numbers of all other operations."""
     read_usec: int
     write_usec: int
@@ -132,10 +136,10 @@ def _positions(shape: Shape) -> _Positions:
         return first + names.index(name) if name in names else _ABSENT
 
     samples, sums, first = shape.samples, shape.sums, shape.sums_at
+    others = [i for i, name in enumerate(samples) if name not in DATA_OPERATIONS and name not in MEMORY_OPERATIONS]
     return _Positions(
         at(sums, "read_bytes", first), at(sums, "write_bytes", first), at(samples, "read_bytes"),
-        at(samples, "write_bytes"), at(samples, "read"), at(samples, "write"),
-        _getter([i for i, name in enumerate(samples) if name not in DATA_OPERATIONS and name not in MEMORY_OPERATIONS]),
+        at(samples, "write_bytes"), at(samples, "read"), at(samples, "write"), others, _getter(others),
         at(sums, "read", first), at(sums, "write", first),
     )
 
@@ -186,9 +190,65 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
     return _make((
         target, job, more[at.read_bytes] or 0.0, more[at.write_bytes] or 0.0,
         more[at.reads] or more[at.read_calls] or 0.0, more[at.writes] or more[at.write_calls] or 0.0,
-        sum(at.others(more)) or 0.0, more[at.read_usec] + more[at.write_usec] or 0.0,
+        sum(at.get_others(more)) or 0.0, more[at.read_usec] + more[at.write_usec] or 0.0,
         {upper: count for upper, count in zip(shape.sizes, sizes, strict=True) if count} if sizes else NO_SIZES,
     ))
+
+
+Changed = tuple[tuple[str, str], JobCounters, JobCounters]
+"""Target and job, and an earlier and a later entry with the same names of counters."""
+AT_ONCE = 256
+"""Number of entries whose numbers ``regular_loads`` unpacks at a time. They fit into the processor cache."""
+
+
+def regular_loads(changed: Sequence[Changed], max_operations: float, max_bytes: float) -> list[JobLoad | None]:
+    """The results of ``fast_ost_load`` for entries of one shape, in a third of the time."""
+    found: list[JobLoad | None] = []
+    for first in range(0, len(changed), AT_ONCE):
+        some = changed[first:first + AT_ONCE]
+        found += _loads_by_column(some, max_operations, max_bytes) or [
+            fast_ost_load(target, job, before, after, max_operations, max_bytes)
+            for (target, job), before, after in some]
+    return found
+
+
+def _loads_by_column(changed: Sequence[Changed], max_operations: float,
+                     max_bytes: float) -> list[JobLoad | None] | None:
+    """Loads of OSTs from entries of one shape; None if a limit may be exceeded, so that each needs its own check.
+
+    No number may have fallen. The limits apply to the sums of all these entries, which are no less than each one.
+    """
+    shape = changed[0][2].shape
+    if not shape.samples:
+        return None
+    earlier, later = (array("d", b"".join([each[which].numbers for each in changed])) for which in (1, 2))
+    more = list(map(sub, later, earlier))
+    if not sum(more) < inf or min(more) < 0:
+        return None
+    width = len(more) // len(changed)
+    columns = [more[number::width] for number in range(width)]
+    samples, sums, sizes = columns[:shape.sums_at], columns[shape.sums_at:shape.sizes_at], columns[shape.sizes_at:]
+    if (sum(map(sum, samples)) > max_operations or sum(map(sum, sums)) > max_bytes
+            or sum(map(sum, sizes)) > max_operations):
+        return None
+    at, zeros = _positions(shape), [0.0] * len(changed)
+    columns.append(zeros)  # at `_ABSENT`
+    targets, jobs = zip(*[key for key, _, _ in changed], strict=True)
+    # `or 0.0` as in `fast_ost_load`
+    made = map(_make, zip(
+        targets, jobs,
+        [each or 0.0 for each in columns[at.read_bytes]], [each or 0.0 for each in columns[at.write_bytes]],
+        _first_of(columns[at.reads], columns[at.read_calls]), _first_of(columns[at.writes], columns[at.write_calls]),
+        [sum(each) or 0.0 for each in zip(*[columns[other] for other in at.others], strict=True)] or zeros,
+        [reads + writes or 0.0 for reads, writes in zip(columns[at.read_usec], columns[at.write_usec], strict=True)],
+        [{upper: count for upper, count in zip(shape.sizes, each, strict=True) if count}
+         for each in zip(*sizes, strict=True)] or [NO_SIZES] * len(changed), strict=True))
+    return [load if any(done) else None for load, done in zip(made, zip(*samples, strict=True), strict=True)]
+
+
+def _first_of(counts: Sequence[float], others: Sequence[float]) -> list[float]:
+    """The first counts, or the others where they are 0."""
+    return [count or other or 0.0 for count, other in zip(counts, others, strict=True)]
 
 
 __all__ = ("JobCounters", "Reading", "window")
@@ -296,27 +356,22 @@ def window(before: Reading, after: Reading) -> Window:
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
     seconds = after.time - before.time
+    max_operations, max_bytes = MAX_OPERATIONS * seconds, MAX_BYTES * seconds
     loads: dict[tuple[str, str], JobLoad] = {}
     metadata: defaultdict[str, list[Mapping[str, float]]] = defaultdict(list)
     services: defaultdict[str, list[JobCounters]] = defaultdict(list)
     totals: dict[tuple[str, Shape], list[float]] = {}
     conditions = dict(after.conditions)
-    for key, counters in after.jobs.items():
-        target, job = key
-        if target not in before.targets:
-            continue  # the last reading lacks this target: an entry that seems new may be hours old
-        earlier = before.jobs.get(key)
-        if earlier is None:
-            if has_unknown_start(counters, before, after):
-                continue
-        elif counters.is_unchanged_since(earlier):
-            continue  # fast path: most jobs are idle on most targets
-        elif is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (load := fast_ost_load(
-                target, job, earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
+    changed = changed_entries(before, after)
+    regular = regular_ost_loads(changed, max_operations, max_bytes)
+    for key, earlier, counters in changed:
+        load = regular.get(key)
+        if load is not None:
             loads[key] = load
             continue
-        elif not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (more := regular_increases(
-                earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
+        target, job = key
+        if (earlier is not None and not is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS
+                and (more := regular_increases(earlier, counters, max_operations, max_bytes))):
             metadata[job].append(operations_by_name(counters.shape, more))
             known = totals.get((target, counters.shape))
             totals[target, counters.shape] = more if known is None else list(map(add, known, more))
@@ -336,6 +391,36 @@ def window(before: Reading, after: Reading) -> Window:
     return Window(before.time, after.time, loads, namespace, conditions,
                   metadata={target: service_of(parts) for target, parts in services.items()},
                   data_limits=after.data_limits, storage_work=after.storage_work)
+
+
+def changed_entries(before: Reading, after: Reading) -> list[tuple[tuple[str, str], JobCounters | None, JobCounters]]:
+    """Entries that changed or are new, with the earlier entry. Most jobs are idle on most targets.
+
+    If the earlier reading lacks a target, an entry that seems new may be hours old, and is left out.
+    """
+    found: list[tuple[tuple[str, str], JobCounters | None, JobCounters]] = []
+    targets, earlier_of = before.targets, before.jobs.get
+    for key, counters in after.jobs.items():
+        if key[0] in targets:
+            earlier = earlier_of(key)
+            if not (has_unknown_start(counters, before, after) if earlier is None
+                    else counters.is_unchanged_since(earlier)):
+                found.append((key, earlier, counters))
+    return found
+
+
+def regular_ost_loads(changed: Iterable[tuple[tuple[str, str], JobCounters | None, JobCounters]],
+                      max_operations: float, max_bytes: float) -> dict[tuple[str, str], JobLoad]:
+    """Loads of OSTs by target and job, of all regular entries."""
+    by_shape: defaultdict[Shape, list[Changed]] = defaultdict(list)
+    for key, earlier, counters in changed:
+        if (earlier is not None and earlier.shape is counters.shape
+                and (earlier.start == counters.start or not earlier.start or not counters.start)
+                and is_ost(key[0]) and len(key[1]) <= MAX_JOB_ID_CHARACTERS):
+            by_shape[counters.shape].append((key, earlier, counters))
+    return {each[0]: load for alike in by_shape.values()
+            for each, load in zip(alike, regular_loads(alike, max_operations, max_bytes), strict=True)
+            if load is not None}
 
 
 def service_of(parts: Iterable[JobCounters]) -> dict[str, Service]:

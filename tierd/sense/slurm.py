@@ -23,6 +23,7 @@ Slurm 21.08 to 22.05 write plain numbers (plugins ``openapi/v0.0.37`` and ``v0.0
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -41,6 +42,7 @@ MAX_JOBS = 4096
 """Jobs that tierd remembers. The one that was asked for longest ago is forgotten."""
 MAX_IDS = 500
 """Jobs that one ``sacct`` looks up."""
+MAX_NUMBER = 10**11
 MAX_NAME = 80
 """Characters of a name; users choose names of jobs."""
 SOON_SECONDS = 10.0
@@ -62,6 +64,8 @@ class SlurmJob:
     """Working directory."""
     task: str = ""
     """Array and task, as ``1234_7``; empty for other jobs."""
+    nodes: int | None = None
+    """Number of nodes; None if the source does not give it."""
 
     @property
     def words(self) -> str:
@@ -72,8 +76,11 @@ class SlurmJob:
 
 
 def parse(data: bytes) -> list[SlurmJob]:
-    """The jobs of an answer; entries that are no jobs are left out. Raises ValueError."""
-    answer = json.loads(data)
+    """The jobs of an answer; entries that are no jobs are left out. Raises ValueError.
+
+    Slurm copies names of jobs and directories as they are, so they may hold bytes that are not UTF-8.
+    """
+    answer = json.loads(data.decode("utf-8", "surrogateescape"))
     jobs = answer.get("jobs") if isinstance(answer, dict) else None
     if not isinstance(jobs, list):
         raise ValueError("an answer without jobs")
@@ -91,13 +98,31 @@ def _job(entry: Mapping[str, object]) -> SlurmJob | None:
     return SlurmJob(
         number, _text(entry, "name"), _text(entry, "user_name") or _text(entry, "user"),
         number_of(entry.get("user_id")), _text(entry, "account"), _text(entry, "partition"),
-        str(entry.get("current_working_directory") or entry.get("working_directory") or ""),
-        f"{of}_{task}" if of and task is not None else "")
+        _path(entry.get("current_working_directory") or entry.get("working_directory")),
+        f"{of}_{task}" if of and task is not None else "",
+        number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
     found = entry.get(key)
-    return found[:MAX_NAME] if isinstance(found, str) else ""
+    return plain(found) if isinstance(found, str) else ""
+
+
+def plain(name: str) -> str:
+    r"""A name for metrics and the journal, which take UTF-8 only; cut to ``MAX_NAME``.
+
+    >>> plain(os.fsdecode(b"run\xff")), len(plain(1000 * "x"))
+    ('run?', 80)
+    """
+    return name[:MAX_NAME].encode("utf-8", "replace").decode()
+
+
+def _path(found: object) -> str:
+    """A path with its bytes as surrogates (PEP 383). "" for anything that has no bytes."""
+    try:
+        return os.fsdecode(os.fsencode(found)) if isinstance(found, str) else ""
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
+        return ""
 
 
 def number_of(value: object) -> int | None:
@@ -111,7 +136,7 @@ def number_of(value: object) -> int | None:
         value = value.get("number") if value.get("set", True) and not value.get("infinite") else None
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_NUMBER else None
 
 
 Read = Callable[[Collection[int]], bytes]
@@ -209,6 +234,10 @@ class SlurmJobs:
     def words(self, names: Iterable[str]) -> dict[str, str]:
         """What is known about jobs, for a person."""
         return {name: job.words for name, job in self.jobs(names).items()}
+
+    def nodes(self, names: Iterable[str]) -> dict[str, int]:
+        """The number of nodes of jobs, as far as known."""
+        return {name: job.nodes for name, job in self.jobs(names).items() if job.nodes is not None}
 
     def last(self, most: int) -> dict[str, SlurmJob]:
         """The jobs that were asked for last, as far as they are known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar
@@ -20,9 +20,14 @@ SAMPLE_FILES = 200
 """Sampled file sizes of one directory: enough for the 99th percentile to be meaningful."""
 
 
-def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None) -> Capacity:
-    """Pools, their space, and the default layouts of these directories, as far as readable."""
-    pools = filesystem.pools()
+def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None,
+             closed: Collection[str] = ()) -> Capacity:
+    """Pools, their space, and the default layouts of these directories, as far as readable.
+
+    Pools lack the targets in ``closed``, which take no files of moves.
+    """
+    every = filesystem.pools()
+    pools = {pool: tuple(target for target in members if target not in closed) for pool, members in every.items()}
     space = filesystem.space()
     return Capacity(
         pools,
@@ -30,6 +35,8 @@ def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Execu
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
         default_layouts(filesystem, directories, executor),
         fill={target: TargetFill(room.size_bytes, room.avail_bytes) for target, room in space.items()},
+        closed={pool: found for pool, members in every.items()
+                if (found := tuple(target for target in members if target in closed))},
     )
 
 

@@ -1,7 +1,8 @@
 """``tierctl evaluate``: runs random scenarios without neighbours, without tierd and with tierd.
 
-Each scenario is classified by measurement: a suspect is an aggressor when a stream loses at least 15% against the same
-run without the suspects, and innocent when every stream loses less than 5%. A loss between the two counts as neither.
+Each scenario is classified by measurement, against the same run without the suspects. A suspect is an aggressor when a
+stream loses at least 15%, and innocent when every stream loses less than 5%. A loss between the two counts as neither.
+A scenario is shifted, and no suspect an aggressor, when other streams have what a stream lost, but for less than 5%.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Verdict:
     seed: int
     kind: str
     truth: str
-    """Class by measurement: ``aggressor``, ``innocent`` or ``slight``."""
+    """Class by measurement: ``aggressor``, ``shifted``, ``innocent`` or ``slight``."""
     loss: float
     """Largest loss of a stream without tierd."""
     found_after: float | None
@@ -59,8 +60,10 @@ class Verdict:
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
     goal_met: bool | None = None
-    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, and
-    where tierd did nothing."""
+    """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, where
+    tierd did nothing, and where it is still on the way (:attr:`under_way`)."""
+    under_way: bool = False
+    """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
 
 OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance",
@@ -119,7 +122,7 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     loss = max(1 - ratio(without, alone, job, case.noise_starts + 5, NOISE_ENDS) for job in flows)
     truth = "served" if case.served or case.goal else "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
-        truth = "aggressor"
+        truth = "aggressor" if is_taken(case, without, alone) else "shifted"
     elif truth != "served" and (not case.suspects or loss < INNOCENT_LOSS):
         truth = "innocent"
     names = case.names
@@ -135,9 +138,24 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
     served = any(kind in OWN_KINDS for kind in done)
     met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
+    under_way = met is False and harm <= HARMFUL_LOSS and with_tierd.waiting_moves > 0
+    met = None if under_way else met
     return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
                    any(kind not in OWN_KINDS for kind in done), harm, recovery,
-                   served, gain, met)
+                   served, gain, met, under_way)
+
+
+def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
+    """Whether the suspects took what a stream lost by at least 15%; False if other streams have it.
+
+    Suspects that take no device time can shift throughput from one stream to another. Without them, the other stream
+    loses it. A stream's loss counts as taken as far as all streams together lost it, and less than 5% is innocent.
+    """
+    rates = [[each.progress(job.job_id, case.noise_starts + 5, NOISE_ENDS) for each in (alone, without)]
+             for job in streams(case.jobs)]
+    together = sum(before - beside for before, beside in rates)
+    return any(before - beside >= AGGRESSOR_LOSS * before and together >= INNOCENT_LOSS * before
+               for before, beside in rates if before)
 
 
 def goal_met(goal: Goal, with_tierd: Outcome, gain: float | None) -> bool:
@@ -216,6 +234,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "median_found_after_seconds": round(median(times), 1) if times else 0.0,
         "without_aggressor": len(innocent),
         "acted_wrongly": sum(v.acted for v in innocent),
+        "shifted": sum(v.truth == "shifted" for v in verdicts),
         "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),
         "worst_harm": round(max((v.harm for v in verdicts), default=0.0), 4),
         "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
@@ -223,17 +242,19 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "median_gain": round(median(gains), 4) if gains else 0.0,
         "with_goal": sum(v.goal_met is not None for v in verdicts),
         "goals_met": sum(v.goal_met is True for v in verdicts),
+        "goals_under_way": sum(v.under_way for v in verdicts),
     }
 
 
 def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Verdicts with a problem, by kind of problem."""
+    """Verdicts with a problem, or with a truth of their own, by kind."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     return {
         "not_found": [v for v in guilty if v.found_after is None],
         "found_late": [v for v in guilty if v.found_after is not None and v.found_after > FOUND_SOON_SECONDS],
         "acted_wrongly": [v for v in verdicts if v.truth == "innocent" and v.acted],
         "harmed": [v for v in verdicts if v.harm > HARMFUL_LOSS],
+        "shifted": [v for v in verdicts if v.truth == "shifted"],
         "goal_missed": [v for v in verdicts if v.goal_met is False],
     }
 
@@ -294,8 +315,8 @@ def summary_text(evaluated: Evaluated) -> str:
     return "\n".join(lines)
 
 
-MARKDOWN_HEADS = ("seeds", "workloads", "scenarios", "aggressors", "within 30 s", "within 60 s", "found", "innocent",
-                  "acted on", "harmed", "recovery")
+MARKDOWN_HEADS = ("seeds", "workloads", "scenarios", "shifted", "aggressors", "within 30 s", "within 60 s", "found",
+                  "innocent", "acted on", "harmed", "recovery")
 
 
 def summary_markdown(evaluated: Evaluated) -> str:
@@ -313,6 +334,7 @@ def _markdown_row(seeds: str, name: str, of: Mapping[str, float]) -> str:
 
     guilty, innocent, scenarios = of["with_aggressor"], of["without_aggressor"], of["scenarios"]
     recovery = f"{of['median_recovery']:.1%}" if of["median_recovery"] else "-"
-    return (f"| {seeds} | {name} | {scenarios:g} | {guilty:g} | {part(of['found_within_30s'], guilty)} | "
-            f"{part(of['found_within_60s'], guilty)} | {part(of['found'], guilty)} | {innocent:g} | "
-            f"{part(of['acted_wrongly'], innocent)} | {part(of['harmed'], scenarios)} | {recovery} |")
+    return (f"| {seeds} | {name} | {scenarios:g} | {of['shifted']:g} | {guilty:g} | "
+            f"{part(of['found_within_30s'], guilty)} | {part(of['found_within_60s'], guilty)} | "
+            f"{part(of['found'], guilty)} | {innocent:g} | {part(of['acted_wrongly'], innocent)} | "
+            f"{part(of['harmed'], scenarios)} | {recovery} |")

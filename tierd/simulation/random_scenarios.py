@@ -19,7 +19,7 @@ from simulator.jobs.metadata import StepFiles
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.events import Event
 from simulator.servers.mdt import MdtSettings
-from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.settings import ClusterSettings, recorded_test_bed, with_nodes
 from tierd.arrays import groups
 from tierd.simulation.run import TimedChanges
 
@@ -56,13 +56,14 @@ class RandomScenario:
     goal: Goal = Goal.NONE
     mdt: MdtSettings | None = None
     """Settings of both MDTs, if they differ from those of the test bed."""
-    clients_count: int = 2
+    nodes: int = 0
+    """Number of nodes with a mount and a NID each; 0 for the test bed's node with two mounts."""
 
     def cluster(self, seed: int) -> ClusterSettings:
-        """The recorded test bed, with the MDTs and as many clients as the scenario needs."""
+        """The recorded test bed, with the MDTs and as many nodes as the scenario needs."""
         bed = recorded_test_bed(seed)
-        clients = (bed.clients * self.clients_count)[:max(self.clients_count, len(bed.clients))]
-        return replace(bed, clients=clients, mdts=bed.mdts if self.mdt is None else (self.mdt,) * len(bed.mdts))
+        bed = with_nodes(bed, self.nodes) if self.nodes else bed
+        return replace(bed, mdts=bed.mdts if self.mdt is None else (self.mdt,) * len(bed.mdts))
 
     @property
     def names(self) -> frozenset[str]:

@@ -57,6 +57,8 @@ class Outcome:
     """By OST, the used share of its space at the end."""
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By pool, its OSTs."""
+    waiting_moves: int = 0
+    """Moves that are queued at the end."""
 
     def progress(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job: MB/s, or operations per second of a job that moves no bytes in the whole run."""
@@ -119,6 +121,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
         scheduler.finish()
         entries = tuple(simulated.journal.entries())
         kinds = simulated.journal.kinds_of_acts()
+        waiting = simulated.gate.waiting
         targets_used = {target: 1 - space.avail_bytes / space.size_bytes for target, space in watching.space().items()}
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
@@ -129,7 +132,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                    tuple(kinds.get(entry.id, "") for entry in entries), operations,
                    {job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
                     for job, of in cluster.runs.items() if of.team.operations_in},
-                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()})
+                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting)
 
 
 def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:

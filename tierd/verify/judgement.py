@@ -168,10 +168,16 @@ class Judgement:
     """Whether the rates are of the job whose files were moved, so that there is no victim."""
     operations: bool = False
     """Whether the rates are metadata operations per second."""
+    words: str = ""
+    """The verdict and what it rests on, where that is no rate."""
+    part: float | None = None
+    """``won_back`` where it does not follow from rates."""
 
     @property
     def won_back(self) -> float:
         """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share."""
+        if self.part is not None:
+            return self.part
         if self.own:
             return self.after / self.contended - 1 if self.contended > 0 else 0.0
         loss = self.usual - self.contended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,3 +162,16 @@ def test_a_plain_one_cut_before_its_objects_reads_like_a_default(name: str) -> N
     for end in {*range(len(data))} - {fixed}:
         with pytest.raises(ValueError, match=r"layout: .* byte \d+"):
             from_xattr(data[:end])
+
+
+@pytest.mark.parametrize(("indices", "requested"), [((4, 2), (4, 2)), ((0xFFFFFFFF, 0xFFFFFFFF), ())])
+def test_osts_that_a_component_without_objects_requests_are_no_objects(indices: tuple[int, ...],
+                                                                       requested: tuple[int, ...]) -> None:
+    """As ``lfs setstripe -E … -o 4,2`` leaves them in a component that is not written yet (lod_gen_component_ea)."""
+    data = bytearray(attribute("sel", "trusted"))
+    slots = b"".join(struct.pack("<QQII", 0, 0, 0, index) for index in indices)
+    struct.pack_into("<I", data, 4, len(data) + len(slots))
+    size_at = 32 + 48 * 2 + 28  # of the third component, which is the last part
+    struct.pack_into("<I", data, size_at, 48 + len(slots))
+    last = from_xattr(bytes(data) + slots).components[-1]
+    assert last == replace(from_xattr(attribute("sel", "trusted")).components[-1], ost_list=requested)

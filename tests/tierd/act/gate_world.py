@@ -13,6 +13,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
 from tests.tierd.worlds import noise
+from tierd.act.background import BackgroundPace
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
@@ -50,7 +51,8 @@ class Clock:
 class World:
     """Files ``/0`` … on HDD targets in turn, and a directory ``/d``."""
 
-    def __init__(self, folder: Path, limits: Limits = FAST, dry_run: bool = False) -> None:
+    def __init__(self, folder: Path, limits: Limits = FAST, dry_run: bool = False,
+                 pace: BackgroundPace | None = None) -> None:
         self.lustre = MiniLustre()
         self.port = MiniPort(self.lustre)
         self.port.defaults["/d"] = HDD
@@ -69,6 +71,7 @@ class World:
             self.clock,
             dry_run,
             maintenance=still,
+            pace=pace,
         )
         self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.pause_file_refusal)
         self.finding = self.journal.add_finding(FINDING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,11 @@ from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tierd.act.dispatch import InProcessDispatch, NumberedMove
 from tierd.act.gate import Gate
 from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.moves import Halt
+from tierd.act.queue import BATCH_MOVES_REMOTE
 from tierd.act.recovery import close_unfinished
 from tierd.config.act import BreakerSettings, Rate
 from tierd.model import Action
@@ -28,6 +31,30 @@ def test_every_move_is_in_the_journal_with_what_was_there_before(world: World) -
     assert [entry.place for entry in entries] == [f"/{n}" for n in range(40)]
     assert {entry.fid for entry in entries} == {node.fid for node in world.lustre.names.values()}
     assert all(entry.layout_before is not None and same_shape(entry.layout_before, HDD) for entry in entries)
+
+
+class ToOtherNodes(InProcessDispatch):
+    """Moves at once what would be sent to movers on other nodes."""
+
+    remote = True
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.engine)
+        self.batches: list[int] = []
+
+    def begin(self, moves: Sequence[NumberedMove], halt: Halt) -> None:
+        self.batches.append(len(moves))
+        super().begin(moves, halt)
+
+
+def test_a_batch_for_other_nodes_fills_messages_for_many_targets(world: World) -> None:
+    """A message has files of one target: a batch of 16 would give each of 16 targets a message with one file."""
+    dispatch = ToOtherNodes(world)
+    world.gate = Gate(world.port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal,
+                      world.clock, False, dispatch=dispatch)
+    world.submit(*world.files(BATCH_MOVES_REMOTE + 50))
+    assert world.pump() == {"done": BATCH_MOVES_REMOTE + 50}
+    assert dispatch.batches == [BATCH_MOVES_REMOTE, 50]
 
 
 def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None:
@@ -159,3 +186,15 @@ def test_what_changed_since_it_was_planned_is_left_alone(world: World, change: C
     world.gate.submit([Action("migrate", layout, "", FINDING.key, "/", "/0", 100, fid)], world.finding)
     change(world)
     assert world.pump()["done"] == 0
+
+
+def test_a_move_onto_a_target_that_is_drained_is_refused(world: World) -> None:
+    world.files(2)
+    named = Layout((Component(pool="hdd", stripe_count=1, ost_list=(4,)),), composite=False)
+    other = Layout((Component(pool="hdd", stripe_count=1, ost_list=(3,)),), composite=False)
+    world.gate.note_closed({"lustre-OST0004": "is being drained, or was"})
+    world.submit("/0", layout=named)
+    world.submit("/1", layout=other)
+    world.pump()
+    (refused,) = world.journal.entries("refused")
+    assert (refused.place, refused.detail) == ("/0", "lustre-OST0004 is being drained, or was")

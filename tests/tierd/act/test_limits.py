@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.act.limits import Budget, MoveCost
+from tierd.act.limits import Budget, MoveCost, Spent
 from tierd.config.act import Limits, Rate
 
 PLENTY = Rate(1e9, 1e15)
@@ -99,3 +99,66 @@ def test_a_clock_that_jumps_back_gives_nothing_away() -> None:
     assert goes(budget, 10, 100.0)
     assert not goes(budget, 10, 50.0)
     assert not goes(budget, 10, 100.5)
+
+
+def test_a_busy_file_returns_its_bytes_so_that_others_need_not_wait() -> None:
+    budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
+    big = MoveCost(110_000_000, {"hdd": 110_000_000}, {"t0": 110_000_000})
+    assert budget.why_not(big, 0.0) is None
+    spent = budget.spend(big, 0.0)
+    assert not goes(budget, 1000, 1.0)
+    spent.give_back(1.0, 1.0)
+    assert goes(budget, 1000, 1.0)
+
+
+def test_what_was_copied_is_not_returned() -> None:
+    budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
+    assert budget.why_not(MoveCost(8_000_000), 0.0) is None
+    budget.spend(MoveCost(8_000_000), 0.0).give_back(0.5, 0.0)
+    assert not goes(budget, 1_000_000, 3.9)
+    assert goes(budget, 1_000_000, 4.0)
+
+
+def test_a_bucket_that_was_full_meanwhile_takes_nothing_back() -> None:
+    budget = Budget(Limits(1e6, 1e6, burst_seconds=1.0), 0.0)
+    earlier = []
+    for second in range(10):
+        assert budget.why_not(MoveCost(1_000_000), float(second)) is None
+        earlier.append(budget.spend(MoveCost(1_000_000), float(second)))
+    gone = 0
+    for spent in earlier:  # all give way at the same time
+        spent.give_back(1.0, 10.0)
+        while goes(budget, 1_000_000, 10.0):
+            gone += 1
+    assert gone <= 2
+
+
+@st.composite
+def attempts(draw: st.DrawFn) -> tuple[int, float, float, float]:
+    """Size, pause before, time until it ends, and share that is copied."""
+    return (draw(st.integers(0, 50_000_000)), draw(st.floats(0, 5)), draw(st.floats(0, 60)),
+            draw(st.sampled_from((0.0, 0.0, 0.3, 1.0))))
+
+
+@given(st.lists(attempts(), max_size=60), st.floats(1e5, 1e7), st.floats(0.5, 5))
+def test_no_window_has_more_bytes_copied_than_the_budget_though_moves_give_way(
+        moves: list[tuple[int, float, float, float]], rate: float, burst: float) -> None:
+    budget = Budget(Limits(1e9, rate, burst, per_pool=PLENTY, per_target=PLENTY), 0.0)
+    copied: list[tuple[float, float]] = []
+    under_way: list[tuple[float, Spent, float]] = []
+    now = 0.0
+    for size, pause, seconds, share in moves:
+        now += pause
+        for ends, spent, copied_share in sorted(under_way, key=lambda each: each[0]):
+            if ends <= now:
+                spent.give_back(1 - copied_share, ends)
+        under_way = [each for each in under_way if each[0] > now]
+        if budget.why_not(MoveCost(size), now) is None:
+            under_way.append((now + seconds, budget.spend(MoveCost(size), now), share))
+            copied.append((now, size * share))
+    largest = max((size for size, *_ in moves), default=0)
+    for first, (begin, _) in enumerate(copied):
+        total = 0.0
+        for end, size in copied[first:]:
+            total += size
+            assert total <= rate * (end - begin + burst) + largest + 1.0

@@ -177,7 +177,8 @@ def test_the_command(node_root: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert tierctl.main(["audit", *roots]) == 0
     printed = capsys.readouterr().out
     assert "NOTE    obdfilter.lustre-*.brw_size = 4 MiB\n        advised: 16 MiB (" in printed
-    assert "7 settings compared on this node: 0 advice, 3 note, 4 ok, 0 unknown (--all shows them)" in printed
+    assert "set_param -P obdfilter.lustre-*.brw_size=16  (on the MGS)" in printed
+    assert "7 settings compared: 0 advice, 3 note, 4 ok, 0 unknown (--all shows them)" in printed
     assert "jobid_var" not in printed
     assert tierctl.main(["audit", "--json", *roots]) == 0
     assert {line["check"] for line in json.loads(capsys.readouterr().out)} >= {"job-ids", "server-rpc-size"}
@@ -234,3 +235,15 @@ def test_a_gateway_that_does_not_answer_is_an_error(
     stub.bad["/api/login"] = (503, b"starting")
     assert tierctl.main(["audit", "--config", str(config)]) == 1
     assert "503" in capsys.readouterr().err
+
+
+def test_the_node_is_compared_though_the_gateway_does_not_answer(
+    powerflex_config: tuple[PowerFlexStub, Path], node_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub, config = powerflex_config
+    stub.bad["/api/login"] = (503, b"starting")
+    roots = ["--path.procfs", str(node_root / "proc"), "--path.sysfs", str(node_root / "sys")]
+    assert tierctl.main(["audit", "--config", str(config), *roots]) == 1
+    printed = capsys.readouterr()
+    assert "PowerFlex is not compared" in printed.err
+    assert "7 settings compared: " in printed.out

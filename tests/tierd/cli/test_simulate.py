@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 from simulator.cluster import Cluster
+from simulator.jobs.large_files import StreamingReader, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
+from tierd import acts
 from tierd.act.journal.entry import Entry
+from tierd.acts import ActKind
 from tierd.cli import simulate
 from tierd.cli.tierctl import main
 from tierd.config.load import parse
@@ -21,6 +25,7 @@ from tierd.config.settings import Settings
 from tierd.simulation.evaluate import (
     Evaluated,
     Verdict,
+    compared,
     doubtful,
     evaluate,
     goal_met,
@@ -30,7 +35,7 @@ from tierd.simulation.evaluate import (
     summary_markdown,
     summary_text,
 )
-from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, Goal, random_scenario
+from tierd.simulation.random_scenarios import HARD, PLACEMENT, USUAL, Goal, RandomScenario, random_scenario
 from tierd.simulation.run import Outcome, begun_at, run
 
 ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
@@ -201,27 +206,29 @@ def test_figures_are_counted_as_said() -> None:
         Verdict(3, "bursts of small files", "aggressor", 0.3, None, False, 0.0, 0.7),
         Verdict(4, "no neighbour", "innocent", 0.0, None, True, 0.03, None),
         Verdict(5, "no neighbour", "slight", 0.1, None, False, 0.0, None),
+        Verdict(6, "few small files", "shifted", 0.2, None, False, 0.0, None),
     ]
-    evaluated = Evaluated("1-5", True, verdicts)
+    evaluated = Evaluated("1-6", True, verdicts)
     assert summary(verdicts) == {
-        "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
+        "scenarios": 6, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
         "median_found_after_seconds": 30.0, "without_aggressor": 1,
-        "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
-        "median_gain": 0.0, "with_goal": 0, "goals_met": 0}
+        "acted_wrongly": 1, "shifted": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
+        "median_gain": 0.0, "with_goal": 0, "goals_met": 0, "goals_under_way": 0}
     shown = json.loads(summary_json(evaluated))
     assert shown.items() >= (summary(verdicts) | {
-        "evaluated_seeds": "1-5", "cold": True,
+        "evaluated_seeds": "1-6", "cold": True,
         "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4],
-                  "goal_missed": []}}).items()
+                  "shifted": [6], "goal_missed": []}}).items()
     assert shown["groups"] == {"usual": summary([v for v in verdicts if v.seed != 3]), "hard": summary(verdicts[2:3])}
-    assert shown["workloads"]["no neighbour"] == summary(verdicts[3:])
+    assert shown["workloads"]["no neighbour"] == summary(verdicts[3:5])
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary_markdown(evaluated).splitlines()]
-    assert {len(row) for row in table} == {11}
-    assert table[2] == ["1-5 `--cold`", "usual", "4", "2", "1 (50.0%)", "2 (100.0%)", "2 (100.0%)", "1", "1 (100.0%)",
-                        "1 (25.0%)", "94.0%"]
+    assert {len(row) for row in table} == {12}
+    assert table[2] == ["1-6 `--cold`", "usual", "5", "1", "2", "1 (50.0%)", "2 (100.0%)", "2 (100.0%)", "1",
+                        "1 (100.0%)", "1 (20.0%)", "94.0%"]
     assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
     assert "look at seed 3: bursts of small files, aggressor, loss 30%, not found" in summary_text(evaluated)
-    assert "seeds 1-5; tierd starts 5 s after the neighbour" in summary_text(evaluated)
+    assert "look at seed 6: few small files, shifted, loss 20%, not found" in summary_text(evaluated)
+    assert "seeds 1-6; tierd starts 5 s after the neighbour" in summary_text(evaluated)
 
 
 def test_acts_for_a_job_itself_blame_nobody() -> None:
@@ -241,6 +248,20 @@ def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
     assert "look at seed 2: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
 
 
+@pytest.mark.parametrize(("waiting", "rate", "met", "under_way"), [
+    (5, 20.0, None, True), (0, 20.0, False, False), (5, 19.0, False, False)])
+def test_a_goal_is_on_the_way_while_moves_wait_and_nobody_is_harmed(
+        waiting: int, rate: float, met: bool | None, under_way: bool) -> None:
+    case = RandomScenario("uneven pool", (StreamingWriter(job_id="writer"),), (), 20.0, (), goal=Goal.EVEN_POOL)
+    entry = Entry(1, ActKind.MIGRATE, "/old", None, None, 1, acts.Outcome.DONE, "", "", 0.0)
+    uneven = {"targets_used": {"a": 0.3, "b": 0.3, "c": 0.9}, "pools": {"hdd": ("a", "b", "c")}}
+    without = Outcome(200.0, {"writer": (20.0,) * 200}, (), (), ())
+    with_tierd = Outcome(200.0, {"writer": (rate,) * 200}, (), (entry,), (), kinds=("imbalance",),
+                         waiting_moves=waiting, **uneven)  # type: ignore[arg-type]
+    verdict = compared(1, case, with_tierd, without, without, 0.0)
+    assert (verdict.goal_met, verdict.under_way) == (met, under_way)
+
+
 def outcome(rates: Sequence[float] = (), operations: Sequence[int] = (), used: Sequence[float] = ()) -> Outcome:
     """The end of a run of one job on the OSTs of one pool."""
     targets = dict(zip("abcdef", used, strict=False))
@@ -252,6 +273,24 @@ def test_a_pool_is_even_if_no_target_differs_much() -> None:
     assert goal_met(Goal.EVEN_POOL, outcome(used=(0.3, 0.4, 0.35, 0.41)), None)
     assert not goal_met(Goal.EVEN_POOL, outcome(used=(0.3, 0.3, 0.3, 0.6)), None)
     assert not goal_met(Goal.EVEN_POOL, outcome(used=(0.6, 0.6, 0.1, 0.6)), None), "an empty one is uneven, too"
+
+
+@pytest.mark.parametrize(("beside", "truth"), [
+    ((16.0, 50.0), "shifted"),  # the reader has what the writer lost
+    ((16.0, 49.1), "shifted"),
+    ((16.0, 48.9), "aggressor"),  # the neighbour has 5% of the writer's rate
+    ((16.0, 46.0), "aggressor"),
+    ((16.0, 40.0), "aggressor"),
+    ((19.5, 46.0), "innocent"),
+    ((18.0, 46.0), "slight"),
+])
+def test_a_neighbour_is_no_aggressor_if_another_stream_has_the_loss(beside: tuple[float, float], truth: str) -> None:
+    jobs = (StreamingWriter(job_id="writer"), StreamingReader(job_id="reader"),
+            SmallFileWriter(job_id="trickle", start_seconds=50.0))
+    case = RandomScenario("few small files", jobs, ("trickle",), 50.0, ())
+    without, alone = (Outcome(200.0, {"writer": (writer,) * 200, "reader": (reader,) * 200}, (), (), ())
+                      for writer, reader in (beside, (20.0, 46.0)))
+    assert compared(1, case, without, without, alone, 0.0).truth == truth
 
 
 def test_jobs_without_bytes_are_compared_by_their_operations() -> None:

@@ -31,7 +31,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], d
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"do": "rm"}', b"\xff", b'{"do": 1}'])
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"do": "rm"}', b"\xff", b'{"do": 1}',
+                                  b'{"do": ["stage"]}', b"[" * 100_000])
 def test_a_malformed_request_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                         tmp_path: Path, data: bytes) -> None:
     code, out = asked(monkeypatch, capsys, data, tmp_path / "none")

@@ -29,7 +29,7 @@ class Site:
                  ack_wait_seconds: float = 2.0) -> None:
         self.folder = folder
         self.socket = Path(mkdtemp()) / "s"  # a short path
-        self.shared = SharedLustre(self.socket)
+        self.shared = SharedLustre(self.socket, ack_wait_seconds / 2)
         self.common = {"lustre": str(self.socket), "folder": str(folder), "fs": new_fsname(), "servers": servers,
                        "files": files, "replicas": replicas, "ack_wait_seconds": ack_wait_seconds}
         self.before = {}
@@ -53,8 +53,6 @@ class Site:
 
     def freeze(self, name: str, *, frozen: bool = True) -> None:
         self.processes[name].send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
-        if frozen:
-            self.shared.excuse(self.processes[name].pid)
 
     def log(self, name: str) -> str:
         try:

@@ -57,9 +57,13 @@ class SimpleClock(SystemClock):
     """The system's clock, which a test may move."""
 
     ahead = 0.0
+    stood_still_seconds = 0.0
 
     def now(self) -> float:
         return super().now() + self.ahead
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.stood_still_seconds
 
 
 class ClusterWorld:
@@ -91,7 +95,7 @@ class ClusterWorld:
         self.dispatch = dispatch
         self.gate = Gate(self.port, self.engine(), Budget(self.limits, self.clock.now()),
                          CircuitBreaker(BreakerSettings()), self.journal, self.clock, False,
-                         maintenance=MaintenanceGuard(str(self.pause)), batch=64, dispatch=dispatch)
+                         maintenance=MaintenanceGuard(str(self.pause)), dispatch=dispatch)
         return self.gate
 
     lose_project_at_exchange = False

@@ -77,6 +77,7 @@ def move(role: Role) -> None:
     connection = Connection(settings.cluster, "mover", say)
     mover = Mover(role.name, role.name, connection, Names(role.fs), engine, PortLook(calls, port), fences, settings,
                   clock, say)
+    threading.Thread(target=client.beat, args=(role.ack_wait_seconds / 2,), daemon=True).start()
     threads = mover.start()
     while any(thread.is_alive() for thread in threads):
         clock.wait(REPORT_SECONDS)
@@ -99,7 +100,7 @@ def lead(role: Role) -> None:
     dispatch = node.attach(journal, port, settings)
     engine = LeaseMover(client.part("calls"), Destination(port.pools, port.space, no_quota), clock)
     gate = Gate(port, engine, Budget(FAST, clock.now()), CircuitBreaker(BreakerSettings()), journal, clock,
-                False, SiteOfLeader(node), batch=64, dispatch=dispatch)
+                False, SiteOfLeader(node), dispatch=dispatch)
     for entry, outcome, _ in close_unfinished(journal, port, clock.now()):
         if outcome != "done":
             say(f"found {entry.place} {outcome}")

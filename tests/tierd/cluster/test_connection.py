@@ -78,7 +78,7 @@ def test_what_is_given_back_is_delivered_again(connection: Connection) -> None:
     connection.publish(f"s.{fs}.a", b"x")
     taken = connection.fetch(f"S_{fs}", "a", 1.0)
     assert taken is not None
-    taken.in_progress()
+    assert connection.extend_leases([taken]) == [taken]
     taken.give_back()
     again = connection.fetch(f"S_{fs}", "a", 2.0)
     assert again is not None

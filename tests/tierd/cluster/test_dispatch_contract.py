@@ -11,6 +11,7 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, in_process, over_nats
 from tierd.acts import Outcome
+from tierd.config.act import Limits, Rate
 
 
 @pytest.fixture(params=["in-process", "nats"])
@@ -57,6 +58,20 @@ def test_each_file_has_its_own_outcome(world: ClusterWorld) -> None:
     assert world.outcomes() == {paths[0]: "gave-way", paths[1]: "refused", paths[2]: "refused",
                                 **dict.fromkeys(paths[3:], "done")}
     assert world.pool(paths[0]) == world.pool(paths[1]) == world.pool(paths[2]) == "hdd"
+
+
+def test_a_large_busy_file_costs_the_others_no_time(world: ClusterWorld) -> None:
+    """Its bytes take 30 s of the budget, which it returns because nothing was copied."""
+    world.limits = Limits(1e6, 1e5, per_pool=Rate(1e6, 1e5), per_target=Rate(1e6, 1e5))
+    world.gate_with(world.dispatch)
+    small = world.files(3)
+    world.lustre.create("/d/large", bytes(3_000_000))
+    world.lustre.open_writer("/d/large")
+    ready(world)
+    world.submit("/d/large", size_bytes=3_000_000)
+    assert world.pump_until_empty(10.0) == {"gave-way": 1}
+    world.submit(*small)
+    assert world.pump_until_empty(10.0) == {"done": 3}
 
 
 def test_a_file_that_vanishes_is_gone(world: ClusterWorld) -> None:

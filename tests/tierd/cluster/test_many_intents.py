@@ -172,7 +172,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
     journal = Journal(Path(settings.act.journal), copied=True)
     dispatch = node.attach(journal, lustre, settings)  # type: ignore[arg-type]
     gate = Gate(lustre, lustre, Budget(FAST, clock.now()), CircuitBreaker(BreakerSettings()), journal, clock, False,  # type: ignore[arg-type]
-                batch=64, dispatch=dispatch)
+                dispatch=dispatch)
     list(close_unfinished(journal, lustre, clock.now()))  # type: ignore[arg-type]
     gate.requeue([], [(each, Refusal(Reason.OUT_OF_DATE, "")) for each in gate.first_to_requeue(gate.to_requeue)])
     finding = journal.add_finding(FINDING)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.cluster_world import ClusterWorld, over_nats
 from tierd.act.movers.checks import objects_digest
 from tierd.cluster import messages, streams
+from tierd.cluster.connection import Delivery
 from tierd.cluster.dispatch import NatsDispatch
 from tierd.cluster.messages import FileToMove, MoveMessage, Permit, ResultMessage
 from tierd.cluster.mover import Mover
@@ -240,6 +242,117 @@ def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: Cl
     assert world.pool(path) == "hdd"
     assert [each.result for each in world.gate.attend()] == ["gave-way"]
     assert world.gate.waiting == 1
+
+
+class Held:
+    """Stops a thread at one point until the test lets it go on."""
+
+    def __init__(self, point: str) -> None:
+        self._point = point
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, name: str) -> None:
+        if name == self._point:
+            self.reached.set()
+            assert self.go_on.wait(30)
+
+
+def stepping(world: ClusterWorld, mover: Mover) -> threading.Thread:
+    """A thread in which a mover takes a message and carries it out."""
+    def step() -> None:
+        def taken() -> bool:
+            mover._hinted["lustre-OST0002"] = world.clock.now()
+            return mover.step() != ""
+
+        until(taken, "a message is taken")
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    world.closing.append(thread.join)
+    return thread
+
+
+def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_broker: Broker, tmp_path: Path) -> None:
+    """Its message belongs to another mover now. An acknowledgement would let a third one work on the target."""
+    world = over_nats(tmp_path, shared_broker, movers=0, cluster={"ack_wait_seconds": 1.0})
+    try:
+        paths = world.files(8)  # two messages from one target
+        stands_still, works = Held("begin"), Held("begin")
+        first, second = world.mover("m1", stands_still, start=False), world.mover("m2", works, start=False)
+        third = world.mover("m3", start=False)
+        until(lambda: world.dispatch.trouble() is None, "ready")
+        world.submit(*paths)
+        world.gate.pump(world.clock.now() + 0.2)
+        stopped = stepping(world, first)
+        assert stands_still.reached.wait(15)
+        working = stepping(world, second)
+        assert works.reached.wait(15), "the message is delivered again"
+        stands_still.go_on.set()
+        stopped.join(15)
+        assert dict(first.results) == {"done": 1}
+        third._hinted["lustre-OST0002"] = world.clock.now()
+        assert third.step() == "", "two movers work on one target"
+        assert [str(outcome.result) for outcome in world.gate.attend()] == ["done"]
+        assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
+        works.go_on.set()
+        working.join(15)
+        world.mover("m4")
+        assert world.pump_until_empty() == {"done": 7}
+        assert world.outcomes() == dict.fromkeys(paths, "done")
+    finally:
+        world.close()
+
+
+def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorld) -> None:
+    """NATS answers also after it has given the message to another mover."""
+    (path,) = world.files(1)
+    held = Held("begin")
+    mover = world.mover("m1", held, start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    thread = stepping(world, mover)
+    assert held.reached.wait(15)
+    (delivery,) = mover._held
+    begun = mover._held[delivery]
+    mover._extend_once()
+    extended = mover._held[delivery]
+    assert extended > begun
+    assert not mover._expired(delivery)
+    ask = mover._connection.extend_leases
+
+    def late(deliveries: Sequence[Delivery]) -> list[Delivery]:
+        world.clock.stood_still_seconds = 100.0
+        return ask(deliveries)
+
+    mover._connection.__dict__["extend_leases"] = late
+    mover._extend_once()
+    assert mover._held[delivery] == extended
+    assert mover._expired(delivery)
+    held.go_on.set()
+    thread.join(15)
+    assert dict(mover.results) == {"done": 1}
+    assert world.dispatch._connection.stream_state(world.names.moves).messages == 1, "it was not acknowledged"  # type: ignore[attr-defined]
+
+
+def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterWorld) -> None:
+    """Completing a large file may take longer than a lease, and the message would go to another mover."""
+    (path,) = world.files(1)
+    held = Held("begin")
+    mover = world.mover("m1", held)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    assert held.reached.wait(15)
+    mover.stop()
+    (delivery,) = mover._held
+    begun = mover._held[delivery]
+    until(lambda: mover._held[delivery] > begun + 2.0, "the lease lasts longer than ack_wait_seconds")
+    held.go_on.set()
+    mover.join(15)
+    assert dict(mover.results) == {"done": 1}
+    assert world.dispatch._connection.stream_state(world.names.moves).messages == 0  # type: ignore[attr-defined]
 
 
 def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> None:

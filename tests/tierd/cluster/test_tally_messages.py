@@ -20,6 +20,7 @@ fids = st.builds(Fid, st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 
 paths = st.binary(max_size=60).map(lambda data: "/" + data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
 names = st.binary(max_size=255)
 jobs = st.text(max_size=31)
+clients = st.lists(st.sampled_from(("10.0.0.1@tcp", "10.0.0.2@o2ib")), unique=True).map(tuple)
 
 
 @st.composite
@@ -27,7 +28,7 @@ def contents(draw: st.DrawFn) -> TallyContent:
     files = draw(st.integers(0, 4))
     rows = [DirectoryTally(draw(jobs), draw(paths), draw(counts), draw(counts), draw(counts), draw(counts),
                            draw(counts), draw(times), tuple(draw(st.lists(st.integers(0, files - 1), max_size=3)))
-                           if files else ()) for _ in range(draw(st.integers(1, 3)))]
+                           if files else (), draw(counts), draw(clients)) for _ in range(draw(st.integers(1, 3)))]
     return TallyContent(
         tuple(rows),
         tuple(FileTally(draw(fids), draw(st.integers(0, len(rows) - 1)), draw(paths), draw(names), draw(st.booleans()),

@@ -40,6 +40,7 @@ def test_thresholds_of_all_detectors_with_two_of_them_are_checked() -> None:
 
 REFUSED = [
     ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
+    ('[device_time]\nio_limited = {"lustre.hdd" = true}', 2, "write the pool without the name of the file system"),
     ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no blanks and no /"),
     ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
     ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),

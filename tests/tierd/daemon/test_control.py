@@ -87,6 +87,11 @@ def test_of_several_daemons_one_has_to_be_named(tmp_path: Path) -> None:
     assert chosen() == str(tmp_path / "tierd.sock")
 
 
+def test_a_folder_of_sockets_that_cannot_be_read_is_left_to_the_connection(tmp_path: Path) -> None:
+    unusable = tmp_path / ("x" * 300)
+    assert client.socket_of(parser().parse_args(["status"]), unusable) == str(unusable / "tierd.sock")
+
+
 @pytest.mark.parametrize("line", [
     b'{"request":"promote"}', b'{"request":"promote","path":3}', b'{"request":"submit","paths":"x"}',
     b'{"request":"submit","paths":[1]}', b'{"request":"submit","paths":[],"direction":"up"}',

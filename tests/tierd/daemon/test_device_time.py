@@ -11,7 +11,7 @@ from tests.tierd.simulated import NOISE, STREAM, World, world
 from tests.tierd.site import READ_AGAIN
 from tierd.acts import ActKind, Outcome
 from tierd.cli.control import device_time_lines
-from tierd.config.settings import Settings
+from tierd.config.settings import DeviceTimeSettings, Settings
 from tierd.daemon.loop import COSTS_STATE
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.status import device_time_rows
@@ -68,6 +68,12 @@ def test_a_stream_alone_is_nobodys_victim(tmp_path: Path) -> None:
     times = at.daemon.device_time
     assert times
     assert all(time.share([STREAM.job_id]) == pytest.approx(1.0, abs=0.01) for time in times.values())
+
+
+def test_pools_with_an_io_limit_are_configured(tmp_path: Path) -> None:
+    at = late(tmp_path, settings=Settings(device_time=DeviceTimeSettings({"hdd": True})))
+    at.run(until=BEFORE_TIERD + 30)
+    assert {time.io_limited for time in at.daemon.device_time.values()} == {True}
 
 
 def test_costs_outlive_tierd(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
-from simulator.settings import recorded_test_bed
+from simulator.settings import recorded_test_bed, with_nodes
 from tests.tierd.simulated import World
 from tierd.act.recovery import close_unfinished
 from tierd.acts import ActKind, Outcome
@@ -25,17 +25,15 @@ NODES: Load = StepFiles(nodes=8, threads=4, files_each=120), 50.0, 2
 """The processes of eight nodes wait for the processors of one MDT: a second one does half of the work."""
 ONE_NODE: Load = StepFiles(threads=40, files_each=120), 33.0, 2
 """The kernel of one node makes one file at a time in a directory, so a second MDT changes nothing."""
-ALONE: Load = StepFiles(threads=2, files_each=1500), 17.0, 64
-"""Two processes wait for nobody: another MDT changes nothing."""
+ALONE: Load = StepFiles(nodes=2, threads=1, files_each=1500), 17.0, 64
+"""Two processes on two nodes wait for nobody: another MDT changes nothing."""
 
 
 def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = False) -> World:
     job, work_factor, cores = load
     mdt = MdtSettings(cores=cores, work_factor=work_factor)
     said: list[str] = []
-    bed = recorded_test_bed()
-    clients = (bed.clients * job.nodes)[:max(job.nodes, len(bed.clients))]
-    cluster = Cluster(replace(bed, mdts=(mdt, mdt), clients=clients), (job,))
+    cluster = Cluster(replace(with_nodes(recorded_test_bed(), job.nodes), mdts=(mdt, mdt)), (job,))
     at = simulation.wire(cluster, parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
@@ -61,9 +59,16 @@ def test_the_directories_of_later_steps_are_striped_and_the_act_is_kept(tmp_path
     assert at.filesystem.default_striping("/proj/steps") is None
 
 
-@pytest.mark.parametrize("load", [ONE_NODE, ALONE], ids=["one node", "nobody waits"])
-def test_an_act_that_brings_nothing_is_undone(tmp_path: Path, load: Load) -> None:
-    at = storm(tmp_path, load)
+def test_for_a_job_on_one_node_nothing_is_set(tmp_path: Path) -> None:
+    at = storm(tmp_path, ONE_NODE)
+    at.run(until=600, cycle_seconds=10)
+    assert list(at.journal.entries()) == []
+    assert any("by steps.1012 on one node, which gains nothing from more MDTs here" in words for words in at.said)
+    assert any("one node works in the busy directory" in words for words in at.said), at.said
+
+
+def test_an_act_that_brings_nothing_is_undone(tmp_path: Path) -> None:
+    at = storm(tmp_path, ALONE)
     run_until_judged(at)
     (entry,) = at.journal.entries()
     assert entry.outcome == Outcome.UNDONE, at.said

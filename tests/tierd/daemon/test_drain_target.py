@@ -13,8 +13,10 @@ from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedObjectCreation
 from simulator.servers.namespace import Inode
+from simulator.servers.objects import Capacity
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_restart import End, killed, restarted
+from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, failed, shown
 from tierd.cli import drain_target
 from tierd.config.act import DrainSettings, Mode, Rate
@@ -380,6 +382,42 @@ def test_the_only_target_of_a_pool_is_refused(site: Site) -> None:
         assert answer["drains"] == []
         with pytest.raises(Exception, match=words):
             ask(site.socket, {"request": "drain-target", "target": target})
+
+
+def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = replace(site.settings, act=replace(site.settings.act, on=("imbalance",)),
+                       rebalance=replace(site.settings.rebalance, reserve=0.05))
+    site.service.close()
+    for ost in site.cluster.osts:
+        ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)
+    for number in range(40):
+        for ost in (2, 3, 5):
+            inode = make(site, f"/old/f{ost}-{number}", plain(ost), 2 * MIB)
+            inode.mtime = inode.atime = site.cluster.epoch - 30 * 86400
+    site.settings = settings
+    site.start()
+    site.run(until=5)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    run_to(site, "empty")
+    site.run(until=site.cluster.now + 120)
+    assert on_target(site) == []
+    assert "imbalance" not in shown(capsys, "findings", site=site)
+
+
+def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.add(STREAM)
+    make_files(site, 12)
+    site.run(until=15)
+    shown(capsys, "drain-target", "OST0004", site=site)
+    site.run(until=40)
+    text = shown(capsys, "drain-target", site=site)
+    assert f"waits: streams are at work on its targets ({STREAM.job_id}), and lose at most 5% to such moves" in text
+    assert "no move has ended" not in shown(capsys, "status", site=site)
+    before = len(on_target(site))
+    assert 0 < before < 14
+    site.run(until=90)
+    assert len(on_target(site)) < before
 
 
 def test_durations() -> None:

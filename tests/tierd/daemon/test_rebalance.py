@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lustre.layout.model import Component, Layout
+from simulator.jobs import Job
 from simulator.servers.objects import Capacity
-from tests.tierd.simulated import World, world
-from tierd.acts import Outcome
+from tests.tierd.simulated import STREAM, World, world
+from tierd.acts import Outcome, Verdict
+from tierd.cli.control import case_line
 from tierd.config.load import parse
+from tierd.daemon.cases import remediation_snapshot
+from tierd.daemon.status import remediation_answer
+from tierd.refusal import Reason
 
 MIB, DAY = 1 << 20, 86_400
 ON = ("[act]\non = ['imbalance']\n[limits]\nbytes_per_second = 1e9\nfiles_per_second = 100\n"
@@ -19,9 +26,10 @@ ON = ("[act]\non = ['imbalance']\n[limits]\nbytes_per_second = 1e9\nfiles_per_se
 FULLEST = 3
 
 
-def uneven(tmp_path: Path, text: str = ON, files: int = 60, dry_run: bool = False, count: int = 1) -> World:
+def uneven(tmp_path: Path, text: str = ON, files: int = 60, dry_run: bool = False, count: int = 1,
+           jobs: Sequence[Job] = ()) -> World:
     """A pool whose OST0003 has old files of 8 MiB, and the others hardly anything."""
-    at = world(tmp_path, jobs=(), settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
+    at = world(tmp_path, jobs=jobs, settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
     cluster = at.cluster
     for ost in cluster.osts:
         ost.store.capacity = Capacity(1 << 30, ost.store.capacity.inodes)
@@ -58,6 +66,61 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
     at.run(until=1200)
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
+
+
+def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_goes_on(tmp_path: Path) -> None:
+    at = uneven(tmp_path, jobs=(STREAM,))
+    at.run(until=600)
+    before, beside = at.rate(STREAM.job_id, 20, 60), at.rate(STREAM.job_id, 75, 600)
+    assert beside >= 0.98 * before
+    first = len(list(at.journal.entries(Outcome.DONE)))
+    assert first > 0
+    key = "imbalance", "", "fill of lustre-OST0003"
+    refusal = at.gate.delay_of(key)
+    assert refusal is not None
+    assert STREAM.job_id in refusal.sentence
+    assert at.gate.gives_way
+    at.run(until=800)
+    assert len(list(at.journal.entries(Outcome.DONE))) > first
+
+
+def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
+    at = uneven(tmp_path)
+    at.run(until=600)
+    (case,) = [case for case in at.daemon.cases if case.finding.kind == "imbalance"]
+    assert case.verdict == Verdict.HELPED
+    (said,) = [words for words in at.said if "verdict on the rebalance" in words]
+    moved = len(list(at.journal.entries(Outcome.DONE)))
+    assert f"{moved} files with" in said
+    assert "'lustre-OST0003' was" in said or "lustre-OST0003 was" in said
+    assert "no steady job lost more than 10%" in said
+    shown = case_line(remediation_answer(remediation_snapshot(case, 0, 0)), dry_run=False)
+    assert "fill of lustre-OST0003 since" in shown
+    assert "it helped, and no steady job" in shown
+    assert "undone" not in shown
+
+
+def test_a_rebalance_that_slows_a_job_stops_and_is_tried_again_later(tmp_path: Path) -> None:
+    """Its limits allow every stream to lose everything, as if tierd knew nothing of streams."""
+    on = ON.replace("[limits]\nbytes_per_second = 1e9", "[limits]\nmax_stream_loss = 1.0\nbytes_per_second = 8e6")
+    at = uneven(tmp_path, on + "[verify]\nsettle_seconds = 5\nharm_seconds = 10\ncooldown_seconds = 200\n", files=100,
+                jobs=(replace(STREAM, file_bytes=64 * MIB),))
+    stopped = 0.0
+    while not stopped:
+        at.run(until=at.cluster.now + 5)
+        assert at.cluster.now < 400
+        stopped = next((at.cluster.now for words in at.said if "jobs got slower while files moved" in words), 0.0)
+    key = "imbalance", "", "fill of lustre-OST0003"
+    assert at.gate.waiting_for(key) == 0
+    done = len(list(at.journal.entries(Outcome.DONE)))
+    assert 0 < done < 65, "72 are needed"
+    (finding,) = [finding for finding in at.daemon.findings if finding.key == key]
+    at.run(until=stopped + 100)
+    assert len(list(at.journal.entries(Outcome.DONE))) == done, "it backs off"
+    assert [refusal.reason for refusal in at.daemon.why_not(finding)] == [Reason.COOLING_DOWN]
+    assert "the files stay" in at.daemon.why_not(finding)[0].sentence
+    at.run(until=stopped + 300)
+    assert len(list(at.journal.entries(Outcome.DONE))) > done
 
 
 def test_a_move_is_undone_to_the_target_it_came_from(tmp_path: Path) -> None:

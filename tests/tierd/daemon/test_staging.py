@@ -78,6 +78,15 @@ def test_a_staging_that_is_repeated_is_one(site: Site) -> None:
     assert stage(site, "/proj/a").stagings[0].id != first.stagings[0].id
 
 
+def test_a_path_that_a_script_names_twice_is_one_staging(site: Site) -> None:
+    files(site, "/proj/a")
+    first, again = stage(site, "/proj/a", "/proj/a").stagings
+    assert first.id == again.id
+    site.run(until=10)
+    (found,) = state(site)
+    assert found.succeeded, found.sentence
+
+
 def test_files_in_place_need_no_move(site: Site) -> None:
     files(site, "/proj/a")
     stage(site, "/proj/a")

@@ -24,7 +24,7 @@ from tierd.refusal import Reason
 from tierd.verify.directory_striping import judge, rate_below
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
-                              metadata_targets=4)
+                              metadata_targets=4, nodes=8)
 FINDING = Finding("metadata-storm", 1e9, "", "", (), "", STORM, ("/out/s2", "/out/s1"),
                   subject="/out/s2")
 PLAIN = DirectoryPlacement(DirectoryStripes(0, 0), None)
@@ -61,6 +61,8 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(metadata_targets=1), Reason.NOTHING_TO_DO),
     (decided(metadata_targets=0), Reason.NOTHING_TO_DO),
     (decided(creates_per_second=10.0, opens_per_second=900.0), Reason.NOT_WORTH),
+    (decided(nodes=1), Reason.NOT_WORTH),
+    (decided(nodes=0), Reason.NODES_UNKNOWN),
     (decided(metadata={}), Reason.NO_ROOM),
     (decided(metadata={**ROOMY, "l-MDT0001": MetadataFill(0.95, 10)}), Reason.NO_ROOM),
     (decided(storm=replace(PLAIN, stripes=DirectoryStripes(4, 0, "crush"))), Reason.OTHER_LAYOUT),

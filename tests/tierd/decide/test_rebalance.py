@@ -68,6 +68,25 @@ def test_a_stripe_goes_to_a_target_that_has_none_and_the_others_stay() -> None:
     assert action.layout.components[0].ost_list == (1, 4, 3)
 
 
+def without(where: Capacity, *closed: str) -> Capacity:
+    return replace(where, pools={pool: tuple(t for t in members if t not in closed)
+                                 for pool, members in where.pools.items()}, closed={"hdd": closed})
+
+
+def test_a_target_that_is_drained_takes_nothing_and_keeps_no_new_stripe() -> None:
+    drained = without(capacity(0.9, 0.2, 0.3, 0.2, 0.0), MEMBERS[4])
+    plan = decided(drained, *(file(n, 0) for n in range(40)), file(90, 0, 4, size=2 * GB), file(91, 0, 2))
+    assert plan.actions
+    assert not any(4 in action.layout.components[0].ost_list for action in plan.actions)
+    assert "/d/f090" not in {action.path for action in plan.actions}
+
+
+def test_a_full_target_without_new_objects_gives_files() -> None:
+    plan = decided(without(UNEVEN, MEMBERS[0]), *(file(n, 0) for n in range(90)))
+    assert 40 < len(plan.actions) <= 56
+    assert {index for action in plan.actions for index in action.layout.components[0].ost_list} <= {1, 2, 3, 4}
+
+
 @pytest.mark.parametrize("layout", [
     Layout((component(1, 0), component(2, 1)), mirror_count=2),
     Layout((component(1, 0, pattern="raid0,released"),)),

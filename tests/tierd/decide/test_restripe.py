@@ -84,6 +84,17 @@ def test_beyond_the_targets_it_is_overstriped_where_the_release_knows_it() -> No
     assert " ".join(setstripe_arguments(plain.layout)) == "-c 8 -S 1M -p hdd"
 
 
+def test_a_restriped_file_names_its_targets_while_one_of_the_pool_is_drained() -> None:
+    fill = {target: TargetFill(GB * 200, GB * (100 + number)) for number, target in enumerate(HDD)}
+    room = replace(ROOM, pools={**POOLS, "hdd": HDD[:-1]}, closed={"hdd": HDD[-1:]}, fill=fill)
+    (action,) = shared(file(), room=room).actions
+    assert action.layout.components[0].ost_list == (8, 7, 6, 5, 4, 3)
+    assert action.layout.components[0].pool == "hdd"
+    (wide,) = shared(file(), room=room, evidence=replace(SHARED, openers=9, wanted_objects=9)).actions
+    assert sorted(wide.layout.components[0].ost_list) == [2, 3, 4, 5, 6, 7, 7, 8, 8]
+    setstripe_arguments(wide.layout)
+
+
 def test_the_next_shared_file_gets_them_from_its_directory() -> None:
     (action,) = shared(creates=1).actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lustre.parameters import Roots, Tree
@@ -104,6 +104,7 @@ def test_a_step_lies_between_fast_and_slow_sizes(usec: dict[int, int], count: in
                    if size >= seen.bypass_high_bytes)
 
 
+@example([({4096: 0}, {1: 100})])
 @given(st.lists(st.tuples(st.dictionaries(st.sampled_from(SIZES), st.integers(0, 5000)),
                           st.dictionaries(st.sampled_from((1, 2, 4, 8, 16)), st.integers(0, 5000))), max_size=8))
 def test_any_readings_give_an_accelerator_or_none(readings: list[tuple[dict[int, int], dict[int, int]]]) -> None:

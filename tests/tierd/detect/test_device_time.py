@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -22,6 +22,7 @@ from tierd.detect.device_time import (
     CostLearner,
     CostPrior,
     DeviceCosts,
+    DeviceTimeShare,
     TargetTime,
     Work,
     account,
@@ -77,7 +78,7 @@ def test_shares_are_parts_of_a_whole(work: dict[str, tuple[float, float, float]]
     target = TargetTime("lustre-OST0002", fit([Work(1e8, 1e8, 10.0)] * 12), work)
     assert sum(target.share([job]) for job in work) <= 1 + 1e-9
     assert all(0 <= target.share_error([job]) <= 1 for job in work)
-    shares = [share for _, share in target.top(len(work))]
+    shares = [each.share for _, each in target.top(len(work))]
     assert shares == sorted(shares, reverse=True)
 
 
@@ -278,6 +279,60 @@ def test_small_writes_that_wait_count_with_their_commits() -> None:
     assert work["ior.1"][2] == pytest.approx(20.0)
 
 
+@given(st.dictionaries(st.text(max_size=3), st.tuples(amounts, amounts, amounts, amounts), min_size=1, max_size=8),
+       st.sampled_from((None, False, True)), st.booleans())
+def test_device_time_of_all_jobs_is_the_whole(work: dict[str, tuple[float, float, float, float]],
+                                              io_limited: bool | None, waits: bool) -> None:
+    """Commits are divided anew among the jobs, but none is added or lost."""
+    loads = [JobLoad(HDD[0], job, 0.0, moved, reads, writes, others)
+             for job, (moved, reads, writes, others) in work.items()]
+    time = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": KNOWN}, committing=set(work) if waits else (),
+                   io_limited={} if io_limited is None else {"hdd": io_limited})[HDD[0]]
+    assert time.io_limited is io_limited
+    assert sum(time.ios.values()) == pytest.approx(time.total.operations)
+    shares = [time.device_time(job) for job in work]
+    assert all(-1e-9 <= each.share <= 1 + 1e-9 and 0 <= each.error <= 1 for each in shares)
+    assert sum(each.share for each in shares) == pytest.approx(1.0 if time.utilisation > 0 else 0.0)
+
+
+def test_a_commit_counts_for_all_jobs_that_write() -> None:
+    loads = [load(HDD[0], "fio.2", 0.0, 10.0), load(HDD[0], "ior.1", 100.0, 10.0),
+             JobLoad(HDD[0], "reader.3", read_bytes=1e8, reads=50.0)]
+    time = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": KNOWN}, committing={"fio.2"})[HDD[0]]
+    assert time.ios == pytest.approx({"fio.2": 17.5, "ior.1": 17.5, "reader.3": 10.0})
+
+
+KINDS = (False, None, True)
+
+
+def device_times(small_operations: float, job: str = "fio.2") -> list[DeviceTimeShare]:
+    """What a job takes beside a stream of 50 MB/s in 10 RPCs, on a device of each kind; costs known exactly."""
+    loads = [load(HDD[0], "ior.1", 50.0, 10.0), load(HDD[0], "fio.2", 0.0, small_operations)]
+    known = replace(KNOWN, covariance=((0.0,) * 3,) * 3)
+    return [account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": known},
+                    io_limited={} if kind is None else {"hdd": kind})[HDD[0]].device_time(job) for kind in KINDS]
+
+
+def test_small_io_takes_more_of_a_device_whose_io_limit_is_full() -> None:
+    """By costs 30 I/Os take 0.3 of 0.9 s; of 40 I/Os they are three quarters."""
+    disk, _, limited = device_times(30.0)
+    assert disk.share == pytest.approx(1 / 3)
+    assert limited.share == pytest.approx(0.75)
+    assert device_times(30.0, "ior.1")[2].share == pytest.approx(0.25)
+
+
+def test_few_small_ios_do_not_fill_an_io_limit() -> None:
+    disk, _, limited = device_times(2.0)
+    assert limited == disk
+
+
+@given(st.floats(0.0, 200.0), st.sampled_from(("ior.1", "fio.2")))
+def test_an_unknown_kind_of_device_is_in_the_error(small_operations: float, job: str) -> None:
+    disk, unknown, limited = device_times(small_operations, job)
+    assert unknown.share == pytest.approx((disk.share + limited.share) / 2)
+    assert abs(limited.share - unknown.share) <= unknown.error + 1e-9
+
+
 def test_stripes_that_go_in_step_are_one_observation() -> None:
     """A stream on four targets does not show which of them has the operations that hold it up."""
     rng, learner = Random(13), CostLearner()
@@ -366,25 +421,33 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return [simulate(folder, seed) for seed in range(8100, 8112)]
 
 
-def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run], accounts_of: AccountsOf) -> None:
-    """Within ten points, of pairs of target and job that took more than a tenth by either account."""
-    near = pairs = 0
+@pytest.mark.parametrize("io_limited", [True, None])
+def test_shares_agree_with_what_the_devices_did(runs: Sequence[Run], accounts_of: AccountsOf,
+                                                io_limited: bool | None) -> None:
+    """Within ten points, of pairs of target and job that took more than a tenth by either account.
+
+    The test bed has throttled devices, with a limit of bytes and one of I/Os. tierd knows that, or it does not.
+    """
+    near: list[bool] = []
+    healthy: list[bool] = []
+    within_errors = 0
     for run in runs:
         for number, times in accounts_of(run):
-            for target, time in times.items():
+            for target, seen in times.items():
+                time = replace(seen, io_limited=io_limited)
                 served = {job: seconds for (of, job), seconds in run.served[number].items() if of == target}
                 total = sum(served.values())
                 for job in {*served, *time.work}:
-                    real, said = served.get(job, 0.0) / total, time.share([job])
-                    if max(real, said) > 0.1:
-                        pairs += 1
-                        near += abs(real - said) <= 0.1
-    assert pairs > 1000
-    assert near / pairs >= LEAST_NEAR
-
-
-LEAST_NEAR = 0.8
-"""Of the goal of 90%. A throttled device is two queues, one for bytes and one for I/Os, and the fit has one."""
+                    real, said = served.get(job, 0.0) / total, time.device_time(job)
+                    if max(real, said.share) > 0.1:
+                        near.append(abs(real - said.share) <= 0.1)
+                        within_errors += abs(real - said.share) <= max(2 * said.error, 0.05)
+                        if not run.scenario.changes:
+                            healthy.append(near[-1])
+    assert len(healthy) > 1000
+    assert fmean(healthy) >= 0.9
+    assert fmean(near) >= 0.8, "with disks that become slow just before the neighbour comes"
+    assert within_errors / len(near) >= 0.8
 
 
 def test_gain_agrees_with_a_run_without_the_suspects(runs: Sequence[Run], accounts_of: AccountsOf,

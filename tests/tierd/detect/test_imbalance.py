@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +12,9 @@ from tierd.detect.imbalance import DETECTOR
 from tierd.model import Facts, Finding, TargetFill
 
 
-def filling(*used: float, active: bool = False) -> list[Finding]:
+def filling(*used: float, active: bool = False, closed: Collection[str] = ()) -> list[Finding]:
     fill = {t: TargetFill(100 * GB, round(100 * GB * (1 - u))) for t, u in zip(TARGETS, used, strict=True)}
-    return look(DETECTOR, facts=Facts(pools=POOLS, fill=fill),
+    return look(DETECTOR, facts=Facts(pools=POOLS, fill=fill, closed=dict.fromkeys(closed, "is being drained")),
                 active={("imbalance", "", f"fill of {TARGETS[3]}")} if active else ())
 
 
@@ -71,3 +73,15 @@ def test_the_fullest_target_comes_before_the_emptiest_and_a_reported_one_stays()
     assert found.subject == f"fill of {TARGETS[3]}"
     (found,) = filling(0.9, 0.5, 0.5, 0.85, active=True)
     assert found.subject == f"fill of {TARGETS[3]}", "the finding does not jump from one target to another"
+
+
+def test_nobody_is_advised_to_move_files_onto_a_drained_target() -> None:
+    assert filling(0.4, 0.42, 0.41, 0.0)
+    assert filling(0.4, 0.42, 0.41, 0.0, closed=TARGETS[3:4]) == []
+
+
+def test_the_others_are_compared_without_the_drained_ones_and_a_full_one_may_be_without_new_objects() -> None:
+    (found,) = filling(0.0, 0.0, 0.4, 0.7, closed=(*TARGETS[:2], TARGETS[3]))
+    assert found.targets == TARGETS[3:4]
+    assert "the median of the other targets of pool hdd is 40%" in found.sentence
+    assert filling(0.1, 0.1, 0.1, 0.7, closed=TARGETS) == []

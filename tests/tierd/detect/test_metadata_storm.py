@@ -1,21 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tests.tierd.detect.views import look
 from tierd.detect.metadata_storm import DETECTOR
-from tierd.model import DirectoryActivity, DirectoryPlacement, Facts, Finding
+from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, seconds: float = 100.0, active: bool = False,
-          placement: DirectoryPlacement | None = None) -> list[Finding]:
+          placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
     return look(DETECTOR, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets,
-                                      placements=places),
+                                      placements=places, job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
-def storm(rate: float, opens: float = 0.0, job: str = "m.1", place: str = "/proj/out") -> DirectoryActivity:
-    return DirectoryActivity(job, place, creates=round(100 * rate), opens=round(100 * opens))
+def storm(rate: float, opens: float = 0.0, job: str = "m.1", place: str = "/proj/out",
+          clients: int = 0) -> DirectoryActivity:
+    return DirectoryActivity(job, place, creates=round(100 * rate), opens=round(100 * opens),
+                             clients=tuple(f"10.0.0.{number}@tcp" for number in range(clients)))
 
 
 def test_a_storm_in_one_directory_is_reported_with_its_jobs() -> None:
@@ -94,3 +98,35 @@ def test_the_cost_of_a_migration_has_the_number_of_entries() -> None:
     (piece,) = [piece for piece in finding.advice if piece.command.startswith("lfs migrate -m")]
     assert "at least 80,000" in piece.effect
     assert "new FID" in piece.effect
+
+
+def test_a_job_on_one_node_is_not_advised_to_stripe() -> None:
+    (finding,) = found(storm(800, clients=1))
+    assert "by m.1 on one node, which gains nothing from more MDTs here" in finding.sentence
+    assert finding.evidence.numbers()["nodes"] == 1
+    assert not any("MDT" in piece.effect or "dirstripe" in piece.command for piece in finding.advice)
+    assert commands(finding) == ["use one directory per process or node instead of a shared directory"]
+
+
+def test_clients_of_several_jobs_are_counted_once() -> None:
+    (one,) = found(storm(400, clients=2), storm(400, job="n.2", clients=3))
+    assert one.sentence.endswith("by m.1, n.2 on 3 nodes")
+    (many,) = found(storm(800, clients=MAX_CLIENTS))
+    assert many.sentence.endswith("by m.1 on at least 8 nodes")
+
+
+def test_a_few_operations_of_another_node_do_not_count() -> None:
+    login = DirectoryActivity("ls.0", "/proj/out", opens=50, clients=("10.0.9.9@tcp",))
+    (finding,) = found(storm(800, clients=1), login)
+    assert finding.evidence.numbers()["nodes"] == 1
+
+
+def test_without_clients_in_the_changelog_the_scheduler_counts_the_nodes() -> None:
+    assert found(storm(800))[0].evidence.numbers()["nodes"] == 0
+    assert found(storm(800), job_nodes={"m.1": 1})[0].evidence.numbers()["nodes"] == 1
+    (finding,) = found(storm(800), job_nodes={"m.1": 16})
+    assert finding.sentence.endswith("by m.1 on 16 nodes")
+    both = storm(400), storm(400, job="n.2")
+    assert found(*both, job_nodes={"m.1": 1, "n.2": 1})[0].evidence.numbers()["nodes"] == 0, "one node, or two"
+    assert found(*both, job_nodes={"m.1": 4})[0].evidence.numbers()["nodes"] == 0
+    assert found(*both, job_nodes={"m.1": 4, "n.2": 2})[0].sentence.endswith("by m.1, n.2 on at least 4 nodes")

@@ -11,10 +11,16 @@ import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tierd.clock import Clock
+from tierd.config.sense import PowerFlexSettings
+from tierd.sense.http_client import SourceError
+from tierd.sense.powerflex import ErrorKind, Gateway, GatewayError, PowerFlex, PowerFlexSystem, system_of
 
 USER, PASSWORD = "monitor", "pass word"
 NO_RATE = {"numSeconds": 0, "totalWeightInKb": 0, "numOccured": 0}
@@ -86,6 +92,47 @@ def answers() -> dict[str, Any]:
             "Volume": {"456afc7900000000": {"userDataReadBwc": rate(100), "userDataWriteBwc": rate(30)}},
         },
     }  # fmt: skip
+
+
+class AnsweringGateway(Gateway):
+    """A gateway that answers without a network, or not at all."""
+
+    def __init__(self, settings: PowerFlexSettings) -> None:
+        super().__init__(settings, lambda: 0.0)
+        self.known = answers()
+        self.silent = False
+
+    def read(self) -> PowerFlexSystem:
+        if self.silent:
+            self.errors[ErrorKind.CONNECTION] += 1
+            raise GatewayError(ErrorKind.CONNECTION, "https://gateway: no answer")
+        return system_of({kind: found for kind, found in self.known.items() if kind != "statistics"},
+                         self.known["statistics"])
+
+    def rebuild(self, mib_per_second: int, pending_kib: int) -> None:
+        """The pool of volumes ost0 and ost1 is rebuilt from now on."""
+        self.known["statistics"]["StoragePool"]["e0d8f6c900000000"] |= {
+            "fwdRebuildWriteBwc": rate(mib_per_second), "activeFwdRebuildCapacityInKb": 4 << 20,
+            "pendingFwdRebuildCapacityInKb": pending_kib, "degradedHealthyCapacityInKb": pending_kib}
+
+
+class AtOnce(Executor):
+    """Runs each call before ``submit`` returns."""
+
+    def submit(self, fn: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*arguments, **more))
+        except SourceError as error:
+            done.set_exception(error)
+        return done
+
+
+def answering(clock: Clock) -> PowerFlex:
+    """PowerFlex below all OSTs of the file system ``lustre``, without a network."""
+    settings = PowerFlexSettings("https://gateway", 4, USER, "password", volumes={
+        "ost0": ("OST0000", "OST0001"), "ost2": tuple(f"OST{number:04x}" for number in range(2, 6))})
+    return PowerFlex(settings, "lustre", AnsweringGateway(settings), clock, AtOnce())
 
 
 @dataclass

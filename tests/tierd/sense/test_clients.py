@@ -56,7 +56,32 @@ def test_an_exporter_gives_the_same_values(name: str, capture: Callable[[str], P
     assert (far.read_ahead_bytes, far.statahead_max) == (near.read_ahead_bytes, near.statahead_max)
 
 
+def test_the_omni_path_driver_of_a_client(capture: Callable[[str], Path], tmp_path: Path) -> None:
+    root = capture("2.17.57/tree-load-2")
+    (tmp_path / "sys").mkdir()
+    for name in ("fs", "kernel"):
+        (tmp_path / "sys" / name).symlink_to(root / "sys" / name)
+    folder = tmp_path / "sys" / "module" / "hfi1" / "parameters"
+    folder.mkdir(parents=True)
+    for name, text in {"krcvqs": "2,0,0", "cap_mask": "0x4c09a09cbba", "piothreshold": "N", "ifs_aligned": "1"}.items():
+        (folder / name).write_text(f"{text}\n")
+    (near,) = clients.read_mounts(Tree(Roots.of(root / "proc", tmp_path / "sys")), POOLS)
+    assert near.fabric_driver == {"krcvqs": 2, "cap_mask": 0x4C09A09CBBA}
+    lines = (b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n'
+             b'lustre_llite_statahead_max_entries{fs="l",mount="/m"} 128\n')
+    (far,) = clients.parse_mounts(lines, "http://n17:9169/metrics")
+    assert far.fabric_driver == {"krcvqs": 2}
+    load = client_load(far, far, 60.0, 30.0)
+    assert load is not None
+    assert load.fabric_driver == {"krcvqs": 2}
+
+
+def test_a_client_without_omni_path_has_no_parameters_of_it(real: ClientCounters) -> None:
+    assert real.fabric_driver == {}
+
+
 @pytest.mark.parametrize("line", [
+    b'lustre_lnet_omni_path_parameter{setting="krcvqs"} +Inf',
     b'lustre_llite_read_ahead_hits_total{fs="l",mount="/m"} NaN',
     b'lustre_llite_statahead_started_total{fs="l",mount="',
     b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])

@@ -39,6 +39,31 @@ def test_an_impossible_bound_is_an_error() -> None:
         parse_disks(b'lustre_osd_io_seconds_bucket{fs="l",target="OST0001",direction="write",le="soon"} 4\n', URL)
 
 
+@pytest.mark.parametrize("value", ["+Inf", "NaN"])
+@pytest.mark.parametrize("name", ["lustre_ost_max_rpc_bytes", "lustre_lnet_omni_path_parameter"])
+def test_a_number_without_end_is_an_error(name: str, value: str) -> None:
+    with pytest.raises(SourceError, match="invalid data"):
+        parse_disks(f'{name}{{fs="l",target="OST0001",setting="krcvqs"}} {value}\n'.encode(), URL)
+
+
+def test_the_omni_path_driver_of_a_server_is_known_until_it_does_not_answer() -> None:
+    answers = [parse_disks(EXPOSITION + b'lustre_lnet_omni_path_parameter{setting="krcvqs"} 2\n', URL), None,
+               parse_disks(EXPOSITION, URL)]
+
+    def read() -> Mapping[str, DiskCounters]:
+        answer = answers.pop(0)
+        if answer is None:
+            raise OSError("no answer")
+        return answer
+
+    poller = DiskPoller({URL: read}, SettableClock(0.0))
+    seen = []
+    while answers:
+        poller()
+        seen.append(dict(poller.drivers))
+    assert seen == [{"oss1": {"krcvqs": 2}}, {}, {}]
+
+
 def test_a_recorded_tree_has_the_writes_of_its_targets(capture: Unpack) -> None:
     root = capture("2.17.57/tree-load-1")
     found = read_disks(Tree(Roots.of(root / "proc", root / "sys")))

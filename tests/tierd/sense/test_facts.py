@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -218,6 +218,26 @@ def test_default_layouts_of_busy_directories() -> None:
     assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
     assert facts.default_layouts == {"/d": ON_FLASH}
     assert facts.directory_seconds == 30.0
+
+
+@pytest.mark.parametrize(("nid", "asked"), [("", [{"j.1"}]), ("10.0.0.1@tcp", [])])
+def test_a_scheduler_is_asked_for_nodes_only_where_the_changelog_names_no_clients(
+        nid: str, asked: list[set[str]]) -> None:
+    files, requests = Files(), list[set[str]]()
+    table = ActivityTable(files.path_of)
+
+    def job_nodes(jobs: Collection[str]) -> Mapping[str, int]:
+        requests.append(set(jobs))
+        return dict.fromkeys(jobs, 16)
+
+    gather = gatherer(files, table, job_nodes=job_nodes, busy_per_second=1.0)
+    gather.facts(1000.0)
+    table.add([Record(n, RecordType.CREATE, 1001.0, target=Fid(0x200000403, n), parent=DIRECTORY, name=b"f",
+                      job_id=b"j.1", nid=nid) for n in range(500)])
+    facts = gather.facts(1100.0)
+    assert requests == asked
+    assert facts.job_nodes == ({} if nid else {"j.1": 16})
+    assert facts.directories[0].clients == ((nid,) if nid else ())
 
 
 def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 
 from lustre.background import DaemonExecutor
 from tests.pki import Pki
 from tests.pki import authority as authority
 from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, answers, gateway, rate, sdc, sds
+from tests.tierd.sense.powerflex_gateway import (
+    PASSWORD,
+    USER,
+    AtOnce,
+    PowerFlexStub,
+    answers,
+    gateway,
+    rate,
+    sdc,
+    sds,
+)
 from tierd.config.sense import PowerFlexSettings
 from tierd.config.sense import powerflex as checked
+from tierd.daemon.metrics import powerflex_metrics
 from tierd.model import StorageWork
 from tierd.sense.http_client import SourceError
 from tierd.sense.powerflex import (
@@ -43,18 +55,6 @@ from tierd.sense.readings import Reading, window
 NOW = 1_795_000_000.0
 MIB = 1 << 20
 OF_POOL = {"ost0": ("OST0000", "OST0001"), "ost2": ("OST0002",)}
-
-
-class AtOnce(Executor):
-    """Runs each call before ``submit`` returns."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except SourceError as error:
-            done.set_exception(error)
-        return done
 
 
 @pytest.fixture(params=[3, 4])
@@ -124,6 +124,44 @@ def test_a_rebuild_slows_the_targets_on_volumes_of_its_pool(
     powerflex.refresh()
     work = StorageWork(kind or "", "ost0", "nvme", speed, pending)
     assert powerflex.storage_work() == ({"lustre-OST0000": work, "lustre-OST0001": work} if kind else {})
+
+
+def test_names_and_numbers_that_no_system_has_stop_nothing(stub, password, clock) -> None:
+    stub.known["Volume"][0]["name"] = "\ud800ost0"  # json.dumps writes the escape
+    stub.known["Sds"][0]["name"] = "oss\ud800"
+    stub.statistics(fwdRebuildWriteBwc={"numSeconds": 1, "totalWeightInKb": 10**400}, maxCapacityInKb=10**400)
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    assert powerflex.system is not None
+    assert powerflex.system.pools[0].size_bytes is None
+    assert powerflex.system.data_servers[0].name == "oss?"
+    assert b"?ost0" in generate_latest(registry_of(powerflex))
+
+
+class Metrics:
+    """The metrics of a gateway, as a collector."""
+
+    def __init__(self, powerflex: PowerFlex) -> None:
+        self._powerflex = powerflex
+
+    def collect(self) -> Iterator[Metric]:
+        yield from powerflex_metrics(self._powerflex)
+
+
+def registry_of(powerflex: PowerFlex) -> CollectorRegistry:
+    made = CollectorRegistry()
+    made.register(Metrics(powerflex))
+    return made
+
+
+@pytest.mark.parametrize("token", ["\u4e2d", "a\nb", "", 7])
+def test_a_token_that_no_header_can_hold_is_an_answer_of_another_form(stub, password, clock, token: object) -> None:
+    form = token if stub.release == 3 else {"access_token": token}
+    stub.bad["/api/login" if stub.release == 3 else "/rest/auth/login"] = (200, json.dumps(form).encode())
+    powerflex = source(stub, password, clock)
+    powerflex.refresh()
+    assert powerflex.gateway.errors[ErrorKind.ANSWER] == 1
+    assert powerflex.system is None
 
 
 def test_nobody_is_blamed_on_these_targets_meanwhile(stub, password, clock) -> None:

@@ -24,6 +24,7 @@ from tierd.sense.readings import (
     namespace_load,
     operations_by_name,
     regular_increases,
+    regular_loads,
     service_of,
     window,
 )
@@ -95,6 +96,27 @@ def test_the_quick_way_comes_to_the_same(before: JobCounters, after: JobCounters
         done = between(before, after, "j", 5.0)
         assert isinstance(done, JobCounters)
         assert load == job_load(OST_TARGET, "j", done)
+
+
+NAMES_ONLY_OF_RELEASE = st.sampled_from([NAMES, NAMES[2:], ("getattr",), ()])
+
+
+@given(st.data(), NAMES_ONLY_OF_RELEASE, st.sampled_from([(4096, 1 << 20), ()]))
+def test_many_entries_at_once_come_to_the_same_as_one_by_one(data: st.DataObject, names: tuple[str, ...],
+                                                            sizes: tuple[int, ...]) -> None:
+    counts = st.one_of(st.integers(0, 3).map(float), NUMBERS) if data.draw(st.booleans()) else st.just(1.0)
+    earlier = JobCounters(dict.fromkeys(names, 1.0), dict.fromkeys(names[:4], 1.0), dict.fromkeys(sizes, 1.0))
+    width, at = len(earlier.values), earlier.shape
+    rows = st.lists(st.tuples(*[counts] * width), min_size=1, max_size=5)
+    changed = []
+    for number, row in enumerate(data.draw(rows)):
+        later = JobCounters(dict(zip(names, row, strict=False)),
+                            dict(zip(at.sums, row[at.sums_at:], strict=False)),
+                            dict(zip(at.sizes, row[at.sizes_at:width], strict=True)))
+        changed.append(((OST_TARGET, f"j{number}"), earlier, later))
+    limits = data.draw(st.sampled_from([(MAX_OPERATIONS * 5, MAX_BYTES * 5), (4.0, 7.0)]))
+    alone = [fast_ost_load(*key, before, after, *limits) for key, before, after in changed]
+    assert regular_loads(changed, *limits) == alone
 
 
 @given(COUNTERS, COUNTERS)

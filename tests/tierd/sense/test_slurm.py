@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,35 @@ def test_a_recorded_answer_of_slurm_22_05() -> None:
         (2, "2_4"): 'nobody: odd "naïme", account chem, partition batch'}
 
 
+def test_the_number_of_nodes_in_each_form() -> None:
+    assert [job.nodes for job in parse(RECORDED)] == [1, 1, 1]
+    assert [job.nodes for job in parse((CAPTURES / "slurm" / "sacct-22.05.8.json").read_bytes())] == [1]
+    later = {"job_id": 7, "node_count": {"set": True, "infinite": False, "number": 16}}
+    absent = {"job_id": 8}
+    assert [job.nodes for job in parse(json.dumps({"jobs": [later, absent]}).encode())] == [16, None]
+    slurm = Slurm()
+    slurm.jobs.nodes(["1"])
+    slurm.later.run()
+    assert slurm.jobs.nodes(["1", "ior.1002"]) == {"1": 1}
+
+
+def test_names_of_any_bytes_are_text_and_directories_keep_their_bytes() -> None:
+    """Anybody may call a job so. One such job must not hide the names of all others, nor stop the metrics."""
+    odd = (b'{"job_id": 7, "name": "a\xff\xed\xa0\x80b", "user_name": "\\ud800", "account": "c\xc3\xa4", '
+           b'"current_working_directory": "/s/\xff"}')
+    half = b'{"job_id": 8, "name": "x", "current_working_directory": "/s/\\ud800"}'
+    one, other = parse(b'{"jobs": [%s, %s]}' % (odd, half))
+    assert (one.name, one.user, one.account) == ("a????b", "?", "cä")
+    assert os.fsencode(one.directory) == b"/s/\xff"
+    assert other.directory == ""
+    for job in (one, other):
+        job.words.encode()
+
+
+def test_a_number_that_no_job_has_is_none() -> None:
+    assert parse(b'{"jobs": [{"job_id": 1%s}]}' % (b"0" * 30)) == []
+
+
 def test_a_recorded_answer_of_slurmdbd() -> None:
     (job,) = parse((CAPTURES / "slurm" / "sacct-22.05.8.json").read_bytes())
     assert (job.id, job.task, job.uid, job.words) == (1, "", None, "nobody: train, account chem, partition batch")
@@ -39,7 +69,8 @@ VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)
 FIELDS = st.sampled_from(("job_id", "name", "user_name", "user", "array", "array_job_id", "array_task_id", "account",
-                          "partition", "user_id", "current_working_directory", "number", "set"))
+                          "node_count", "allocation_nodes", "partition", "user_id", "current_working_directory",
+                          "number", "set"))
 
 
 @given(st.dictionaries(FIELDS, VALUES, max_size=8))
@@ -52,7 +83,8 @@ def test_a_job_with_any_values_is_a_job_or_left_out(entry: Mapping[str, object])
 
 @given(st.binary(max_size=50))
 def test_any_bytes_are_an_answer_or_an_error(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"[Ee]xpect|answer without jobs|decode|Extra data|control|delimiter|escape"):
+    known = r"[Ee]xpect|answer without jobs|decode|Extra data|control|delimiter|escape|Unterminated string"
+    with pytest.raises(ValueError, match=known):
         parse(data)
 
 

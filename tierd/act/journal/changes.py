@@ -32,7 +32,6 @@ CREATE TABLE IF NOT EXISTS copy_position (one INTEGER PRIMARY KEY CHECK (one = 1
 """
 MAX_ROWS = 400
 """Rows of one message."""
-_encoded = json.JSONEncoder(separators=(",", ":")).encode
 MAX_BYTES = 200_000
 Json = dict[str, Any]
 
@@ -46,10 +45,13 @@ class ChangedRow:
     values: Mapping[str, Value] | None
 
 
-def row_to_json(table: str, key: Value, values: Mapping[str, Value] | None) -> Json:
-    """A row for a message; ``values`` is None if it was deleted."""
-    return {"table": table, "key": _to_json(key), "values": None if values is None else {
-        name: value if value.__class__ is not bytes else _to_json(value) for name, value in values.items()}}
+def _bytes_to_json(value: bytes) -> Json:
+    """Bytes of a row, which JSON does not have."""
+    return {"bytes": base64.b64encode(value).decode()}
+
+
+_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_bytes_to_json).encode
+"""Rows as the JSON of a message."""
 
 
 def row_from_json(found: object) -> ChangedRow:
@@ -61,10 +63,6 @@ def row_from_json(found: object) -> ChangedRow:
         raise ValueError("not the values of a row")
     return ChangedRow(found["table"], _from_json(found["key"]),
                       None if values is None else {name: _from_json(value) for name, value in values.items()})
-
-
-def _to_json(value: Value) -> object:
-    return {"bytes": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def _from_json(value: object) -> Value:
@@ -136,7 +134,8 @@ class JournalChanges:
             if not changes:
                 return None
             present = self._present({(name, key) for _, name, key in changes})
-            rows = {(name, key): row_to_json(name, key, present.get((name, key))) for _, name, key in changes}
+            rows = {(name, key): {"table": name, "key": key, "values": present.get((name, key))}
+                    for _, name, key in changes}
             together = _encoded(list(rows.values()))
             if len(together) <= MAX_BYTES:  # as nearly always
                 return Portion((together[1:-1],), changes[-1][0])

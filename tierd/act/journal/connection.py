@@ -99,7 +99,7 @@ class Rows:
     """The result of a statement: its rows, already fetched, and the number of the row it inserted."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._rows: deque[Row] = deque(cursor.fetchall())
+        self._rows: deque[Row] = deque(cursor.fetchall() if cursor.description else ())
         self.lastrowid = cursor.lastrowid
         self.rowcount = cursor.rowcount
 

@@ -59,10 +59,15 @@ def to_striping(text: str | None) -> DefaultStriping | None:
     return None if text is None else default_of_yaml(text)
 
 
-@lru_cache(maxsize=256)
 def to_text(layout: Layout | None) -> str | None:
     """A layout as the journal stores it."""
     return None if layout is None else to_yaml(layout)
+
+
+@lru_cache(maxsize=256)
+def wanted_to_text(layout: Layout) -> str | None:
+    """A wanted layout as the journal stores it. The files of a plan have the same one, and each its own before."""
+    return to_text(layout)
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,16 @@ from lustre.layout.directory import DefaultStriping
 from lustre.layout.model import Layout
 from tierd.act.journal.changes import JournalChanges, end_copies
 from tierd.act.journal.connection import SharedConnection, pragma
-from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, striping_text, to_bytes, to_path, to_text
+from tierd.act.journal.entry import (
+    ENTRY_COLUMNS,
+    Entry,
+    entry_of,
+    striping_text,
+    to_bytes,
+    to_path,
+    to_text,
+    wanted_to_text,
+)
 from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
@@ -94,9 +103,10 @@ class Journal:
     def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
                fid: Fid | None = None, striping_before: DefaultStriping | None = None) -> int:
         """Enter an act that is about to begin, with the layout before it; the returned number is the act's."""
-        texts = to_text(before), to_text(action.layout)
         if action.kind == ActKind.SET_DEFAULT_STRIPING:
             texts = striping_text(striping_before), striping_text(action.striping)
+        else:
+            texts = to_text(before), wanted_to_text(action.layout)
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -209,6 +219,12 @@ class Journal:
         (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind != 'migrate'",
                                    (to_bytes(place),)).only()
+        return float(time)
+
+    def move_undone_at(self, place: str) -> float:
+        """When a move of a file was last undone; 0 if it never was."""
+        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+                                   "AND outcome = 'undone' AND kind = 'migrate'", (to_bytes(place),)).only()
         return float(time)
 
     def add_samples(self, values: Mapping[str, float], now: float) -> None:

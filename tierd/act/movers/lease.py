@@ -56,10 +56,14 @@ class Chunk:
     checksum: int
 
 
-def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
-    """Copy the data and set the size of the copy. Raises Busy if the lease is broken or the file gets shorter."""
+def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES,
+              chunks: list[Chunk] | None = None) -> list[Chunk]:
+    """Copy the data and set the size of the copy. Raises Busy if the lease is broken or the file gets shorter.
+
+    Chunks are entered into ``chunks`` as they are copied.
+    """
     size_bytes = status.size_bytes
-    chunks = []
+    chunks = [] if chunks is None else chunks
     reached = 0
     for offset, length in _pieces(calls, source, status, chunk_bytes):
         require_lease(calls, source)
@@ -173,13 +177,13 @@ class LeaseMover:
             sure = (checks.is_ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
                     and not (layout is not None and inspection.is_as_wanted(layout, move.layout, batch.pools)))
         except Stale as error:
-            return inspection.removed_outcome(move, None, error)
+            return replace(inspection.removed_outcome(move, None, error), not_copied=1.0)
         except OSError as error:
-            return outcome_of_error(move, error)
+            return replace(outcome_of_error(move, error), not_copied=1.0)
         if not sure:
             found = inspection.facts_before(self._calls, move, batch, _engine_check, take=False)
             if isinstance(found, MoveOutcome):
-                return found
+                return replace(found, not_copied=1.0)
         return self._exchange(move, status, batch)
 
     def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
@@ -190,14 +194,15 @@ class LeaseMover:
             with ExitStack() as held:
                 refused = attempt.run(held, status)
                 if refused is not None:
-                    return refused
+                    return replace(refused, not_copied=attempt.not_copied(status.size_bytes))
         except OSError as error:
             failure = error
         except ValueError as error:
             return MoveOutcome(move, MoveResult.REFUSED, "wanted-layout", str(error))
         facts = attempt.facts
         if not attempt.exchange_begun or facts is None:
-            return self._not_begun(move, attempt, failure, batch)
+            return replace(self._not_begun(move, attempt, failure, batch),
+                           not_copied=attempt.not_copied(status.size_bytes))
         copied_bytes = sum(chunk.length for chunk in attempt.chunks)
         if failure is None and attempt.is_the_copy:
             return MoveOutcome(
@@ -248,6 +253,8 @@ class _Attempt:
         self.opened = False
         self.facts: FileFacts | None = None
         """The file as last examined under the lease."""
+        self.copying = False
+        """Whether it has begun to copy."""
         self.chunks: list[Chunk] = []
         self.copied: inspection.VerifiedCopy | None = None
         """The copy just before the exchange. The file must have its objects afterwards."""
@@ -270,7 +277,8 @@ class _Attempt:
             return refusal
         version = calls.data_version(source)
         volatile = self._volatile(source, facts, held)
-        self.chunks = copy_data(calls, source, volatile, facts.status)
+        self.copying = True
+        copy_data(calls, source, volatile, facts.status, chunks=self.chunks)
         calls.sync(volatile)
         verify_copy(calls, source, volatile, self.chunks)
         if calls.data_version(source) != version:
@@ -288,6 +296,13 @@ class _Attempt:
             with suppress(OSError):  # the file is then examined by FID
                 self._examine_open(source, facts, copied)
         return None
+
+    def not_copied(self, size_bytes: int) -> float:
+        """Share of the file that was certainly not copied: neither in whole chunks nor in the one after them."""
+        if not self.copying:
+            return 1.0
+        copied_bytes = sum(chunk.length for chunk in self.chunks) + CHUNK_BYTES
+        return max(0.0, 1 - copied_bytes / max(size_bytes, 1))
 
     def _volatile(self, source: int, facts: FileFacts, held: ExitStack) -> int:
         """Create the volatile file on the source's MDT, with the source's owner and project."""

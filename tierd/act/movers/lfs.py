@@ -22,7 +22,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls, FileFlags
@@ -94,6 +94,8 @@ _TIMES_REFUSAL = (
     "tierd could not detect a write. The engine `lease` moves such files"
 )
 _BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
+_NO_LEASE = "cannot get lease"
+"""Words of ``lfs_migrate`` (lustre/utils/lfs.c) before it copies. On the way to an MDT a later step has them too."""
 _NUMBERS = {
     "No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT,
     "Operation not permitted": errno.EPERM, "Permission denied": errno.EACCES,
@@ -147,7 +149,7 @@ class LfsMover:
                 continue
             found = self._facts_of(move, shared)
             if isinstance(found, MoveOutcome):
-                yield found
+                yield replace(found, not_copied=1.0)
             else:
                 group = ready.setdefault(setstripe_arguments(move.layout), [])
                 group.append(_Ready(move, found, self._place(move.path)))
@@ -210,8 +212,11 @@ class LfsMover:
             failure = _failure(finished, ready.place)
             outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
             if checks.enters_mdt(ready.move.layout, ready.facts.layout):
-                outcome = self._without_half_a_move(ready, outcome, pools, failure)
-            yield outcome
+                yield self._without_half_a_move(ready, outcome, pools, failure)
+            elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
+                yield replace(outcome, not_copied=1.0)
+            else:
+                yield outcome
 
     def _without_half_a_move(self, ready: _Ready, outcome: MoveOutcome, pools: Mapping[str, tuple[str, ...]],
                              failure: OSError | None) -> MoveOutcome:

@@ -24,6 +24,7 @@ from lustre.errors import (
     Refused,
     Stale,
     UnknownLayout,
+    copied_before,
 )
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -98,6 +99,8 @@ class MoveOutcome:
     after: Layout | None = None
     copied_bytes: int = 0
     error: OSError | None = None
+    not_copied: float = 0.0
+    """Share of the file that was certainly not copied. Its budget is returned. 0 if it is not known what was copied."""
 
 
 class Mover(Protocol):
@@ -141,7 +144,7 @@ def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -
 
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
     """The outcome of a move that was not begun since ``halt`` refused."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "halted", refusal.sentence)
+    return MoveOutcome(move, MoveResult.GAVE_WAY, "halted", refusal.sentence, not_copied=1.0)
 
 
 def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
@@ -173,7 +176,7 @@ class PortMover:
                 yield halted_outcome(move, why)
                 continue
             (found,) = self.examine((move,))
-            yield found if found.result is not MoveResult.MOVABLE else self._migrated(move)
+            yield replace(found, not_copied=1.0) if found.result is not MoveResult.MOVABLE else self._migrated(move)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """See the protocol. Checks that each file exists and is the chosen one."""
@@ -192,7 +195,12 @@ class PortMover:
         try:
             self._filesystem.migrate(move.path, move.layout)
         except OSError as error:
-            return _port_failure(move, error)
+            copied_bytes = copied_before(error)
+            if copied_bytes is None:
+                return _port_failure(move, error)
+            size_bytes = max(move.size_bytes or 0, copied_bytes, 1)
+            return replace(_port_failure(move, error), copied_bytes=copied_bytes,
+                           not_copied=1 - copied_bytes / size_bytes)
         return MoveOutcome(move, MoveResult.DONE)
 
 

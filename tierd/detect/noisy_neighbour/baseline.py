@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from math import erfc, sqrt
 from operator import add, eq
 from statistics import fmean, median, quantiles
 from typing import Annotated, ClassVar
@@ -49,6 +50,8 @@ class LoadTracks:
             self._old = before.known
             self._from = before.marks.index(self.marks[0])
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
+        self._same = before is not None and self._from == 0 and self._to == len(before.windows)
+        """Whether ``before`` has no windows that these tracks lack."""
         self._loads = [window.loads for window in windows[self._to - self._from:]]
         """Loads of the windows that ``before`` does not have."""
 
@@ -66,8 +69,9 @@ class LoadTracks:
             track = array("d"), array("d")
             append_loads(track, key, [window.loads for window in self.windows])
         else:
-            for numbers in track:
-                del numbers[self._to:], numbers[:self._from]
+            if not self._same:
+                for numbers in track:
+                    del numbers[self._to:], numbers[:self._from]
             append_loads(track, key, self._loads)
         return track
 
@@ -262,6 +266,26 @@ def lower_edge(rates: Sequence[float], fraction: float) -> float:
     if len(rates) < 2:
         return fraction * rates[0] if rates else 0.0
     return min(fraction * median(rates), quantiles(rates, n=5, method="inclusive")[0])
+
+
+def normal_below(deviations: float) -> float:
+    """Probability that a normal variable is so many standard deviations above its mean, or lower.
+
+    >>> round(normal_below(-1.645), 3), normal_below(0.0)
+    (0.05, 0.5)
+    """
+    return erfc(-deviations / sqrt(2)) / 2
+
+
+def lower_by_chance(lower: Sequence[float], higher: Sequence[float]) -> float:
+    """Probability that values have so much lower ranks than others by chance (Mann and Whitney), from some of each.
+
+    >>> round(lower_by_chance([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]), 2), lower_by_chance([1.0, 3.0], [2.0, 2.0])
+    (0.01, 0.5)
+    """
+    wins = sum([(value > other) + (value == other) / 2 for value in higher for other in lower])
+    mean = len(higher) * len(lower) / 2
+    return normal_below((mean - wins) / sqrt(mean * (len(higher) + len(lower) + 1) / 6))
 
 
 STEADY_WINDOWS = 8

@@ -41,8 +41,9 @@ def shared_targets(mine: Demand, theirs: Demand, unhealthy: Collection[str], sha
     Either suffices: 4 KiB writes are many operations and few bytes; 4 MiB files are the opposite.
     """
     found = []
-    for target in mine if len(mine) < len(theirs) else theirs:
-        if target in mine and target in theirs and target not in unhealthy:
+    few, many = (mine, theirs) if len(mine) < len(theirs) else (theirs, mine)
+    for target in few:
+        if target in many and target not in unhealthy:
             own_operations, own_moved = mine[target]
             operations, moved = theirs[target]
             if operations >= share * (operations + own_operations) or moved >= share * (moved + own_moved):
@@ -93,11 +94,12 @@ def significant_jobs(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile
             on[target].append(other)
     for target, crowd in on.items():
         if len(crowd) > FEW_JOBS:
-            loads = {other.job: other.by_target[target] for other in crowd}
-            operations = HEAVY_SHARE * sum(load.operations for load in loads.values())
-            moved = HEAVY_SHARE * sum(load.moved_bytes for load in loads.values())
-            on[target] = [other for other in crowd if loads[other.job].operations >= operations
-                          or loads[other.job].moved_bytes >= moved]
+            loads = [other.by_target[target] for other in crowd]
+            operations = [load.reads + load.writes + load.other_operations for load in loads]
+            moved = [load.read_bytes + load.write_bytes for load in loads]
+            least_operations, least_bytes = HEAVY_SHARE * sum(operations), HEAVY_SHARE * sum(moved)
+            on[target] = [other for other, own_operations, own_bytes in zip(crowd, operations, moved, strict=True)
+                          if own_operations >= least_operations or own_bytes >= least_bytes]
     return defaultdict(list, on)
 
 

@@ -22,11 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import erfc, sqrt
+from math import sqrt
 from statistics import fmean, median
 
 from tierd.detect.device_time import DeviceTimeShare, Gain, TargetTime, freed, gain_without, mean_share
-from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
+from tierd.detect.noisy_neighbour.baseline import (
+    LoadTracks,
+    SlowdownSettings,
+    lower_by_chance,
+    normal_below,
+    stream_series,
+)
 from tierd.detect.noisy_neighbour.blame import blamed_jobs
 from tierd.detect.noisy_neighbour.pairs import SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, dose_fits
@@ -301,15 +307,6 @@ def dose_probability(tracks: LoadTracks, victim: str, suspects: Collection[str],
     return normal_below(observed / sqrt(variance)) if variance else 1.0
 
 
-def normal_below(deviations: float) -> float:
-    """Probability that a normal variable is so many standard deviations above its mean, or lower.
-
-    >>> round(normal_below(-1.645), 3), normal_below(0.0)
-    (0.05, 0.5)
-    """
-    return erfc(-deviations / sqrt(2)) / 2
-
-
 def _centred(values: Sequence[float]) -> list[float]:
     """Differences from the mean, as shares of it."""
     mean = fmean(values)
@@ -343,14 +340,3 @@ def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTi
 def past_by_chance(past: Slowdown) -> float:
     """Probability that the stream was faster before the suspect came by chance (rank test, window by window)."""
     return lower_by_chance(past.course.contended, past.course.quiet)
-
-
-def lower_by_chance(lower: Sequence[float], higher: Sequence[float]) -> float:
-    """Probability that values have so much lower ranks than others by chance (Mann and Whitney), from some of each.
-
-    >>> round(lower_by_chance([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]), 2), lower_by_chance([1.0, 3.0], [2.0, 2.0])
-    (0.01, 0.5)
-    """
-    wins = sum([(value > other) + (value == other) / 2 for value in higher for other in lower])
-    mean = len(higher) * len(lower) / 2
-    return normal_below((mean - wins) / sqrt(mean * (len(higher) + len(lower) + 1) / 6))

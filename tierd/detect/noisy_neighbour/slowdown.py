@@ -10,6 +10,7 @@ from tierd.detect.noisy_neighbour.baseline import (
     LoadTracks,
     SlowdownSettings,
     StreamSeries,
+    lower_by_chance,
     lower_edge,
     spread,
     stream_series,
@@ -25,6 +26,7 @@ from tierd.detect.noisy_neighbour.pairs import (
     significant_jobs,
 )
 from tierd.detect.profile import Profile
+from tierd.model import CHANCE
 
 MIN_STAY_SECONDS = 120.0
 """Windows from Prometheus' history have this length. A stay must be as long to be compared with them."""
@@ -33,7 +35,8 @@ MIN_STAY_SECONDS = 120.0
 def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> bool:
     """Whether the victim was slow in most recent windows, compared with its throughput before the other job came.
 
-    Recent is the second half of the other job's stay: load may build up, for instance as a directory fills.
+    Recent is the second half of the other job's stay: load may build up, for instance as a directory fills. Median and
+    mean of these windows must be slow, and most single windows.
     """
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
@@ -49,9 +52,24 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
     late = course.late(settings.min_windows)
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
         return False  # with large calls a median of few windows is chance
-    if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
-        return False
+    enough = settings.slow_windows * len(late)
+    if sum(rate <= limit for rate in late) < enough:
+        # a window holds few large calls, and one call more lifts it over the threshold
+        end = threshold(course.own.quiet, True, settings) * usual
+        if sum(rate <= end for rate in late) < enough or may_be_chance(course, settings):
+            return False
     return dose_fits(course, usual, settings)
+
+
+def may_be_chance(course: StreamSeries, settings: SlowdownSettings) -> bool:
+    """Whether the victim's windows beside the other job are slower by chance (rank test), or its stream is not steady.
+
+    They must be slower than the last windows before the other job came, and than all windows without it.
+    """
+    if threshold(course.own.quiet, False, settings) <= settings.enter:
+        return True
+    before = course.before_onset(settings.before_windows)
+    return any(lower_by_chance(course.contended, each) > CHANCE for each in (before or course.quiet, course.quiet))
 
 
 def dose_fits(course: StreamSeries, usual: float, settings: SlowdownSettings) -> bool:

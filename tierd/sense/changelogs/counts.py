@@ -19,6 +19,8 @@ from heapq import nsmallest
 from itertools import islice
 
 from lustre.fid import Fid
+from lustre.nid import NONE as NID_OF_NOBODY
+from tierd.model import MAX_CLIENTS
 from tierd.sense.paths import join
 
 MIN_SWEPT = 8
@@ -50,11 +52,18 @@ class DirectoryCounts:
     """Creates and opens at the mark before the last."""
     marked: int = 0
     """Creates and opens at the last mark."""
+    clients: tuple[str, ...] = ()
+    """NIDs of the first clients that created, opened or removed files; at most ``MAX_CLIENTS``."""
 
     @property
     def lately(self) -> int:
         """Creates and opens since the mark before the last."""
         return self.creates + self.opens - self.earlier
+
+    def add_client(self, nid: str) -> None:
+        """Remember a client. A record without a NID, or with that of no client, adds none."""
+        if nid and nid != NID_OF_NOBODY and nid not in self.clients and len(self.clients) < MAX_CLIENTS:
+            self.clients += (nid,)
 
 
 @dataclass(slots=True, eq=False)
@@ -157,7 +166,7 @@ class CountTables:
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""
         there = self.files
-        files = [fid for fid in dict.fromkeys(counts.files) if fid in there]
+        files = list(dict.fromkeys(filter(there.__contains__, counts.files)))
         return files[-self._max_listed_files:] if len(files) > self._max_listed_files else files
 
     def forgotten(self, key: tuple[str, str]) -> DirectoryCounts:

@@ -140,6 +140,8 @@ class RollUp:
         elif time > counts.last_time:
             counts.last_time = time
         counts.creates += 1
+        if record.nid not in counts.clients:
+            counts.add_client(record.nid)
         fid = record.target
         self._files[fid] = File(counts, counts.directory, record.name, True, 0, 0, time, time)
         if len(self._files) > self._known.max_files:
@@ -172,6 +174,8 @@ class RollUp:
                 self._known.keep(counts, record.target)
         file.open_count += 1
         if not (file.created and file.closed_at == file.created_at):
+            if record.nid not in counts.clients:
+                counts.add_client(record.nid)
             counts.opens += 1  # otherwise it is the open that created the file, which is counted as a create
             file.reopened += 1
             if record.open_mode is not None and record.open_mode & WRITE_MODES:
@@ -203,6 +207,8 @@ class RollUp:
                 counts.last_time = time
         else:
             counts = self._known.counts_of(file, time)
+        if record.nid not in counts.clients:
+            counts.add_client(record.nid)
         counts.unlinks += 1
 
     def _layout(self, record: Record, job: JobCounts, time: float) -> None:

@@ -63,7 +63,7 @@ def _recent_counts(known: CountTables, job: str, since: float) -> list[Directory
 def _summary(counts: DirectoryCounts) -> DirectoryActivity:
     return DirectoryActivity(counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks,
                              counts.outgrown, lately=counts.lately, last_time=counts.last_time,
-                             write_opens=counts.write_opens)
+                             write_opens=counts.write_opens, clients=counts.clients)
 
 
 def _has_open(known: CountTables, counts: DirectoryCounts) -> bool:
@@ -81,6 +81,7 @@ def _activity(known: CountTables, counts: DirectoryCounts) -> DirectoryActivity:
         lately=counts.lately,
         last_time=counts.last_time,
         write_opens=counts.write_opens,
+        clients=counts.clients,
     )
 
 

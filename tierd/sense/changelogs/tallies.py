@@ -65,6 +65,8 @@ class DirectoryTally(NamedTuple):
     files: tuple[int, ...] = ()
     """Positions in ``TallyContent.files`` of files that were added to the list of this job and directory."""
     write_opens: int = 0
+    clients: tuple[str, ...] = ()
+    """NIDs of all its clients that the reader remembers, not only of new ones."""
 
 
 class FileTally(NamedTuple):
@@ -275,7 +277,7 @@ class TallyMaker:
         now = self._told[counts] = _numbers(counts)
         return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
                               now[3] - before[3], now[4] - before[4], counts.last_time,
-                              write_opens=now[5] - before[5])
+                              write_opens=now[5] - before[5], clients=counts.clients)
 
     def _gone(self) -> set[Fid]:
         """Files that the leader knows and that are no longer in the table; forget them and evicted counts."""
@@ -370,6 +372,8 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
         mine.unlinks += row.unlinks
         mine.outgrown += row.outgrown
         mine.write_opens += row.write_opens
+        for nid in row.clients:
+            mine.add_client(nid)
         counts.append(mine)
     for fid in content.removed:
         known.files.pop(fid, None)

@@ -31,8 +31,19 @@ def test_a_truncate_wins_even_when_it_comes_last(world: World, size: int) -> Non
 def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
     world.lustre.open_writer("/a")
     outcome = world.move()
-    assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "busy")
+    assert (outcome.result, outcome.reason, outcome.not_copied) == (MoveResult.GAVE_WAY, "busy", 1.0)
     assert "create_volatile" not in world.calls.made
+
+
+def test_only_what_was_surely_not_copied_counts_as_that(world: World) -> None:
+    size = 10 * lease.CHUNK_BYTES
+    world.lustre.write("/a", bytes(size), 0)
+    world.at("write", lambda: world.lustre.write("/a", b"THEIRS", 2), occurrence=3)
+    outcome = world.move()
+    assert outcome.result is MoveResult.GAVE_WAY
+    assert outcome.not_copied == pytest.approx(0.6), "three chunks were copied, and perhaps one more"
+    world.at("sync", lambda: world.lustre.write("/a", b"THEIRS", 2))
+    assert world.move().not_copied == 0.0
 
 
 LATE: list[dict[str, Any]] = [

@@ -63,7 +63,15 @@ def test_one_busy_file_does_not_hold_up_the_others(world: World) -> None:
     outcomes = world.move("/a", "/b", "/c")
     assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.GAVE_WAY, MoveResult.DONE]
     assert outcomes[1].reason == "busy"
+    assert outcomes[1].not_copied == 1.0
     assert [o.detail for o in outcomes if o.result is MoveResult.DONE] == ["", ""]
+
+
+def test_what_a_broken_lease_has_let_lfs_copy_is_unknown(world: World) -> None:
+    world.lustre.create("/a", b"data" * 1000)
+    world.lfs.before = lambda name, _: world.lustre.write("/a", b"x", 0) if name == "write" else None
+    (outcome,) = world.move("/a")
+    assert (outcome.result, outcome.reason, outcome.not_copied) == (MoveResult.GAVE_WAY, "busy", 0.0)
 
 
 def test_words_after_success_and_success_after_nothing(world: World) -> None:

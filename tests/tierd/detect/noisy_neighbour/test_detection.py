@@ -191,6 +191,30 @@ def test_a_call_more_or_less_in_a_window_is_no_loss() -> None:
         assert pairs(alone + both) == ([("m.2", "s.1")] if found else [])
 
 
+def test_large_calls_of_a_steady_stream_do_not_delay_a_small_loss() -> None:
+    """A window holds 20 calls of 16 MiB, or 18 or 19 beside the neighbour. Half of these windows are over 94%."""
+    alone = [window(n, stream("s.1", 65.4 if n % 4 == 3 else 67.1)) for n in range(QUIET + 3)]
+    both = [window(len(alone) + n, stream("s.1", rate), small_files("m.2", 20, size=64 << 10))
+            for n, rate in enumerate([67.1, 63.8, 63.8, 60.4, 60.4])]
+    assert pairs(alone + both[:-1]) == []
+    assert pairs(alone + both) == [("m.2", "s.1")]
+
+
+def test_two_slow_windows_of_four_may_be_a_pause() -> None:
+    alone = [window(n, stream("s.1", 66.0 - n % 2)) for n in range(QUIET)]
+    both = [window(QUIET + n, stream("s.1", rate), small_files("m.2", 20)) for n, rate in enumerate([66, 65, 50, 50])]
+    assert pairs(alone + both) == []
+
+
+def test_a_loss_in_every_other_window_is_not_yet_one() -> None:
+    """The others are slower than alone too, but by half a percent."""
+    alone = [window(n, stream("s.1", 67.1)) for n in range(QUIET)]
+    for last, found in ((66.8, False), (63.8, True)):
+        both = [window(QUIET + n, stream("s.1", rate), small_io("f.2", 33))
+                for n, rate in enumerate([60.0, 66.8, 60.0, 66.8, 59.0, 66.8, 59.0, last])]
+        assert pairs(alone + both) == ([("f.2", "s.1")] if found else [])
+
+
 def test_hysteresis_holds_a_finding_that_no_longer_would_begin() -> None:
     windows = episode(small_files("m.2", 20), now=63.0)
     assert pairs(windows) == []

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from lustre.nid import NONE as NID_OF_NOBODY
+from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.table import ActivityTable
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
@@ -210,3 +212,15 @@ def test_job_ids_that_differ_in_bytes_nobody_can_read_are_one_job() -> None:
     table = ActivityTable(resolve)
     table.add([record(RecordType.CREATE, n, 10.0, job, name=b"x") for n, job in enumerate([b"\xff", b"\xfe"])])
     assert table.of_job("\ufffd", 0)[0].creates == 2
+
+
+def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
+    table = ActivityTable(resolve)
+    made = [r._replace(nid=f"10.0.0.{number}@tcp") for number in (7, 8) for r in lived(number)]
+    nobody = [record(RecordType.UNLINK, 9, 12)._replace(nid=NID_OF_NOBODY), record(RecordType.UNLINK, 10, 12)]
+    table.add([*made, *nobody, record(RecordType.UNLINK, 7, 13)._replace(nid="10.0.0.9@tcp")])
+    (seen,) = table.summaries(0)
+    assert seen.clients == ("10.0.0.7@tcp", "10.0.0.8@tcp", "10.0.0.9@tcp")
+    assert table.of_job("m.2", 0)[0].clients == seen.clients
+    table.add([record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)])
+    assert len(table.summaries(0)[0].clients) == MAX_CLIENTS

@@ -51,7 +51,8 @@ def records(draw: st.DrawFn) -> list[Record]:
         made.append(Record(
             index + 1, kind, 1000.0 + index, target=NO_FID if kind is RecordType.RENAME else target,
             parent=draw(st.sampled_from([*DIRECTORIES])), name=f"f{index % 5}".encode(), job_id=draw(
-                st.sampled_from(JOBS)), source=target if kind is RecordType.RENAME else None, uid=0))
+                st.sampled_from(JOBS)), source=target if kind is RecordType.RENAME else None, uid=0,
+            nid=draw(st.sampled_from(("", "10.0.0.1@tcp", "10.0.0.2@tcp")))))
     return made
 
 

@@ -1,0 +1,103 @@
+"""After a verdict against the act, files that got other stripes get their earlier layout, once they are closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.simulated import World, world
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.config.load import parse
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
+from tierd.decide.plans import Plan
+from tierd.model import Action, ContentionEvidence, Finding
+from tierd.refusal import Reason
+
+MIB = 1 << 20
+ONE = Layout((Component(pool="hdd", stripe_count=1, stripe_size=MIB),), composite=False)
+FOUR = Layout((Component(pool="hdd", stripe_count=4, stripe_size=MIB),), composite=False)
+EVIDENCE = ContentionEvidence(openers=8, objects=1, targets_available=4, wanted_objects=4, bytes_per_second=1e8,
+                              seconds=300.0)
+FINDING = Finding("shared-file-contention", 1.0, "mpi.5", "", ("lustre-OST0002",), "…", EVIDENCE, ("/proj",),
+                  subject="/proj/one")
+
+
+def slower(tmp_path: Path, text: str = "") -> tuple[World, Remediation]:
+    """A file was given four stripes, and its job got slower."""
+    at = world(tmp_path, (), parse(f"[act]\non = ['shared-file-contention']\n{text}".encode(), "t.toml"))
+    at.cluster.make_directory("/proj", ONE)
+    at.cluster.make_file("/proj/one", 16 * MIB)
+    number = at.journal.add_finding(FINDING)
+    at.gate.submit([Action(ActKind.MIGRATE, FOUR, "8 processes share it", FINDING.key, "/proj", "/proj/one",
+                           16 * MIB)], number)
+    at.run(until=20)
+    assert stripes(at) == 4
+    now = at.cluster.epoch
+    case = Remediation(FINDING, number, now, now, FOUR, moved=1, moved_at=now, state=State.UNDOING,
+                       verdict=Verdict.DID_NOT_HELP, undo_reason="the job got slower", judged_at=now)
+    at.daemon._store.add(case)
+    return at, case
+
+
+def stripes(at: World) -> int:
+    layout = at.filesystem.layout("/proj/one")
+    assert layout is not None
+    return len(layout.components[0].objects)
+
+
+def first_outcome(at: World) -> str:
+    return str(next(iter(at.journal.entries())).outcome)
+
+
+def test_a_closed_file_has_its_earlier_stripes_again(tmp_path: Path) -> None:
+    at, case = slower(tmp_path)
+    content = at.cluster.namespace.lookup("/proj/one").content
+    at.run(until=40)
+    assert stripes(at) == 1
+    assert at.cluster.namespace.lookup("/proj/one").content == content
+    assert (case.state, first_outcome(at)) == (State.UNDONE, Outcome.UNDONE)
+    assert "UNDONE layout of /proj/one: the job got slower" in at.said
+    assert at.gate.waiting == 0
+
+
+def test_a_file_in_use_waits_until_it_is_closed(tmp_path: Path) -> None:
+    at, case = slower(tmp_path)
+    inode = at.cluster.namespace.lookup("/proj/one")
+    inode.writers = 1
+    at.run(until=60)
+    assert (stripes(at), case.state) == (4, State.UNDOING)
+    inode.writers = 0
+    at.run(until=110)
+    assert (stripes(at), case.state) == (1, State.UNDONE)
+
+
+def test_a_file_that_stays_in_use_keeps_its_stripes_and_is_named(tmp_path: Path) -> None:
+    at, case = slower(tmp_path, "[verify]\nmoving_seconds = 40\n")
+    at.cluster.namespace.lookup("/proj/one").writers = 1
+    at.run(until=80)
+    assert (stripes(at), case.state, at.gate.waiting) == (4, State.UNDONE, 0)
+    assert any("its job keeps it open; tierctl undo 1 restores it" in words for words in at.said)
+
+
+def test_a_layout_that_somebody_changed_stays(tmp_path: Path) -> None:
+    at, case = slower(tmp_path)
+    two = Layout((Component(pool="hdd", stripe_count=2, stripe_size=MIB),), composite=False)
+    at.filesystem.migrate("/proj/one", two)
+    at.run(until=50)
+    assert (stripes(at), case.state) == (2, State.UNDONE)
+    assert any("somebody changed the file or its layout since" in words for words in at.said)
+
+
+@pytest.mark.parametrize(("cooldown_seconds", "left_alone"), [(21_600, True), (1, False)])
+def test_the_file_is_not_rewritten_again_for_a_while(
+        tmp_path: Path, cooldown_seconds: int, left_alone: bool) -> None:
+    at, _ = slower(tmp_path, f"[verify]\ncooldown_seconds = {cooldown_seconds}\n")
+    at.run(until=45)
+    assert stripes(at) == 1
+    again = Action(ActKind.MIGRATE, FOUR, "8 processes share it", FINDING.key, "/proj", "/proj/one", 16 * MIB)
+    plan = at.daemon._planning._worth(FINDING, Plan((again,), ()))
+    assert (not plan.actions) == left_alone
+    assert [refusal.reason for refusal in plan.refusals] == [Reason.COOLING_DOWN] * left_alone

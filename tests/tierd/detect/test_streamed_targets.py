@@ -1,0 +1,78 @@
+"""Which targets streams would lose throughput on, and what further work costs there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tierd.detect.device_time import CostPrior, DeviceCosts, TargetTime, Work
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
+from tierd.detect.noisy_neighbour.pairs import slowdown_view
+from tierd.detect.streamed_targets import StreamWatch
+from tierd.model import JobLoad, StreamedTargets, Window
+
+HDD = {"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)}
+NO_ERROR = ((0.0, 0.0, 0.0),) * 3
+COSTS = DeviceCosts(Work(1e-8, 2e-8, 0.01), NO_ERROR, 90)
+
+
+def window(end: float, *loads: JobLoad) -> Window:
+    return Window(end - 5.0, end, {(load.target, load.job): load for load in loads}, {})
+
+
+def stream(target: str, megabytes_per_second: float, job: str = "ior") -> JobLoad:
+    return JobLoad(target, job, 0.0, 5e6 * megabytes_per_second, 0.0, 5 * megabytes_per_second)
+
+
+def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None) -> StreamedTargets:
+    return StreamWatch(("flash",)).targets(slowdown_view(windows, SlowdownSettings()), device_time or {}, HDD)
+
+
+def test_a_stream_on_targets_of_known_costs_is_given_way_to_with_these_costs() -> None:
+    busy = {"l-OST0003": TargetTime("l-OST0003", COSTS, {"ior": (0.0, 40e6, 10.0)})}
+    at = found([window(5.0, stream("l-OST0003", 40.0))], busy).by_target
+    assert set(at) == {"l-OST0003"}
+    assert at["l-OST0003"].streams == ("ior",)
+    assert at["l-OST0003"].seconds(1e6, 1e6, 2) == pytest.approx(0.01 + 0.02 + 0.02)
+
+
+def test_a_stream_whose_targets_are_clearly_idle_waits_for_something_else() -> None:
+    idle = {"l-OST0003": TargetTime("l-OST0003", COSTS, {"ior": (0.0, 10e6, 10.0)})}
+    assert idle["l-OST0003"].utilisation == pytest.approx(0.3)
+    assert found([window(5.0, stream("l-OST0003", 10.0))], idle).by_target == {}
+
+
+def test_a_stripe_on_a_target_of_unknown_costs_may_hold_the_stream_up() -> None:
+    idle = {"l-OST0003": TargetTime("l-OST0003", COSTS, {"ior": (0.0, 10e6, 10.0)})}
+    windows = [window(5.0, stream("l-OST0003", 10.0), stream("l-OST0002", 10.0))]
+    assert set(found(windows, idle).by_target) == {"l-OST0002", "l-OST0003"}
+
+
+def test_a_pool_of_unknown_costs_can_do_what_any_of_its_targets_has_done() -> None:
+    windows = [window(5.0, stream("l-OST0002", 80.0), stream("l-OST0000", 900.0)),
+               window(10.0, stream("l-OST0003", 5.0))]
+    at = found(windows).by_target
+    assert at["l-OST0003"].seconds(80e6, 0, 0) == pytest.approx(1.0)
+    assert at["l-OST0003"].operation_seconds == CostPrior().operation_seconds
+    assert at["l-OST0000"].seconds(0, 900e6, 0) == pytest.approx(1.0)
+    assert at["l-OST0000"].operation_seconds < 0.001
+
+
+def test_a_target_whose_stream_began_between_two_looks_is_known() -> None:
+    watch = StreamWatch(("flash",))
+    usual, late = stream("l-OST0002", 80.0), stream("x-OST0009", 50.0)
+    windows = [window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]
+    for known in (windows[:1], windows):
+        at = watch.targets(slowdown_view(known, SlowdownSettings()), {}, HDD).by_target
+    assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
+
+
+def test_small_files_are_no_stream_and_a_watch_without_windows_of_streams_finds_none() -> None:
+    small = JobLoad("l-OST0003", "untar", 0.0, 5e5, 0.0, 50.0)
+    assert found([window(5.0, small)]).by_target == {}
+    assert found([window(5.0)]).by_target == {}
+
+
+def test_a_stream_that_has_paused_for_two_windows_is_not_waited_for() -> None:
+    busy = [window(5.0, stream("l-OST0003", 40.0)), window(10.0, stream("l-OST0003", 40.0))]
+    assert set(found([*busy, window(15.0)]).by_target) == {"l-OST0003"}, "a reading may be late"
+    assert found([*busy, window(15.0), window(20.0)]).by_target == {}

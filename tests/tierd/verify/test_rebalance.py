@@ -1,0 +1,73 @@
+"""The verdict on a rebalance: the fill, and the jobs beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tierd.acts import Verdict
+from tierd.model import Facts, FillEvidence, Finding, JobLoad, TargetFill, Window
+from tierd.verify.judgement import JobTotals, Settings
+from tierd.verify.rebalance import FillNow, Moved, fill_now, judge_rebalance, slowed_by_moves
+
+POOL = ("l-OST0002", "l-OST0003", "l-OST0004")
+EVIDENCE = FillEvidence(used_share=0.7, others_used_share=0.2, pool_used_share=0.4)
+FINDING = Finding("imbalance", 1000.0, "", "", POOL[1:2], "…", EVIDENCE, subject="fill of l-OST0003")
+MOVED = Moved(12, 3_000_000_000, 1000.0, 1600.0)
+
+
+def verdict(used: float, others: float, slowed: dict[str, float] | None = None) -> tuple[Verdict, str]:
+    found = judge_rebalance(FINDING, EVIDENCE, MOVED, FillNow(used, others), slowed or {}, Settings())
+    return found.verdict, found.words
+
+
+def test_a_smaller_difference_of_the_fill_helped() -> None:
+    found, words = verdict(0.45, 0.4)
+    assert found == Verdict.HELPED
+    assert words == ("it helped, and no steady job lost more than 10%. l-OST0003 was 70% full and the others 20%, now "
+                     "45% and 40%; 12 files with 3.0 GB moved in 10 min")
+
+
+@pytest.mark.parametrize(("used", "others"), [(0.7, 0.2), (0.9, 0.45)])
+def test_a_target_that_fills_as_fast_did_not_gain(used: float, others: float) -> None:
+    found, words = verdict(used, others)
+    assert found == Verdict.DID_NOT_HELP
+    assert words.startswith("stopped: the fill hardly changed; the files stay, and tierd tries again in 6 h. ")
+
+
+def test_a_job_that_lost_counts_more_than_the_fill() -> None:
+    found, words = verdict(0.45, 0.4, {"ior.1": 0.25})
+    assert found == Verdict.HARMED_OTHERS
+    assert words.startswith("stopped: jobs got slower while files moved: ior.1 lost 25%; the files stay")
+
+
+def test_the_fill_leaves_out_targets_that_take_nothing() -> None:
+    fill = {target: TargetFill(100, avail) for target, avail in zip(POOL, (80, 30, 100), strict=True)}
+    facts = Facts(pools={"hdd": POOL}, fill=fill, closed={POOL[2]: "is being drained"})
+    found = fill_now(facts, POOL[1])
+    assert found is not None
+    assert (found.used, found.others) == (pytest.approx(0.7), pytest.approx(0.2))
+    assert fill_now(Facts(), POOL[1]) is None
+
+
+def windows(before: float, later: float, elsewhere: float = 1.0) -> list[Window]:
+    """Five-second windows around the time 1000, of a stream on the pool and four elsewhere."""
+    found = []
+    for start in range(900, 1100, 5):
+        rate, factor = (before, 1.0) if start < 1000 else (later, elsewhere)
+        loads = {(POOL[0], "ior.1"): JobLoad(POOL[0], "ior.1", 0.0, 5e6 * rate, 0.0, 5 * rate)}
+        for number in range(4):
+            loads["l-OST0009", f"far.{number}"] = JobLoad("l-OST0009", f"far.{number}", 0.0, 5e7 * factor, 0.0, 50.0)
+        found.append(Window(float(start), start + 5.0, loads, {}))
+    return found
+
+
+@pytest.mark.parametrize(("later", "elsewhere", "slowed"), [(30.0, 1.0, True), (39.0, 1.0, False), (30.0, 0.75, False)])
+def test_a_job_on_the_pool_that_gets_slower_when_moves_begin_is_slowed_by_them(
+        later: float, elsewhere: float, slowed: bool) -> None:
+    found = slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, later, elsewhere), 1095.0, Settings(), JobTotals())
+    assert list(found) == (["ior.1"] if slowed else [])
+
+
+def test_a_loss_long_after_the_moves_began_may_have_any_cause() -> None:
+    assert not slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, 20.0), 1700.0, Settings(), JobTotals())
+    assert not slowed_by_moves(FINDING, POOL, 1000.0, windows(40.0, 20.0), 1020.0, Settings(), JobTotals())

@@ -1,0 +1,106 @@
+"""Gives the verdicts on rebalances, and stops the moves of one that slows a job or does not help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tierd.act.gate import Gate
+from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind, Outcome, Verdict
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.model import Facts, FillEvidence, Window
+from tierd.text import count_of
+from tierd.verify.judgement import JobTotals
+from tierd.verify.rebalance import FillNow, Moved, fill_now, judge_rebalance, slowed_by_moves
+
+END_SECONDS = 60.0
+"""Time without a move after which a rebalance has ended: the next plan would be made, and the space is up to date."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Moves of one rebalance without a long pause."""
+
+    begun_at: float
+    last_at: float
+
+
+class RebalanceJudge:
+    """Judges remediations of ``imbalance``. One thread calls it."""
+
+    def __init__(self, store: RemediationStore, windows: Callable[[], Sequence[Window]], gate: Gate, journal: Journal,
+                 finding_log: FindingLog, facts: Callable[[], Facts], clock: Clock, settings: Settings,
+                 counters: LoopCounters) -> None:
+        """``windows`` returns the history, ``facts`` the latest facts."""
+        self._store = store
+        self._windows = windows
+        self._gate = gate
+        self._journal = journal
+        self._log = finding_log
+        self._facts = facts
+        self._clock = clock
+        self._settings = settings.verify
+        self._counters = counters
+        self._totals = JobTotals()
+        self._runs: dict[tuple[str, str, str], Run] = {}
+
+    def step(self) -> None:
+        """Judge the rebalances that have ended, and stop those that slow a job."""
+        now, facts = self._clock.now(), self._facts()
+        if self._gate.dry_run:
+            return
+        cases = [case for case in self._store if isinstance(case.finding.evidence, FillEvidence)]
+        self._runs = {case.finding.key: run for case in cases if (run := self._runs.get(case.finding.key))}
+        for case in cases:
+            with self._store.lock:
+                self._judged(case, facts, now)
+        self._totals.settle()
+
+    def _judged(self, case: Remediation, facts: Facts, now: float) -> None:
+        evidence = case.finding.evidence
+        assert isinstance(evidence, FillEvidence)
+        if case.abandoned:
+            if case.verdict is not Verdict.UNDONE_BY_HAND and now >= case.judged_at + self._settings.cooldown_seconds:
+                case.verdict = Verdict.NONE  # it may be tried again
+            return
+        fill = fill_now(facts, case.finding.targets[0])
+        if not case.moved or case.judged_at >= case.moved_at or fill is None:
+            return
+        run = self._run_of(case)
+        waits = self._gate.waiting_for(case.finding.key)
+        pool = facts.pools.get(facts.pool_of(case.finding.targets[0]), ())
+        slowed = slowed_by_moves(case.finding, pool, run.begun_at, self._windows(), now, self._settings,
+                                 self._totals) if waits or now < case.moved_at + END_SECONDS else {}
+        if slowed or (not waits and now >= case.moved_at + END_SECONDS):
+            self._settle(case, evidence, fill, slowed)
+
+    def _run_of(self, case: Remediation) -> Run:
+        """The present run of moves. One after a pause of ``judge_seconds`` begins a new one."""
+        run = self._runs.get(case.finding.key)
+        if run is None:
+            run = Run(case.begun_at, case.moved_at)
+        elif case.moved_at > run.last_at + self._settings.judge_seconds:
+            run = Run(case.moved_at, case.moved_at)
+        run.last_at = case.moved_at
+        self._runs[case.finding.key] = run
+        return run
+
+    def _settle(self, case: Remediation, evidence: FillEvidence, fill: FillNow, slowed: Mapping[str, float]) -> None:
+        moves = [entry for entry in self._journal.acts_in_force(case.number)
+                 if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
+        moved = Moved(len(moves), sum(entry.size_bytes for entry in moves), case.begun_at, case.moved_at)
+        judgement = judge_rebalance(case.finding, evidence, moved, fill, slowed, self._settings)
+        case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, self._clock.now()
+        self._counters.verdicts[judgement.verdict] += 1
+        self._counters.judged_at = self._clock.now()
+        self._journal.judgements.add(case.number, case.finding.kind, case.pool, 0, judgement.verdict,
+                                     judgement.won_back, self._clock.now(), 0.0, 0.0, 0.0)
+        sentences = [f"verdict on the rebalance: {judgement.words}"]
+        if case.abandoned and (dropped := self._gate.drop(case.finding.key)):
+            case.tried -= {action.path for action in dropped}  # they may be moved later
+            sentences.append(f"dropped {count_of(len(dropped), 'queued move')} of the rebalance")
+        self._log.of_number(case.number, sentences)

@@ -1,0 +1,94 @@
+"""Nodes whose Omni-Path driver has other parameters than the paper that measured Lustre over it.
+
+The paper (Dell and Intel, "Lustre on PowerFlex") tuned the driver ``hfi1`` on servers and on clients. The counters do
+not show what a parameter costs, so it is advice for nodes with traffic only. Nodes without such an adapter have no
+parameters, and there is no finding about them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Gt
+
+from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
+from tierd.detect.advice import recently_seen
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, Evidence, Finding
+from tierd.text import count_of, first_names
+
+Drivers = Mapping[str, Mapping[str, int]]
+"""Parameters of the driver, by node."""
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any."""
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    """Period over which the RPCs of servers are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OmniPathEvidence(Evidence):
+    """Nodes with traffic over an Omni-Path adapter."""
+
+    nodes: int
+    """Nodes with a parameter that differs."""
+    parameters: int
+    """Parameters that differ on one of them."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding about the clients, and one about the servers."""
+    servers = view.facts.server_drivers
+    clients = {client.client: client.fabric_driver for client in recently_seen(view)
+               if client.fabric_driver and client.client not in servers and enough(
+                   sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
+                   settings)}
+    yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
+    recent = view.recent(settings.recent_seconds)
+    served = sum(load.bulk_operations for window in recent for load in window.loads.values())
+    if enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
+        yield from of_nodes("servers", servers, SERVER_DRIVER, view)
+
+
+def enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
+    """Whether there is traffic."""
+    held = (DETECTOR.name, "", role) in view.active
+    return rpcs_per_second > 0 if held else rpcs_per_second >= settings.min_rpcs_per_second
+
+
+def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View) -> Iterator[Finding]:
+    """The finding about the nodes of one role, if a parameter differs. Parameters that a driver lacks do not count."""
+    differ: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for node, driver in sorted(drivers.items()):
+        for name, value in wanted.items():
+            if driver.get(name, value) != value:
+                differ[name, driver[name]].append(node)
+    if not differ:
+        return
+    nodes = sorted({node for those in differ.values() for node in those})
+    parts = [f"{name} is {driver_value(name, value)} on {count_of(len(those), role[:-1])} ({first_names(those)})"
+             for (name, value), those in sorted(differ.items())]
+    names = list(dict.fromkeys(name for name, _ in sorted(differ)))
+    yield Finding(
+        DETECTOR.name, view.now, "", "", (),
+        f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
+        OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
+        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(nodes_with(name, differ))}",
+                            f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
+                     for name in names))
+
+
+def nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
+    """Nodes on which a parameter differs."""
+    return sorted(node for (name, _), nodes in differ.items() if name == parameter for node in nodes)
+
+
+DETECTOR = Detector("omni-path", Settings, detect)

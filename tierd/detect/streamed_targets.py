@@ -1,0 +1,99 @@
+"""Targets on which streams would lose throughput to further work, and the time that such work takes there.
+
+A stream has its next request ready when one is done. On a target that is busy all the time, every second of service
+for others is a second in which the stream waits. Where the targets of a stream are clearly idle for a part of the time,
+the stream waits for something else, and idle time costs it nothing.
+
+The times are the costs of :mod:`tierd.detect.device_time`. While the costs of a pool are not known, a byte takes as
+long as in the fastest window of any of its targets: a target can do what it, or one alike, has done. Then the streams
+there count as held up, because nothing shows that they are not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from math import inf
+
+from tierd.detect.device_time import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Work
+from tierd.detect.noisy_neighbour.pairs import SlowdownView
+from tierd.detect.profile import Profile
+from tierd.model import StreamedTarget, StreamedTargets, Window
+
+CLEARLY_IDLE = SATURATED / 2
+"""Utilisation, less its error, up to which no target of a stream holds it up, also if its disk is half as fast as its
+pool: such a disk looks half as busy as it is."""
+
+
+PAUSED_SECONDS, PAUSED_WINDOWS = 10.0, 2
+"""A stream that moved nothing on a target for this many seconds and windows has paused there: a reading may be late."""
+
+
+class StreamWatch:
+    """Finds these targets in each cycle. It remembers the fastest window of each target."""
+
+    def __init__(self, flash: Collection[str] = ()) -> None:
+        """``flash`` are the pools of flash."""
+        self._flash = frozenset(flash)
+        self._fastest: dict[str, float] = {}
+        """Bytes per second of each target in its fastest window."""
+        self._seen_until = -inf
+        """End of the newest window that was compared."""
+
+    def targets(self, view: SlowdownView, device_time: Mapping[str, TargetTime],
+                pools: Mapping[str, tuple[str, ...]]) -> StreamedTargets:
+        """The targets with streams that further work would slow, as of the newest window."""
+        for window in view.recent:
+            if window.end > self._seen_until:
+                self._learn(window)
+        pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
+                   for target in members}  # of several pools, the smallest says most
+        streams: defaultdict[str, list[str]] = defaultdict(list)
+        latest = latest_windows(view.windows)
+        for stream in view.streams:
+            if may_be_held_up(stream, device_time):
+                for target in stream.by_target:
+                    loads = [window.loads.get((target, stream.job)) for window in latest]
+                    if any(load is not None and load.moved_bytes > 0 for load in loads):
+                        streams[target].append(stream.job)
+        assumed = self._assumed(pool_of) if streams else {}
+        return StreamedTargets({
+            target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
+                                                          else assumed[pool_of.get(target, target)]))
+            for target, jobs in streams.items()}, pools)
+
+    def _learn(self, window: Window) -> None:
+        self._seen_until = window.end
+        moved: defaultdict[str, float] = defaultdict(float)
+        for (target, _), load in window.loads.items():
+            moved[target] += load.read_bytes + load.write_bytes
+        for target, size_bytes in moved.items():
+            if size_bytes:
+                self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds)
+
+    def _assumed(self, pool_of: Mapping[str, str]) -> Mapping[str, Work]:
+        """By pool, or by target without a pool: seconds for a byte and an operation while the costs are not known."""
+        fastest: dict[str, float] = {}
+        for target, rate in self._fastest.items():
+            key = pool_of.get(target, target)
+            fastest[key] = max(fastest.get(key, 0.0), rate)
+        return {key: Work(1 / rate, 1 / rate,
+                          (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
+                for key, rate in fastest.items()}
+
+
+def latest_windows(windows: Sequence[Window]) -> Sequence[Window]:
+    """The newest windows, of at least :data:`PAUSED_SECONDS` and :data:`PAUSED_WINDOWS`."""
+    count, seconds = 0, 0.0
+    for window in reversed(windows):
+        if seconds >= PAUSED_SECONDS and count >= PAUSED_WINDOWS:
+            break
+        count, seconds = count + 1, seconds + window.seconds
+    return windows[len(windows) - count:]
+
+
+def may_be_held_up(stream: Profile, device_time: Mapping[str, TargetTime]) -> bool:
+    """Whether a stream may wait for one of its targets. Unknown costs are no proof that it does not."""
+    return any(target not in device_time
+               or device_time[target].utilisation + device_time[target].utilisation_error > CLEARLY_IDLE
+               for target in stream.by_target)
