@@ -210,17 +210,17 @@ def run_intents(broker: Broker, folder: Path, files: int, seed: int, deaths: flo
             left = lead(chosen, fs, lustre, folder / ".tierd", generation, left if generation > 3 else left // 3)
     finally:
         movers.stop()
-    assert set(lustre.on_flash) == {1}
-    assert set(lustre.exchanges) == {1}
-    assert lustre.most == 1
-    assert movers.deaths > 3
+    assert set(lustre.on_flash) == {1}, f"{lustre.on_flash.count(0)} files were not moved"
+    assert set(lustre.exchanges) == {1}, f"{files - lustre.exchanges.count(1)} files were not exchanged exactly once"
+    assert lustre.most == 1, f"{lustre.most} moves at once on one target"
+    assert movers.deaths > 3, f"only {movers.deaths} movers died"
     db = sqlite3.connect(journal)
     done = {path.decode() for (path,) in db.execute("SELECT place FROM actions WHERE outcome = 'done'")}
-    odd = db.execute("SELECT count(*) FROM actions "
-                     "WHERE outcome IS NULL OR outcome IN ('failed', 'doubtful')").fetchone()
+    odd = db.execute("SELECT outcome, detail, count(*) FROM actions "
+                     "WHERE outcome IS NULL OR outcome IN ('failed', 'doubtful') GROUP BY 1, 2").fetchall()
     db.close()
-    assert len(done) == files
-    assert odd == (0,)
+    assert len(done) == files, f"the journal has {len(done)} of {files} moves as done"
+    assert odd == [], f"acts without a known result: {odd[:10]}"
     return movers.deaths
 
 
