@@ -43,7 +43,7 @@ def total(loads: Sequence[JobLoad]) -> JobLoad:
     for each in by_size[1:]:
         for upper, count in each.items():
             sizes[upper] = sizes.get(upper, 0.0) + count
-    return JobLoad(targets[0], jobs[0], *[sum(each, 0.0) for each in numbers], sizes)
+    return JobLoad._make((targets[0], jobs[0], *[sum(each, 0.0) for each in numbers], sizes))
 
 
 SMALL_SHARE = 0.5

@@ -221,7 +221,8 @@ def _loads_by_column(changed: Sequence[Changed], max_operations: float,
     shape = changed[0][2].shape
     if not shape.samples:
         return None
-    earlier, later = (array("d", b"".join([each[which].numbers for each in changed])) for which in (1, 2))
+    earlier = array("d", b"".join([before.numbers for _, before, _ in changed]))
+    later = array("d", b"".join([after.numbers for _, _, after in changed]))
     more = list(map(sub, later, earlier))
     if not sum(more) < inf or min(more) < 0:
         return None
@@ -233,6 +234,7 @@ def _loads_by_column(changed: Sequence[Changed], max_operations: float,
         return None
     at, zeros = _positions(shape), [0.0] * len(changed)
     columns.append(zeros)  # at `_ABSENT`
+    no_sizes: list[Mapping[int, float]] = [NO_SIZES] * len(changed)
     targets, jobs = zip(*[key for key, _, _ in changed], strict=True)
     # `or 0.0` as in `fast_ost_load`
     made = map(_make, zip(
@@ -242,7 +244,7 @@ def _loads_by_column(changed: Sequence[Changed], max_operations: float,
         [sum(each) or 0.0 for each in zip(*[columns[other] for other in at.others], strict=True)] or zeros,
         [reads + writes or 0.0 for reads, writes in zip(columns[at.read_usec], columns[at.write_usec], strict=True)],
         [{upper: count for upper, count in zip(shape.sizes, each, strict=True) if count}
-         for each in zip(*sizes, strict=True)] or [NO_SIZES] * len(changed), strict=True))
+         for each in zip(*sizes, strict=True)] or no_sizes, strict=True))
     return [load if any(done) else None for load, done in zip(made, zip(*samples, strict=True), strict=True)]
 
 
