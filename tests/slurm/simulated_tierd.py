@@ -20,13 +20,13 @@ from tests.tierd.site import Clearing
 from tierd.act.movers.moves import PortMover
 from tierd.act.user_rights import User
 from tierd.clock import SystemClock
-from tierd.config.act import Limits
+from tierd.config.act import GeneralLimits
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
 from tierd.sense import parameters
 
 CYCLE_SECONDS = 0.5
-FAST = Limits(files_per_second=200.0)
+FAST = GeneralLimits(files_per_second=200.0)
 
 
 @dataclass
@@ -108,7 +108,7 @@ def main() -> None:
     """``simulated_tierd.py JSON``: run until killed. The files are made in the same order each time: same FIDs."""
     wanted = json.loads(sys.argv[1])
     site = Site(Path(wanted["folder"]), Path(wanted["socket"]))
-    site.settings = replace(site.settings, limits=Limits(files_per_second=wanted["files_per_second"]))
+    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=wanted["files_per_second"]))
     for path in wanted["files"]:
         site.file(path, uid=wanted["uid"])
     with site.running():

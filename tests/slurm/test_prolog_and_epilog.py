@@ -18,7 +18,7 @@ from tests.tierd.site import Site as VirtualSite
 from tierd.act.applications import ApplicationStore
 from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.config.act import Limits
+from tierd.config.act import GeneralLimits
 from tierd.daemon.client import ask
 from tierd.model import Action, Evidence, Finding
 from tierd.sense.slurm import SlurmJob, parse
@@ -105,7 +105,7 @@ def test_only_directories_of_the_user_beside_the_last_one_are_prepared(site: Sit
 def test_modes_and_dry_runs_hold(site: Site, slurm: Slurm) -> None:
     helped(site, slurm.user)
     act = site.settings.act
-    site.settings = replace(site.settings, act=replace(act, mode="recommend"), limits=Limits())
+    site.settings = replace(site.settings, act=replace(act, mode="recommend"), limits=GeneralLimits())
     assert prepared(site, slurm)[2] == ["mode recommend applies there"]
     site.settings = replace(site.settings, act=replace(act, dry_run=True))
     assert prepared(site, slurm)[2] == ["tierd is in a dry run"]

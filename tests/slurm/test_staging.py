@@ -13,12 +13,12 @@ import pytest
 
 from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
-from tierd.config.act import Limits
+from tierd.config.act import GeneralLimits
 from tierd.config.sense import SlurmSettings
 from tierd.daemon.answers import StagingsAnswer, from_json
 from tierd.daemon.client import ask
 
-SLOW = Limits(files_per_second=0.5)
+SLOW = GeneralLimits(files_per_second=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_a_job_starts_without_tierd_and_while_tierd_is_paused(slurm: Slurm, site
 def test_a_cancelled_job_takes_back_what_was_not_begun(slurm: Slurm, site: Site) -> None:
     for number in range(12):
         site.file(f"/proj/model/{number}", uid=slurm.uid)
-    site.settings = replace(site.settings, limits=Limits(files_per_second=0.05))
+    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.05))
     with site.running() as service:
         job = slurm.job("#BB_LUA stage_in path=/mnt/lustre/proj/model deadline=1h")
         until = slurm.clock.now() + WAIT_SECONDS

@@ -179,6 +179,12 @@ class Limits:
     """Limit for each target that files are read from."""
     pools: dict[str, Rate] = field(default_factory=dict)
     """Pools with a rate of their own, by name."""
+
+
+@dataclass(frozen=True)
+class GeneralLimits(Limits):
+    """Limits of all moves, of every scope."""
+
     max_stream_loss: Annotated[float, Gt(0), Le(1)] = 0.02
     """Maximum part of its throughput that a stream loses to moves of ``imbalance`` and ``cold-on-flash``. Drains have
     a value of their own."""

@@ -22,7 +22,7 @@ from tierd.config.act import (
     BreakerSettings,
     ClaimSettings,
     DrainSettings,
-    Limits,
+    GeneralLimits,
     MoverSettings,
     WholePath,
     retention_days,
@@ -218,7 +218,7 @@ class Settings:
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     drain: DrainSettings = field(default_factory=DrainSettings)
-    limits: Limits = field(default_factory=Limits)
+    limits: GeneralLimits = field(default_factory=GeneralLimits)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
     """Job ids of tierd's own moves, which do not count as activity."""

@@ -15,7 +15,7 @@ from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.config.act import Limits
+from tierd.config.act import GeneralLimits
 from tierd.config.scopes import Scope
 from tierd.config.sense import SlurmSettings
 from tierd.config.settings import ControlAccess
@@ -99,7 +99,7 @@ def test_files_in_place_need_no_move(site: Site) -> None:
 
 
 def test_the_deadline_drops_what_is_not_begun(site: Site) -> None:
-    site.settings = replace(site.settings, limits=Limits(files_per_second=0.5))
+    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.5))
     site.service.close()
     site.start()
     files(site, *(f"/proj/d/{number}" for number in range(50)))
@@ -135,7 +135,7 @@ def test_a_cancelled_job_drops_its_moves(site: Site) -> None:
 
 
 def test_a_staging_that_nobody_waits_for_is_cancelled(site: Site) -> None:
-    site.settings = replace(site.settings, limits=Limits(files_per_second=0.1))
+    site.settings = replace(site.settings, limits=GeneralLimits(files_per_second=0.1))
     site.service.close()
     site.start()
     files(site, *(f"/proj/d/{number}" for number in range(60)), "/proj/b")
