@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
-from tierd.config.settings import Settings
+from tierd.config.settings import DeviceTimeSettings, Settings
 from tierd.detect.device_time import DeviceCosts, Work
 from tierd.detect.noisy_neighbour import signature
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
@@ -29,8 +29,8 @@ def known(seconds_per_operation: float, error: float = 0.0005) -> dict[str, Devi
 
 def found(windows: Sequence[Window], costs: dict[str, DeviceCosts] | None = None,
           pools: Mapping[str, tuple[str, ...]] = POOLS) -> list[list[Finding]]:
-    """Noisy neighbours after each window."""
-    engine = Engine(Settings())
+    """Noisy neighbours after each window. The targets are disks, without a limit of I/Os."""
+    engine = Engine(Settings(device_time=DeviceTimeSettings({"hdd": False})))
     if costs:
         engine.use_costs(costs)
     return [[f for f in engine.run_cycle(each, lambda *_: (), lambda: Facts(pools=pools)).findings
