@@ -97,7 +97,7 @@ def test_a_move_takes_its_way(connections: dict[str, Connection]) -> None:
     assert mover.bucket(NAMES.control).get(streams.PERMIT) is not None
     taken = mover.fetch(NAMES.moves, "scratch-OST0000", 1.0)
     assert taken is not None
-    taken.in_progress()
+    assert mover.extend_leases([taken]) == [taken]
     mover.publish(NAMES.result_subject("m1"), b"result")
     taken.acknowledge()
     mover.bucket(NAMES.movers).put("m1", b"{}")
