@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from threading import RLock
@@ -162,12 +162,8 @@ class Drains:
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
                  say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0,
-                 tops: Sequence[str] = ("/",), closed: Callable[[], Collection[str]] = frozenset) -> None:
-        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found.
-
-        ``closed`` returns the targets that take no files of moves.
-        """
-        self._closed = closed
+                 tops: Sequence[str] = ("/",)) -> None:
+        """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
         self._tops = tops
         self._filesystem = filesystem
         self._gate = gate
@@ -417,7 +413,7 @@ class Drains:
             return []
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
                 for target, room in self._filesystem.space().items()}
-        closed = {ost_index(target) for target in {*self._closed(), *self.targets, drain.target}}
+        closed = {ost_index(target) for target in {*self._gate.closed_targets, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
         actions = []

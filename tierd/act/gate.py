@@ -242,6 +242,11 @@ class Gate:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
         self._queue.note_streams(streamed)
 
+    @property
+    def closed_targets(self) -> Mapping[str, str]:
+        """Targets that take no files of moves, with the reasons, as :meth:`note_closed` was told."""
+        return self._queue.closed
+
     def note_closed(self, closed: Mapping[str, str]) -> None:
         """Refuse moves whose layouts name these targets; the values are the reasons."""
         self._queue.closed = closed

@@ -140,9 +140,9 @@ class Daemon:
                                     settings, self._facts)
         self._creation = creation or NoObjectCreation()
         self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say, self._creation,
-                             metadata_targets, closed=lambda: self.closed_targets)
+                             metadata_targets)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                 site_facts, executor, lambda: self.drains.moving, lambda: self.closed_targets)
+                                 site_facts, executor, lambda: self.drains.moving)
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
@@ -361,7 +361,10 @@ class Daemon:
 
     @property
     def closed_targets(self) -> Mapping[str, str]:
-        """Targets that take no files of moves, with the reasons: degraded, without new objects, or drained."""
+        """Targets that take no files of moves, with the reasons: degraded, without new objects, or drained.
+
+        On an MDS this reads a parameter of each target for each MDT. The gate has the result of the last plan.
+        """
         conditions = self.windows[-1].conditions if self.windows else {}
         return {**{target: "is degraded" for target, condition in conditions.items() if condition == "degraded"},
                 **dict.fromkeys(self._creation.stopped(), "creates no new objects (max_create_count is 0)"),

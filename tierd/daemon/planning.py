@@ -68,11 +68,9 @@ class Planner:
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
                  clock: Clock, settings: Settings, enriched: Enrich, site_facts: Callable[[], SiteFacts],
                  executor: Executor | None = None,
-                 draining: Callable[[], Collection[str]] = frozenset,
-                 closed: Callable[[], Collection[str]] = frozenset) -> None:
-        """``draining`` returns the targets that are being emptied, ``closed`` all that take no files of moves."""
+                 draining: Callable[[], Collection[str]] = frozenset) -> None:
+        """``draining`` returns the targets that are being emptied."""
         self._draining = draining
-        self._closed = closed
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -140,7 +138,7 @@ class Planner:
         if left_alone and not rest:
             return Plan((), refusals)
         site = self._site_facts()
-        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._closed()),
+        room = replace(space.capacity(self._filesystem, finding.directories, self._executor, self._gate.closed_targets),
                        metadata=metadata_targets(site.metadata_spaces, self._engine.windows),
                        won_back=self._journal.judgements.won_back_by_pool(finding.kind),
                        overstriping=site.overstriping)

@@ -720,7 +720,8 @@ def is_outdone(work: Work, others: Iterable[Work]) -> bool:
 
     What a device has done, it can also do in part (free disposal: Deprins, Simar and Tulkens, "Measuring Labor
     Efficiency in Post Offices", 1984). So whatever the costs are, a target was idle for a part of such a window, or it
-    was slow. A window that an operation made slow is none: it has more operations than those with more bytes.
+    was slow. A window with expensive operations is not outdone: it has more operations than the windows with more
+    bytes.
 
     >>> busy = [Work(0.0, 50e6, 40.0)] * 20
     >>> is_outdone(Work(0.0, 25e6, 20.0), busy), is_outdone(Work(0.0, 25e6, 60.0), busy)
