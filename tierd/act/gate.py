@@ -400,8 +400,11 @@ class Gate:
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
-        """Enter outcomes of moves that were handed over before. While acts are halted, take back moves not begun."""
-        if self._dry_run or not self.under_way:
+        """Enter outcomes of moves that were handed over before. While acts are halted, take back moves not begun.
+
+        Movers on other nodes may report a move late, after it was given up and nothing is under way.
+        """
+        if self._dry_run or not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._batches.collect(self._keep))
         if self.under_way and (why := self._halt()):

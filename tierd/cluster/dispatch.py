@@ -454,11 +454,21 @@ class NatsDispatch:
         now = self._clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
-        self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
+        if self._of_act or self._leads():
+            self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
         self._expire(self._clock.now())
         self._send()
         while self._ended:
             yield self._ended.popleft()
+
+    def _leads(self) -> bool:
+        """Whether late results may come for this leader.
+
+        After a kill of the server a message may have had two movers: one gave its files back, and the other has moved
+        them.
+        """
+        return (self._permit is not None and self._permit.generation == self._claim.generation
+                and self._connection.connected)
 
     def recorded(self) -> None:
         """See the protocol. Acknowledges the results, after the copy of the journal has them."""

@@ -9,6 +9,7 @@ acknowledged: a message of a mover that died goes to another one, which finds th
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -454,7 +455,9 @@ class Mover:
         result = ResultMessage(message.id, self._names.fs, message.generation, self._name, delivery.times_delivered,
                                tuple(found), max(0.0, seconds), last)
         data = messages.sign(result, secret)
-        message_id = f"{message.id}/{delivery.times_delivered}/{found[0].act}"
+        # a name of its own: a killed server forgets how often it delivered a message, and takes a result with the name
+        # of an earlier one for a repetition
+        message_id = secrets.token_hex(16)
         self._fault("publish")
         self._until_published(lambda: self._connection.publish(self._names.result_subject(self._name), data,
                                                                message_id))

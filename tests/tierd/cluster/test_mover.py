@@ -31,6 +31,9 @@ def world(shared_broker: Broker, tmp_path: Path) -> Iterator[ClusterWorld]:
     made.close()
 
 
+SOURCE = "lustre-OST0002"
+
+
 class Died(BaseException):
     """The process of the mover is gone."""
 
@@ -172,7 +175,7 @@ def test_a_new_leader_before_the_exchange_stops_it(world: ClusterWorld) -> None:
     world.submit(path)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted["lustre-OST0002"] = world.clock.now()
+    mover._hinted[SOURCE] = world.clock.now()
     until(lambda: mover.step() != "", "the message is taken")
     assert mover.results == {"stale": 1}
     assert world.pool(path) == "hdd"
@@ -188,7 +191,7 @@ def test_a_mover_that_dies_at_a_point_is_replaced(world: ClusterWorld, point: st
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
-    dying._hinted["lustre-OST0002"] = world.clock.now()
+    dying._hinted[SOURCE] = world.clock.now()
     died = False
     try:
         dying.step()
@@ -236,12 +239,33 @@ def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: Cl
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(path)
     world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted["lustre-OST0002"] = world.clock.now()
+    mover._hinted[SOURCE] = world.clock.now()
     mover.step()
     assert mover.results == {"stale": 1}
     assert world.pool(path) == "hdd"
     assert [each.result for each in world.gate.attend()] == ["gave-way"]
     assert world.gate.waiting == 1
+
+
+def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(world: ClusterWorld) -> None:
+    """A server that was killed forgets how often it delivered a message: two movers have it for the first time."""
+    (path,) = world.files(1)
+    first, second = world.mover("m1", dying_at("published"), start=False), world.mover("m2", start=False)
+    until(lambda: world.dispatch.trouble() is None, "ready")
+    world.submit(path)
+    world.gate.pump(world.clock.now() + 0.2)
+    first.stopped = "by hand"
+    with pytest.raises(Died):
+        stepping_once(world, first)
+    assert [(str(each.result), each.detail) for each in world.gate.attend()] == [("gave-way", "by hand")]
+    connection, moves = world.dispatch._connection, world.names.moves  # type: ignore[attr-defined]
+    connection.call(lambda _: connection.jetstream.delete_consumer(moves, SOURCE))
+    streams.declare_source(connection, world.names, SOURCE, 1, 2.0)
+    stepping_once(world, second)
+    assert (world.pool(path), second.redelivered) == ("flash", 0)
+    assert world.pump_until_empty() == {"already": 1}
+    until(lambda: not world.gate.attend() and world.outcomes() == {path: "done"}, "the journal has the move")
+    assert world.dispatch.counts.late == 1  # type: ignore[attr-defined]
 
 
 class Held:
@@ -258,11 +282,16 @@ class Held:
             assert self.go_on.wait(30)
 
 
+def stepping_once(world: ClusterWorld, mover: Mover) -> None:
+    mover._hinted[SOURCE] = world.clock.now()
+    assert mover.step() == SOURCE
+
+
 def stepping(world: ClusterWorld, mover: Mover) -> threading.Thread:
     """A thread in which a mover takes a message and carries it out."""
     def step() -> None:
         def taken() -> bool:
-            mover._hinted["lustre-OST0002"] = world.clock.now()
+            mover._hinted[SOURCE] = world.clock.now()
             return mover.step() != ""
 
         until(taken, "a message is taken")
@@ -291,7 +320,7 @@ def test_a_mover_that_stood_still_completes_one_file_and_leaves_the_rest(shared_
         stands_still.go_on.set()
         stopped.join(15)
         assert dict(first.results) == {"done": 1}
-        third._hinted["lustre-OST0002"] = world.clock.now()
+        third._hinted[SOURCE] = world.clock.now()
         assert third.step() == "", "two movers work on one target"
         assert [str(outcome.result) for outcome in world.gate.attend()] == ["done"]
         assert world.dispatch.counts.stale == 0  # type: ignore[attr-defined]
@@ -362,7 +391,7 @@ def test_a_move_without_a_result_is_decided_by_the_file(world: ClusterWorld) -> 
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(*paths)
     world.gate.pump(world.clock.now() + 0.2)
-    mover._hinted["lustre-OST0002"] = world.clock.now()
+    mover._hinted[SOURCE] = world.clock.now()
     with pytest.raises(Died):
         mover.step()
     with world.lock:
@@ -385,7 +414,7 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(path)
     world.gate.pump(world.clock.now() + 0.2)
-    dying._hinted["lustre-OST0002"] = world.clock.now()
+    dying._hinted[SOURCE] = world.clock.now()
     with pytest.raises(Died):
         dying.step()
     with world.lock:
@@ -393,7 +422,7 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
 
     def taken() -> bool:
         late._stop_itself("by hand")  # a mover that begins nothing reports its files as stale
-        late._hinted["lustre-OST0002"] = world.clock.now()
+        late._hinted[SOURCE] = world.clock.now()
         return late.step() != ""
 
     until(taken, "the message is delivered again")
@@ -425,7 +454,7 @@ def test_a_mover_that_cannot_read_the_claim_returns_the_message(world: ClusterWo
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(path)
     world.gate.pump(world.clock.now() + 0.2)
-    cut_off._hinted["lustre-OST0002"] = world.clock.now()
+    cut_off._hinted[SOURCE] = world.clock.now()
     assert cut_off.step() == "lustre-OST0002"
     assert (cut_off.results, world.pool(path)) == ({}, "hdd")
     assert "cannot be read" in world.log[-1]
