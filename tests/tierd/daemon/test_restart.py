@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
@@ -183,7 +183,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
 def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0),
                             verify=replace(site.settings.verify, judge_seconds=20.0))
-    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
     assert site.service._gate.waiting > 50
     moved = len(list(site.service._journal.entries("done")))
