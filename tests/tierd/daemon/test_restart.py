@@ -211,9 +211,10 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert before > 20
     restarted(reading)
     assert reading.service._gate.waiting == before
-    reading.run(until=reading.cluster.now + 20)
+    reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)
     assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
+    reading.run(until=reading.cluster.now + 10)
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
 
