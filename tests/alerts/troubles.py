@@ -39,7 +39,7 @@ from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError
 from tierd.sense.powerflex import PowerFlex
 
-HEALTHY_MINUTES, TROUBLE_MINUTES = 3, 4
+HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
 NOBODY = 65534
 Change = Callable[[Site], None]
 ACTING = replace(Settings(), act=replace(Settings().act, dry_run=False))
@@ -435,7 +435,7 @@ TROUBLES = (
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),),
             healthy_minutes=2, minutes=2),
     Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
-            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
+            healthy_minutes=1, minutes=1, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),

@@ -83,7 +83,7 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
 
 def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "findings", "--job", "ior_stream.1002", site=site).startswith("no findings yet")
-    site.run(until=60)
+    site.run_until_said("FOUND", before=60)
     for job in ("ior_stream.1002", "mdt_small.1001"):
         assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
     others = len(ask(site.socket, {"request": "findings"})["findings"])
@@ -138,7 +138,7 @@ def test_colours_are_for_terminals_without_no_color() -> None:
 
 def test_colours_change_no_text(
         site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=60)
+    site.run_until_said("SET default layout", before=60)
     for command in (["status"], ["findings"], ["history"], ["explain", "F1"]):
         plain = shown(capsys, *command, site=site)
         monkeypatch.setenv("FORCE_COLOR", "1")
