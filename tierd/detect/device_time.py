@@ -539,6 +539,8 @@ def account(loads: Collection[JobLoad], seconds: float, pool_of: Mapping[str, st
     pools of which it is known whether their devices have a limit of I/Os.
     """
     known = {target: pool for target, pool in pool_of.items() if pool in costs}
+    if not known:
+        return {}
     works: dict[str, dict[str, Vector]] = {target: {} for target in known}
     loads_of: dict[str, list[JobLoad]] = {target: [] for target in known}
     places = {target: (works[target], loads_of[target].append) for target in known}
