@@ -98,7 +98,7 @@ class Histogram:
 
     def tally(self, value: int) -> None:
         """Count a value in the bucket of the same number; the last bucket also counts larger values."""
-        self.buckets[min(value, BUCKETS - 1)] += 1
+        self.buckets[value if value < BUCKETS else BUCKETS - 1] += 1
 
     def tally_log2(self, value: int, samples: int = 1) -> None:
         """Count a value by powers of two: bucket i holds values above 2^(i-1) up to 2^i."""
@@ -213,7 +213,7 @@ class JobStats:
         if not job_id:
             return
         entry = self._entry(job_id, now)
-        entry.stats.tally(name, value)
+        entry.stats[name].tally(value)
         if name in entry.histograms:
             entry.histograms[name].tally_log2(value)
 
@@ -257,21 +257,21 @@ BRW_TABLES: tuple[tuple[str, str, bool], ...] = (
 
 
 class BrwStats:
-    """Eight histograms for reads, eight for writes."""
+    """Eight histograms for reads, eight for writes. Three are one, because each fragment is one I/O in the model."""
 
     def __init__(self, start_time: float) -> None:
         self.start_time = start_time
         self.reads = {title: Histogram() for title, _, _ in BRW_TABLES}
         self.writes = {title: Histogram() for title, _, _ in BRW_TABLES}
+        for side in (self.reads, self.writes):
+            side["discontiguous blocks"] = side["disk fragmented I/Os"] = side["discontiguous pages"]
 
     def begin(self, write: bool, size_bytes: int, fragments: int, in_flight: int) -> None:
         """Count the start of an RPC's I/O, one I/O per fragment; ``in_flight`` includes the first."""
         side = self.writes if write else self.reads
         side["pages per bulk r/w"].tally_log2(-(-size_bytes // PAGE_BYTES))
         side["discontiguous pages"].tally(fragments)
-        side["discontiguous blocks"].tally(fragments)
-        side["disk fragmented I/Os"].tally(fragments)
-        side["block maps msec"].tally_log2(1)
+        side["block maps msec"].buckets[0] += 1
         for number in range(fragments):
             side["disk I/Os in flight"].tally(in_flight + number)
             side["disk I/O size"].tally_log2(size_bytes // fragments)

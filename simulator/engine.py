@@ -35,12 +35,16 @@ class Completion:
     def succeed(self, value: Any = None) -> None:
         """Complete with a value and resume the waiting processes."""
         self.value = value
-        self._finish()
+        self.done = True
+        if waiters := self._waiters:
+            self._waiters = []
+            for waiter in waiters:
+                waiter(self)
 
     def fail(self, error: OSError) -> None:
         """Complete with an error, which is raised in the waiting processes."""
         self.error = error
-        self._finish()
+        self.succeed()
 
     def then(self, callback: Callable[[Completion], None]) -> None:
         """Call a function at completion, or at once if already complete."""
@@ -48,13 +52,6 @@ class Completion:
             callback(self)
         else:
             self._waiters.append(callback)
-
-    def _finish(self) -> None:
-        self.done = True
-        if waiters := self._waiters:
-            self._waiters = []
-            for waiter in waiters:
-                waiter(self)
 
 
 T = TypeVar("T")
@@ -85,6 +82,42 @@ def gather(parts: Iterable[Completion]) -> Completion:
     return whole
 
 
+class _Process(Completion):
+    """A running process, and the completion of its end."""
+
+    __slots__ = ("_engine", "_steps")
+
+    def __init__(self, engine: Engine, steps: Steps[Any]) -> None:
+        super().__init__()
+        self._engine = engine
+        self._steps = steps
+
+    def resume(self, awaited: Completion) -> None:
+        """Continue after a wait, up to the next wait for something that is not complete."""
+        while True:
+            try:
+                error = awaited.error
+                wanted = self._steps.send(awaited.value) if error is None else self._steps.throw(error)
+            except StopIteration as stop:
+                self.succeed(stop.value)
+                return
+            except OSError as failure:
+                self.fail(failure)
+                return
+            if not isinstance(wanted, Completion):
+                self._engine.after(wanted, self.resume, _PASSED)
+                return
+            if not wanted.done:
+                wanted.then(self.resume)
+                return
+            awaited = wanted
+
+
+_PASSED = Completion()
+"""What a process waits for that sleeps: nothing but time."""
+_PASSED.succeed()
+
+
 class Engine:
     """The event loop of the model. Events of the same instant happen in the order in which they were scheduled."""
 
@@ -106,9 +139,9 @@ class Engine:
 
     def spawn(self, steps: Steps[Any]) -> Completion:
         """Start a process. It runs to its first wait before this call returns."""
-        finished = Completion()
-        self._resume(steps, finished, None, None)
-        return finished
+        process = _Process(self, steps)
+        process.resume(_PASSED)
+        return process
 
     def run_until(self, time: float) -> None:
         """Process all events up to a virtual time."""
@@ -135,21 +168,3 @@ class Engine:
                 return
             self.now, _, callback, arguments = pop(events)
             callback(*arguments)
-
-    def _resume(self, steps: Steps[Any], finished: Completion, value: Any, error: OSError | None) -> None:
-        while True:
-            try:
-                wanted = steps.send(value) if error is None else steps.throw(error)
-            except StopIteration as stop:
-                finished.succeed(stop.value)
-                return
-            except OSError as failure:
-                finished.fail(failure)
-                return
-            if not isinstance(wanted, Completion):
-                self.after(wanted, self._resume, steps, finished, None, None)
-                return
-            if not wanted.done:
-                wanted.then(lambda part: self._resume(steps, finished, part.value, part.error))
-                return
-            value, error = wanted.value, wanted.error

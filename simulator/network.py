@@ -20,7 +20,7 @@ class Rpc:
         self.write = write
         self.stored = stored
         self.fragments = fragments
-        self.size_bytes = sum(size for _, size in fragments)
+        self.size_bytes = sum([size for _, size in fragments])
         self.job_id = job_id
         self.sync = sync
         self.sent_at = 0.0

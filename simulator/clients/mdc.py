@@ -43,6 +43,7 @@ class Mdc:
         self.mdt = mdt
         self.stats = Stats(counters.MDC_STATS, engine.now)
         self.md_stats = Stats(counters.MDC_MD_STATS, engine.now)
+        self._waited, self._active = self.stats["req_waittime"], self.stats["req_active"]
         self.modifying = Histogram()
         self.modifying_in_flight = 0
         self.in_flight = 0
@@ -98,14 +99,14 @@ class Mdc:
         if operation in _MODIFYING:
             self.modifying_in_flight += 1
             self.modifying.tally(self.modifying_in_flight)
-        self.stats.tally("req_active", self.in_flight)
+        self._active.tally(self.in_flight)
         yield self._network_seconds
         yield from self.mdt.work(operation, job_id, directory, inode=inode)
         yield self._network_seconds
         self._answered()
         self.modifying_in_flight -= operation in _MODIFYING
         waited = microseconds(self._engine.now - began)
-        self.stats.tally("req_waittime", waited)
+        self._waited.tally(waited)
         if request:
             self.stats.tally(request, 1 if request == "ldlm_ibits_enqueue" else waited)
         if md_counter:

@@ -61,6 +61,7 @@ class Osc:
         self._engine = engine
         self._network_seconds = network_seconds
         self._wire = wire or NetworkAdapter(engine, None)
+        self._waited, self._active = self.stats["req_waittime"], self.stats["req_active"]
         self._gathering: list[Rpc] = []
         self._ready: deque[Rpc] = deque()
 
@@ -83,14 +84,22 @@ class Osc:
         step = self.settings.max_pages_per_rpc * PAGE_BYTES
         last = offset + size
         self.writing_bytes += size * write
-        starts = range(offset, last, step)
-        parts = [Rpc(write, stored, [(at, min(step, last - at))], job_id, sync) for at in starts]
         if not self._gathering:
             self._engine.after(self.settings.gather_seconds, self._unplug)
-        for part in parts:
-            if not any(known.merge(part, step) for known in self._gathering):
-                self._gathering.append(part)
-        return parts[0].done if len(parts) == 1 else gather(part.done for part in parts)
+        if size <= step:
+            return self._add(Rpc(write, stored, [(offset, size)], job_id, sync), step)
+        starts = range(offset, last, step)
+        return gather(
+            [self._add(Rpc(write, stored, [(at, min(step, last - at))], job_id, sync), step) for at in starts])
+
+    def _add(self, rpc: Rpc, size_bytes_max: int) -> Completion:
+        """Send an RPC soon, merged into a waiting one if it fits."""
+        for known in self._gathering:
+            if known.merge(rpc, size_bytes_max):
+                break
+        else:
+            self._gathering.append(rpc)
+        return rpc.done
 
     def _unplug(self) -> None:
         self._ready.extend(self._gathering)
@@ -98,29 +107,31 @@ class Osc:
         self._send()
 
     def _send(self) -> None:
-        while self._ready and sum(self.in_flight) < self.settings.max_rpcs_in_flight:
-            rpc = self._ready.popleft()
-            self.in_flight[rpc.write] += 1
+        ready, in_flight, in_flight_max = self._ready, self.in_flight, self.settings.max_rpcs_in_flight
+        while ready and in_flight[0] + in_flight[1] < in_flight_max:
+            rpc = ready.popleft()
+            in_flight[rpc.write] += 1
             self.direct_in_flight += rpc.sync
             rpc.sent_at = self._engine.now
             self._count_sent(rpc)
             sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
             self._engine.after(self._network_seconds + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
 
-    def _reply(self, rpc: Rpc, error: OSError | None) -> None:
+    def _reply(self, rpc: Rpc, served: Completion) -> None:
         receiving = 0.0 if rpc.write else self._wire.seconds(False, rpc.size_bytes)
-        self._engine.after(self._network_seconds + receiving, self._answered, rpc, error)
+        self._engine.after(self._network_seconds + receiving, self._answered, rpc, served.error)
 
     def _answered(self, rpc: Rpc, error: OSError | None) -> None:
         self.in_flight[rpc.write] -= 1
         self.writing_bytes -= rpc.size_bytes * rpc.write
         self.direct_in_flight -= rpc.sync
         seconds = self._engine.now - rpc.sent_at
-        self.stats.tally("req_waittime", microseconds(seconds))
-        self.stats.tally("ost_write" if rpc.write else "ost_read", microseconds(seconds))
+        waited = microseconds(seconds)
+        self._waited.tally(waited)
+        self.stats["ost_write" if rpc.write else "ost_read"].tally(waited)
         self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # units of 1024 ns, as in the kernel
         if error is None:
-            self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)
+            self.stats["write_bytes" if rpc.write else "read_bytes"].tally(rpc.size_bytes)
             rpc.done.succeed()
         else:
             rpc.done.fail(error)
@@ -140,14 +151,15 @@ class Osc:
         yield self._network_seconds
         yield from self.ost.getattr(job_id)
         yield self._network_seconds
-        self.stats.tally("req_waittime", microseconds(self._engine.now - began))
+        self._waited.tally(microseconds(self._engine.now - began))
         self.stats.tally("ldlm_glimpse_enqueue", 1)
 
     def request(self, name: str, seconds: float) -> None:
         """Count a small request and its answer."""
-        self.stats.tally("req_waittime", microseconds(seconds))
-        self.stats.tally("req_active", 1 + sum(self.in_flight))
-        self.stats.tally(name, microseconds(seconds))
+        waited = microseconds(seconds)
+        self._waited.tally(waited)
+        self._active.tally(1 + sum(self.in_flight))
+        self.stats.tally(name, waited)
 
     def enqueue_lock(self) -> None:
         """Count a granted extent lock, which the client keeps until the file is deleted."""
@@ -165,4 +177,4 @@ class Osc:
         side.pages.tally_log2(-(-rpc.size_bytes // PAGE_BYTES))
         side.in_flight.tally(self.in_flight[rpc.write])
         side.offset.tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
-        self.stats.tally("req_active", sum(self.in_flight))
+        self._active.tally(self.in_flight[0] + self.in_flight[1])

@@ -92,6 +92,8 @@ class Mdt:
         self._core_free_at = [0.0] * settings.cores
         self.service = Stats(counters.OST_IO_STATS, engine.now)
         """Counters of the service for metadata requests. The model has one service thread for each core."""
+        self._waited, self._active, self._queued = (
+            self.service[name] for name in ("req_waittime", "req_active", "req_qdepth"))
 
     @property
     def short_name(self) -> str:
@@ -144,8 +146,9 @@ class Mdt:
         if operation == "sync":
             yield self.journal.commit()
         if operation not in _UNCOUNTED:
+            took = microseconds(self._engine.now - began)
             for _ in range(names):
-                self.tally(job_id, operation, microseconds(self._engine.now - began))
+                self.tally(job_id, operation, took)
 
     def fail(self) -> None:
         """Take the server down. Uncommitted changes are lost."""
@@ -165,7 +168,7 @@ class Mdt:
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         """Count an operation for the target and for its job."""
-        self.stats.tally(name, value)
+        self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def _directory_lock(self, directory: Inode, changes: bool) -> float:
@@ -182,9 +185,9 @@ class Mdt:
         """Wait and time until a core has done the work."""
         now = self._engine.now
         free_at = min(self._core_free_at)
-        self.service.tally("req_waittime", microseconds(max(free_at - now, 0.0)))
-        self.service.tally("req_active", sum(time > now for time in self._core_free_at))
-        self.service.tally("req_qdepth", 0)
+        self._waited.tally(microseconds(max(free_at - now, 0.0)))
+        self._active.tally(sum([time > now for time in self._core_free_at]))
+        self._queued.tally(0)
         done_at = max(now, free_at) + seconds * rng.lognormvariate(0.0, 0.5)
         self._core_free_at[self._core_free_at.index(free_at)] = done_at
         return done_at - now

@@ -132,7 +132,7 @@ def _chunks_of(fid: Fid, fragments: Iterable[Fragment]) -> Iterable[tuple[Fid, i
             yield fid, number
 
 
-Reply: TypeAlias = Callable[[OSError | None], None]
+Reply: TypeAlias = Callable[[Completion], None]
 BITMAP_BYTES = 128 << 20
 INODES_PER_BLOCK = 16
 
@@ -143,6 +143,7 @@ class BulkService:
     def __init__(self, engine: Engine, ost: Ost) -> None:
         self.brw = BrwStats(engine.now)
         self._service = Stats(counters.OST_IO_STATS, engine.now)
+        self._waited, self._active = self._service["req_waittime"], self._service["req_active"]
         self._served_uncounted = 0
         """RPCs whose constant values are not in the statistics yet."""
         self.cache = ServerCache(ost.settings.read_cache_bytes, ost.settings.write_back_bytes_max)
@@ -154,8 +155,8 @@ class BulkService:
         self._in_flight = [0, 0]
 
     def serve(self, rpc: Rpc, reply: Reply) -> None:
-        """Serve an RPC that has arrived. ``reply`` takes the error or None."""
-        self._engine.spawn(self._serve(rpc)).then(lambda served: reply(served.error))
+        """Serve an RPC that has arrived. ``reply`` takes the end of it, with the error if there is one."""
+        self._engine.spawn(self._serve(rpc)).then(reply)
 
     def again(self, rpc: Rpc) -> Completion:
         """Repeat a write that the target answered but lost before its commit."""
@@ -235,8 +236,8 @@ class BulkService:
         return done
 
     def _count_service(self, waited_seconds: float) -> None:
-        self._service.tally("req_waittime", microseconds(waited_seconds))
-        self._service.tally("req_active", self.active)
+        self._waited.tally(microseconds(waited_seconds))
+        self._active.tally(self.active)
         self._served_uncounted += 1
 
     @property
@@ -352,7 +353,7 @@ class Ost:
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         """Count an operation for the target and for its job."""
-        self.stats.tally(name, value)
+        self.stats[name].tally(value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def jitter(self, seconds: float) -> float:
