@@ -435,7 +435,7 @@ TROUBLES = (
     Trouble("LustreMetadataStorm", faster_mds, jobs=(replace(NOISE, start_seconds=0.0),),
             healthy_minutes=2, minutes=2),
     Trouble("LustreSmallIoOnDisks", lambda _: None, jobs=(RandomWriter(processes_count=4),),
-            healthy_minutes=1, minutes=1, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
+            healthy_minutes=1, minutes=2, site={"hardware": lambda: recorded_test_bed(hdd_ios_per_second=200.0)}),
     Trouble("LustreNoisyNeighbour", lambda _: None, jobs=(STREAM, replace(NOISE, start_seconds=180.0)),
             site=DRY_SITE),
     Trouble("TierdDown", down(TIERD), site=TIERD_SITE),
