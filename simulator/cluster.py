@@ -166,11 +166,8 @@ class Cluster:
         """Bytes of files that are stored on each MDT."""
         stored = [0] * len(self.mdts)
         with self.lock:
-            waiting = [self.namespace.root]
-            while waiting:
-                inode = waiting.pop()
-                waiting += inode.children.values()
-                first = inode.layout.components[0] if inode.layout is not None and not inode.is_directory else None
+            for inode in self.namespace.files():
+                first = inode.layout.components[0] if inode.layout is not None else None
                 if first is not None and first.on_mdt:
                     stored[inode.mdt_index] += min(inode.size_bytes, first.extent_end or inode.size_bytes)
         return stored

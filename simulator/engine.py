@@ -62,6 +62,8 @@ Steps: TypeAlias = Generator[float | Completion, Any, T]
 def gather(parts: Iterable[Completion]) -> Completion:
     """Combine completions. The result completes when all have completed, with the first error if there is one."""
     waiting = list(parts)
+    if len(waiting) == 1:
+        return waiting[0]
     whole = Completion()
     left = len(waiting)
 

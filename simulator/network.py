@@ -52,11 +52,13 @@ def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:
     [(0, 1052672), (2097152, 512)]
     """
     result: list[Fragment] = []
+    start, end = 0, -1
     for offset, size in sorted(fragments):
-        if result and sum(result[-1]) >= offset:
-            start = result[-1][0]
-            result[-1] = (start, max(sum(result[-1]), offset + size) - start)
+        if offset <= end:
+            end = max(end, offset + size)
+            result[-1] = (start, end - start)
         else:
+            start, end = offset, offset + size
             result.append((offset, size))
     return result
 

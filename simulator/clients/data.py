@@ -156,8 +156,11 @@ class WriteBack:
         if not handle.dirty:
             return
         limits = self._mount.settings.osc
-        sent = self._mount.engine.spawn(self.flush(handle, limits.max_pages_per_rpc * PAGE_BYTES))
-        if any(osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._mount.oscs):
+        full_bytes = limits.max_pages_per_rpc * PAGE_BYTES
+        sent = _DONE
+        if handle.on_mdt or handle.has_dirty(full_bytes):
+            sent = self._mount.engine.spawn(self.flush(handle, full_bytes))
+        if any([osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._mount.oscs]):
             yield sent
             yield from self.flush(handle)
 

@@ -14,7 +14,7 @@ from simulator.servers.placement import Extent
 class FileHandle:
     """One open file descriptor."""
 
-    __slots__ = ("_dirty", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable")
+    __slots__ = ("_dirty", "_dirty_bytes", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable")
 
     def __init__(self, inode: Inode, actor: Actor, flags: int, now: float, *, writable: bool) -> None:
         self.inode = inode
@@ -27,6 +27,8 @@ class FileHandle:
         self.on_mdt: list[Completion] = []
         """Transfers to the MDT in progress."""
         self._dirty: dict[tuple[int, Fid], list[Fragment]] = {}
+        self._dirty_bytes: dict[tuple[int, Fid], int] = {}
+        """Sum of the dirty bytes of each object."""
 
     @property
     def dirty(self) -> bool:
@@ -35,22 +37,24 @@ class FileHandle:
 
     def mark_dirty(self, pieces: list[Extent]) -> int:
         """Mark pages as dirty; returns the number of newly dirty bytes."""
-        before = self.dirty_bytes
+        more = 0
         for piece in pieces:
             key = piece.ost_index, piece.fid
-            self._dirty[key] = merged_fragments([*self._dirty.get(key, ()), (piece.offset, piece.size_bytes)])
-        return self.dirty_bytes - before
+            fragments = merged_fragments([*self._dirty.get(key, ()), (piece.offset, piece.size_bytes)])
+            dirty_bytes = sum([size for _, size in fragments])
+            more += dirty_bytes - self._dirty_bytes.get(key, 0)
+            self._dirty[key], self._dirty_bytes[key] = fragments, dirty_bytes
+        return more
 
-    @property
-    def dirty_bytes(self) -> int:
-        """Number of dirty bytes."""
-        return sum(size for fragments in self._dirty.values() for _, size in fragments)
+    def has_dirty(self, least_bytes: int) -> bool:
+        """Whether an object has at least ``least_bytes`` dirty bytes."""
+        return any([dirty_bytes >= least_bytes for dirty_bytes in self._dirty_bytes.values()])
 
     def clean(self, least_bytes: int = 0) -> list[Extent]:
         """Remove and return the dirty pieces of every object with at least ``least_bytes`` dirty bytes."""
         taken: list[Extent] = []
-        for (ost_index, fid), fragments in list(self._dirty.items()):
-            if sum(size for _, size in fragments) >= least_bytes:
-                taken += [Extent(ost_index, fid, offset, size) for offset, size in fragments]
-                del self._dirty[ost_index, fid]
+        for key, dirty_bytes in list(self._dirty_bytes.items()):
+            if dirty_bytes >= least_bytes:
+                taken += [Extent(*key, *fragment) for fragment in self._dirty.pop(key)]
+                del self._dirty_bytes[key]
         return taken

@@ -54,31 +54,32 @@ class Throttled:
 
     def _dispatch(self) -> None:
         self._timer = False
+        settings = self._settings
+        byte_rate = settings.bytes_per_second / self.slowdown
+        io_rate = settings.ios_per_second / self.slowdown
+        self._leak(byte_rate, io_rate)
+        full_seconds = self._full_seconds()
         while self._waiting:
-            wait = self._wait_seconds()
+            wait = max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
             if wait > 1e-9:
                 self._timer = True
                 self._engine.after(wait, self._dispatch)
                 return
             io = self._waiting.popleft()
-            before = self._full_seconds() if io.serve is not None else 0.0
             self._byte_level += io.size_bytes
             self._io_level += 1
             self._under_way += 1
-            if io.serve is not None:
-                io.serve(self._full_seconds() - before)
-            self._engine.after(self._settings.latency_seconds * self.slowdown, self._finish, io)
+            before, full_seconds = full_seconds, self._full_seconds()
+            io.served(full_seconds - before)
+            self._engine.after(settings.latency_seconds * self.slowdown, self._finish, io)
 
-    def _wait_seconds(self) -> float:
-        settings, now = self._settings, self._engine.now
-        byte_rate = settings.bytes_per_second / self.slowdown
-        io_rate = settings.ios_per_second / self.slowdown
-        if now != self._leaked_at:
-            elapsed = now - self._leaked_at
-            self._leaked_at = now
+    def _leak(self, byte_rate: float, io_rate: float) -> None:
+        """Let the buckets leak since the last time."""
+        elapsed = self._engine.now - self._leaked_at
+        if elapsed:
+            self._leaked_at = self._engine.now
             self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
             self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
-        return max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
 
     def _full_seconds(self) -> float:
         """Until both buckets are empty. What an I/O adds to it is its service: so much longer do all others wait."""

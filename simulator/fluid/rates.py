@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lustre.layout.model import Layout
 from simulator.devices import DeviceSettings
@@ -22,6 +22,7 @@ from simulator.settings import ClusterSettings
 BALANCE_ROUNDS = 300
 _JOURNAL_BLOCKS_IO = IoKind(True, 4 * BLOCK_BYTES)
 _COMMIT_RECORD_IO = IoKind(True, BLOCK_BYTES)
+_CHECKPOINT_IO = IoKind(True, 4 * BLOCK_BYTES, scattered=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +49,88 @@ GroupShares = Mapping[tuple[int, int, int], Mapping[int, float]]
 """By flow, stage and demand: for each group, the share of the demand's targets in it."""
 
 
+class Wait(NamedTuple):
+    """What a demand waits for at one group: constants of the rate of its flow."""
+
+    state: GroupState
+    longest: float
+    """Ratio of the longest of the waits at the demand's targets to their mean."""
+    idle_seconds: float
+    rpcs: float
+    """RPCs to each target, at most one: further ones are under way at the same time."""
+    sync: bool
+
+
+class Load(NamedTuple):
+    """What a demand uses of one target of a group: constants of the demand on it."""
+
+    flow: int
+    targets: int
+    share: float
+    rpcs: float
+    busy_seconds: tuple[float, ...]
+    """Seconds of each limit of the device that one RPC takes."""
+    sync: bool
+    objects: float
+
+
 def balance_flows(
     flows: Sequence[Flow], groups: Sequence[TargetGroup], places: GroupShares, metadata_cores: float
 ) -> tuple[list[float], list[GroupState], float]:  # fmt: skip
     """Solve for the operations per second of each flow, the state of each group, and the wait at the MDTs."""
     states = [GroupState() for _ in groups]
+    waits = [_waits_of(flow, index, states, groups, places) for index, flow in enumerate(flows)]
+    balances = [_GroupBalance(state, group, _loads_of(number, group, flows, places))
+                for number, (state, group) in enumerate(zip(states, groups, strict=True))]
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
     for round_number in range(BALANCE_ROUNDS):
         weight = 0.5 if round_number < BALANCE_ROUNDS // 2 else 0.15
-        rates = [_flow_rate(flow, index, states, groups, places, metadata_wait) for index, flow in enumerate(flows)]
-        for number, (state, group) in enumerate(zip(states, groups, strict=True)):
-            _update_demand(number, state, group, flows, rates, places)
+        rates = [_flow_rate(flow, stages, metadata_wait) for flow, stages in zip(flows, waits, strict=True)]
+        for balance in balances:
+            balance.update(rates)
+            state = balance.state
             state.wait = min(max(state.wait * max(state.demand, 1e-3) ** weight, 1e-7), 1e4)
-        work = sum(rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)) / metadata_cores
+        work = sum([rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)]) / metadata_cores
         metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
     return rates, states, metadata_wait
 
 
-def _flow_rate(
-    flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup],
-    places: GroupShares, metadata_wait: float,
-) -> float:  # fmt: skip
+def _waits_of(
+    flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup], places: GroupShares
+) -> list[list[Wait]]:  # fmt: skip
+    """By stage of a flow, the waits of its demands."""
+    return [
+        [
+            Wait(states[group], _slowest_of(demand.targets),
+                 latency_seconds(groups[group].device, demand.io) * groups[group].slowdown, min(demand.rpcs, 1.0),
+                 demand.sync)
+            for number, demand in enumerate(stage) for group in places[index, stage_number, number]
+        ]
+        for stage_number, stage in enumerate(flow.stages)
+    ]  # fmt: skip
+
+
+def _loads_of(number: int, group: TargetGroup, flows: Sequence[Flow], places: GroupShares) -> list[Load]:
+    """The loads of all flows on one group."""
+    found = []
+    for index, flow in enumerate(flows):
+        for stage_number, stage in enumerate(flow.stages):
+            for demand_number, demand in enumerate(stage):
+                share = places[index, stage_number, demand_number].get(number)
+                if share is not None:
+                    busy = busy_seconds(group.device, demand.io)
+                    found.append(Load(index, demand.targets, share, demand.rpcs, busy, demand.sync, demand.objects))
+    return found
+
+
+def _flow_rate(flow: Flow, stages: Iterable[Iterable[Wait]], metadata_wait: float) -> float:
     seconds = flow.think_seconds + flow.metadata_seconds + (metadata_wait if flow.metadata_seconds else 0.0)
-    for stage_number, stage in enumerate(flow.stages):
+    for waits in stages:
         slowest = 0.0
-        for number, demand in enumerate(stage):
-            for group in places[index, stage_number, number]:
-                state = states[group]
-                longest = _slowest_of(demand.targets)
-                idle = latency_seconds(groups[group].device, demand.io) * groups[group].slowdown
-                took = (state.wait * longest + idle) * min(demand.rpcs, 1.0)
-                slowest = max(slowest, took, 1.5 * state.commit * longest if demand.sync else 0.0)
+        for state, longest, idle_seconds, rpcs, sync in waits:
+            took = (state.wait * longest + idle_seconds) * rpcs
+            slowest = max(slowest, took, 1.5 * state.commit * longest if sync else 0.0)
         seconds += slowest
     return min(flow.rate_max, flow.concurrency / seconds)
 
@@ -89,42 +140,45 @@ def _slowest_of(targets: int) -> float:
     return sum(1 / number for number in range(1, min(targets, 64) + 1))
 
 
-def _update_demand(
-    number: int, state: GroupState, group: TargetGroup, flows: Sequence[Flow], rates: Sequence[float],
-    places: GroupShares,
-) -> None:  # fmt: skip
-    """Update the demand on one target of a group, as a share of its capacity."""
-    used = [0.0, 0.0]
-    syncs = objects = 0.0
-    for index, (flow, rate) in enumerate(zip(flows, rates, strict=True)):
-        for stage_number, stage in enumerate(flow.stages):
-            for demand_number, demand in enumerate(stage):
-                share = places[index, stage_number, demand_number].get(number)
-                if share is None:
-                    continue
-                operations = rate * demand.targets * share / group.targets
-                _add_busy_time(used, group, demand.io, operations * demand.rpcs)
-                syncs += operations * demand.sync
-                objects += operations * demand.objects
-    commits = _commits(state, group, syncs)
-    if group.journal_device is None:
-        _add_busy_time(used, group, _JOURNAL_BLOCKS_IO, commits)
-        _add_busy_time(used, group, _COMMIT_RECORD_IO, commits)
-    _add_busy_time(used, group, IoKind(True, 4 * BLOCK_BYTES, scattered=True), objects * CHECKPOINT_IOS_PER_FILE)
-    state.demand = max(used) * group.slowdown
+class _GroupBalance:
+    """The demand on one target of a group."""
+
+    def __init__(self, state: GroupState, group: TargetGroup, loads: Sequence[Load]) -> None:
+        self.state = state
+        self._group = group
+        self._loads = loads
+        self._commit_seconds = latency_seconds(group.journal_device or group.device, _COMMIT_RECORD_IO)
+        self._journal_busy = [busy_seconds(group.device, io) for io in (_JOURNAL_BLOCKS_IO, _COMMIT_RECORD_IO)
+                              if group.journal_device is None]  # fmt: skip
+        self._checkpoint_busy = busy_seconds(group.device, _CHECKPOINT_IO)
+
+    def update(self, rates: Sequence[float]) -> None:
+        """Update the demand at the present rates, as a share of the target's capacity."""
+        used = [0.0, 0.0]
+        syncs = objects = 0.0
+        targets = self._group.targets
+        for flow, demand_targets, share, rpcs, busy, sync, objects_each in self._loads:
+            operations = rates[flow] * demand_targets * share / targets
+            _add_busy_time(used, busy, operations * rpcs)
+            syncs += operations * sync
+            objects += operations * objects_each
+        commits = self._commits(syncs)
+        for busy in self._journal_busy:
+            _add_busy_time(used, busy, commits)
+        _add_busy_time(used, self._checkpoint_busy, objects * CHECKPOINT_IOS_PER_FILE)
+        self.state.demand = max(used) * self._group.slowdown
+
+    def _commits(self, syncs: float) -> float:
+        """Journal commits per second. A request that arrives during a commit joins the next."""
+        state, group = self.state, self._group
+        wait = state.wait if group.journal_device is None else 0.0
+        each = 2 * (wait + self._commit_seconds)
+        state.commit = each + min(group.journal.batch_seconds, each)
+        return syncs / (1 + syncs * state.commit)
 
 
-def _commits(state: GroupState, group: TargetGroup, syncs: float) -> float:
-    """Journal commits per second. A request that arrives during a commit joins the next."""
-    device = group.journal_device or group.device
-    wait = state.wait if group.journal_device is None else 0.0
-    each = 2 * (wait + latency_seconds(device, _COMMIT_RECORD_IO))
-    state.commit = each + min(group.journal.batch_seconds, each)
-    return syncs / (1 + syncs * state.commit)
-
-
-def _add_busy_time(used: list[float], group: TargetGroup, io: IoKind, times: float) -> None:
-    for limit, share in enumerate(busy_seconds(group.device, io)):
+def _add_busy_time(used: list[float], busy: Iterable[float], times: float) -> None:
+    for limit, share in enumerate(busy):
         used[limit] += share * times
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -31,8 +32,8 @@ def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
 class ParameterWriter:
     """Keeps the files below one root up to date. The root should be on a file system in memory.
 
-    Without concurrent readers (``shared`` is false), files are unlinked before they are written, because journaling
-    file systems flush a file that replaces another file, but not a new file.
+    Without concurrent readers (``shared`` is false), files are unlinked and written in place, because journaling file
+    systems flush a file that replaces another file, but not a new file.
     """
 
     def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:
@@ -46,17 +47,19 @@ class ParameterWriter:
         changed = 0
         for path, content in render(cluster, clients=self._clients).items():
             if self._written.get(path) != content:
-                self._replace(self.root / path, content, new=path not in self._written)
+                self._replace(f"{self.root}/{path}", content, new=path not in self._written)
                 self._written[path] = content
                 changed += 1
         return changed
 
-    def _replace(self, path: Path, content: bytes, *, new: bool) -> None:
+    def _replace(self, path: str, content: bytes, *, new: bool) -> None:
         if new:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
         elif not self._shared:
-            path.unlink(missing_ok=True)
-        temporary = f"{path}.new"
-        with open(temporary, "wb", buffering=0) as file:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        written = f"{path}.new" if self._shared else path
+        with open(written, "wb", buffering=0) as file:
             file.write(content)
-        os.replace(temporary, path)
+        if self._shared:
+            os.replace(written, path)

@@ -5,6 +5,7 @@ target.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from simulator import counters
 from simulator.counters import BRW_TABLES, BrwStats, Counter, Histogram, JobEntry, JobStats, Stats
@@ -39,13 +40,25 @@ def _block(clock: KernelClock, entry: JobEntry) -> str:
 
 
 def _line(name: str, counter: Counter, histogram: Histogram | None) -> str:
-    text = (
-        f"  {name + ':':<16} {{ samples: {counter.samples:11}, unit: {counter.unit:>5}, min: {counter.minimum:8}, "
-        f"max: {counter.maximum:8}, sum: {counter.total:16}, sumsq: {counter.squares:18}"
-    )
+    if not counter.samples:
+        return _unused_line(name, counter.unit, histogram is not None)
+    text = _numbers(name, counter)
     if histogram is not None:
         text += f", hist: {{ {_buckets(histogram)} }}"
     return text + " }\n"
+
+
+def _numbers(name: str, counter: Counter) -> str:
+    return (
+        f"  {name + ':':<16} {{ samples: {counter.samples:11}, unit: {counter.unit:>5}, min: {counter.minimum:8}, "
+        f"max: {counter.maximum:8}, sum: {counter.total:16}, sumsq: {counter.squares:18}"
+    )
+
+
+@lru_cache
+def _unused_line(name: str, unit: str, has_histogram: bool) -> str:
+    """Line of a counter without samples. Most operations of most jobs never happen."""
+    return _numbers(name, Counter(unit, 0)) + (", hist: {  }" if has_histogram else "") + " }\n"
 
 
 def _buckets(histogram: Histogram) -> str:
@@ -92,8 +105,9 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     threads = sum(mdt.settings.cores for mdt in cluster.mdts)
     for name in ("threads_started", "threads_max"):
         yield f"sys/fs/lustre/mds/MDS/mdt/{name}", f"{threads}\n"
+    idle = clock.header(0.0, 35)
     for service in _IDLE_SERVICES:
-        yield f"{_DEBUGFS}/{service}/stats", clock.header(0.0, 35)
+        yield f"{_DEBUGFS}/{service}/stats", idle
 
 
 def _ost_io(cluster: ClusterView) -> Stats:

@@ -24,14 +24,21 @@ BLOCK_BYTES = 4096
 class StoredObject:
     """One object. It takes space from its first byte to its last; holes inside a component are not modelled."""
 
-    __slots__ = ("_blocks", "end_bytes", "fid", "locks", "start_bytes")
+    __slots__ = ("_blocks", "_locks", "end_bytes", "fid", "start_bytes")
 
     def __init__(self, fid: Fid) -> None:
         self.fid = fid
         self.start_bytes = -1
         self.end_bytes = 0
-        self.locks = ExtentLocks()
+        self._locks: ExtentLocks | None = None
         self._blocks = BlockMap()
+
+    @property
+    def locks(self) -> ExtentLocks:
+        """The locks of clients. Most objects of a large file system never have one."""
+        if self._locks is None:
+            self._locks = ExtentLocks()
+        return self._locks
 
     @property
     def position_bytes(self) -> int:
@@ -72,7 +79,7 @@ class ObjectStore:
     def __init__(self, ost_index: int, capacity: Capacity) -> None:
         self.capacity = capacity
         self._room_bytes = capacity.size_bytes - capacity.overhead_bytes
-        self._reserved_bytes = int(capacity.size_bytes * capacity.reserved_share)
+        self._usable_bytes = self._room_bytes - int(capacity.size_bytes * capacity.reserved_share)
         self.objects: dict[Fid, StoredObject] = {}
         self.used_bytes = 0
         self.withheld_bytes = 0
@@ -108,10 +115,10 @@ class ObjectStore:
 
     def destroy(self, fid: Fid) -> int:
         """Destroy an object; returns the bytes that it frees."""
-        stored = self.objects.pop(fid)
+        freed = self.objects.pop(fid).allocated_bytes
         self.destroyed += 1
-        self.used_bytes -= stored.allocated_bytes
-        return stored.allocated_bytes
+        self.used_bytes -= freed
+        return freed
 
     def space(self) -> Space:
         """Space as statfs shows it."""
@@ -124,7 +131,7 @@ class ObjectStore:
     @property
     def avail_bytes(self) -> int:
         """Free space without the reserve."""
-        return max(max(self._room_bytes - self.used_bytes - self.withheld_bytes, 0) - self._reserved_bytes, 0)
+        return max(self._usable_bytes - self.used_bytes - self.withheld_bytes, 0)
 
     @property
     def inodes_free(self) -> int:
@@ -209,6 +216,8 @@ class BlockMap:
         """Disk ranges of a read or write. Unwritten bytes have none and count as at the first position."""
         pieces, end = self._pieces, start + size
         index = max(bisect_right(pieces, (start, _FAR, 0)) - 1, 0)
+        if pieces and pieces[index][0] <= start and end <= pieces[index][1]:
+            return [(pieces[index][2] + start - pieces[index][0], size)]
         found: list[tuple[int, int]] = []
         while index < len(pieces) and pieces[index][0] < end:
             first, last, position = pieces[index]

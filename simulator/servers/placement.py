@@ -106,7 +106,7 @@ class OstSelector:
         return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
 
     def _fits(self, ost: Ost, room_bytes: int) -> bool:
-        return not ost.away and ost.precreates and ost.store.avail_bytes >= room_bytes
+        return not ost.health.away and ost.max_create_count > 0 and ost.store.avail_bytes >= room_bytes
 
     def _uneven(self, fit: list[Ost]) -> bool:
         some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
@@ -236,7 +236,7 @@ def _missing(part: Component, end_bytes: int) -> bool:
 
 def is_instantiated(layout: Layout, end_bytes: int) -> bool:
     """Whether every component up to an offset has its objects."""
-    return all("init" in part.flags or part.extent_start >= end_bytes for part in layout.components)
+    return all(["init" in part.flags or part.extent_start >= end_bytes for part in layout.components])
 
 
 def writable_end(layout: Layout | None, offset: int, end_bytes: int) -> int:
@@ -261,7 +261,10 @@ def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
     for part in layout.components:
         start = max(offset, part.extent_start)
         end = offset + size_bytes if part.extent_end is None else min(offset + size_bytes, part.extent_end)
-        found += [Extent(stripe.ost_index, stripe.fid, *place) for stripe, *place in _pieces(part, start, end)]
+        if len(part.objects) != 1:
+            found += [Extent(stripe.ost_index, stripe.fid, at, size) for stripe, at, size in _pieces(part, start, end)]
+        elif start < end:  # bytes of a single object have the same offsets as in the file
+            found.append(Extent(part.objects[0].ost_index, part.objects[0].fid, start, end - start))
     return sorted(found)
 
 

@@ -91,10 +91,11 @@ class Trial:
         self.case = random_scenario(seed, workloads)
         self._seed = seed
 
-    def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0) -> Outcome:
+    def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0,
+                 seconds_max: float = float("inf")) -> Outcome:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
-        return run(Cluster(self.case.cluster(self._seed), jobs), jobs, self.case.seconds, self.case.changes, policy,
-                   tierd_starts=tierd_starts)
+        return run(Cluster(self.case.cluster(self._seed), jobs), jobs, min(self.case.seconds, seconds_max),
+                   self.case.changes, policy, tierd_starts=tierd_starts)
 
     @cached_property
     def without_tierd(self) -> Outcome:
@@ -103,8 +104,9 @@ class Trial:
 
     @cached_property
     def without_suspects(self) -> Outcome:
-        """Run without the suspects and without tierd."""
-        return self.run_with([job for job in self.case.jobs if job.job_id not in self.case.suspects])
+        """Run without the suspects and without tierd, up to the end of their noise: nothing compares the time after."""
+        return self.run_with([job for job in self.case.jobs if job.job_id not in self.case.suspects],
+                             seconds_max=NOISE_ENDS)
 
     def verdict(self, policy: Settings, cold: bool = False) -> Verdict:
         """Run tierd with a policy, and compare. ``cold``: all jobs are active before tierd starts."""
