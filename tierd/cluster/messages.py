@@ -187,7 +187,8 @@ class StandbyState:
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """The validator of a class of messages, built once."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]
@@ -195,7 +196,7 @@ def _adapter(kind: type[T]) -> TypeAdapter[T]:
 
 def encode(message: object) -> bytes:
     """A message as JSON."""
-    return _adapter(type(message)).dump_json(message)
+    return adapter(type(message)).dump_json(message)
 
 
 def decode(kind: type[T], data: bytes) -> T:
@@ -203,7 +204,7 @@ def decode(kind: type[T], data: bytes) -> T:
     if len(data) > MAX_BYTES:
         raise ValueError(f"a message of {len(data)} bytes")
     try:
-        found = _adapter(kind).validate_json(data)
+        found = adapter(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"not a {kind.__name__}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

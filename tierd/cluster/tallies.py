@@ -12,16 +12,16 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 from annotated_types import Ge, Le, Len, MaxLen
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from lustre.fid import Fid
 from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
-from tierd.cluster.messages import verified
+from tierd.cluster.messages import adapter, verified
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
@@ -101,11 +101,6 @@ class WireTally:
     """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
     clients: Column[list[Text]] = field(default_factory=list)
     """NIDs of clients of each row of directories; empty from a reader of an earlier release, and without NIDs."""
-
-
-@cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def encode(tally: Tally) -> bytes:
@@ -202,7 +197,7 @@ def decode(data: bytes) -> Tally:
         plain = unpacking.decompress(data, MAX_PLAIN_BYTES)
         if not unpacking.eof:
             raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
-        wire = _adapter(WireTally).validate_json(plain)
+        wire = adapter(WireTally).validate_json(plain)
         return _tally(wire)
     except ValidationError as error:
         first = error.errors()[0]
@@ -287,12 +282,12 @@ class ReaderMessage(ReaderState):
 
 def to_json(message: object) -> bytes:
     """A small message for a bucket."""
-    return _adapter(type(message)).dump_json(message)
+    return adapter(type(message)).dump_json(message)
 
 
 def from_json(kind: type[Any], data: bytes) -> Any:
     """A small message from a bucket. Raises ValueError."""
-    return _adapter(kind).validate_json(data)
+    return adapter(kind).validate_json(data)
 
 
 class NatsTallyInbox:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -52,10 +51,14 @@ def default_detectors(detectors: Detectors = BUILT_IN) -> tuple[ConfiguredDetect
     return tuple(ConfiguredDetector(detector, detector.settings()) for detector in detectors)
 
 
-@cache
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """The validator of a class of settings. Building one for each class of a configuration takes 30 ms."""
-    return TypeAdapter(kind)
+    """The validator of a class of settings. Building those of a whole configuration takes 30 ms."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
 
 
 def configured_detectors(
