@@ -75,7 +75,7 @@ def has_examples(path: Path) -> bool:
     return b">>> " in path.read_bytes()
 
 
-GC_ALLOCATIONS = 10_000
+GC_ALLOCATIONS = 100_000
 GO_GC_PERCENT = "400"
 
 
@@ -87,7 +87,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GC_ALLOCATIONS, 20, 20)
+    gc.set_threshold(GC_ALLOCATIONS, 20, 50)
     os.environ.setdefault("GOGC", GO_GC_PERCENT)  # promtool and Prometheus: a fifth less time for more memory
 
 

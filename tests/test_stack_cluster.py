@@ -36,11 +36,11 @@ def stack() -> Iterator[Running]:
     scenario = library("demo")
     stream, noise = scenario.jobs
     assert isinstance(noise, SmallFileWriter)
-    noise = replace(noise, start_seconds=45.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
+    noise = replace(noise, start_seconds=25.0, files_per_second=12.0, rereads_per_second=8.0, keep=1500)
     lines: list[str] = []
     with TemporaryDirectory(prefix="s") as folder, running(
         Path(folder), replace(scenario, jobs=(stream, noise)), SystemClock(), lines.append, Options(any_ports=True),
-        claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=3.0) as made:
+        claim_expiry_seconds=10.0, restart_seconds=2.0, files_per_second=5.0) as made:
         try:
             yield made
         except BaseException:

@@ -171,7 +171,7 @@ def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: 
     for name, by_task in found.items():
         small = {task for task in arrays[name] if not _streams(by_task.get(task, ()), namespace.get(task), classes)}
         here = [load for task, each in by_task.items() if task in small for load in each]
-        names = _together(name, [namespace[task] for task in small if task in namespace])
+        names = _together(name, [namespace[task] for task in arrays[name] if task in small and task in namespace])
         if not here or _streams(here, names, classes):
             continue
         on_target: defaultdict[str, list[JobLoad]] = defaultdict(list)

@@ -65,6 +65,8 @@ class Engine:
         self._settings = settings
         self._history = History(settings.history_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
+        self._targets_of_victims: Collection[str] = frozenset()
+        """Targets of active findings with a disturbed stream."""
         self._learned_jobs: frozenset[str] = frozenset()
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
@@ -139,6 +141,8 @@ class Engine:
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
+        self._targets_of_victims = {target for each in found.values()
+                                    if isinstance(each.evidence, NoisyNeighbourEvidence) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
@@ -226,8 +230,6 @@ class Engine:
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
              left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
         """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
-        targets_of_victims = {target for other in self._active.values()
-                     if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
         return policies.plan_by_scope(
             finding,
@@ -235,7 +237,7 @@ class Engine:
             capacity,
             self._settings,
             self._facts.resident if isinstance(finding.evidence, FillEvidence) else self._facts.stored,
-            not targets_of_victims.isdisjoint(finding.targets),
+            any(target in self._targets_of_victims for target in finding.targets),
             left_alone,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -124,7 +125,7 @@ class Window:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs with a load on an OST."""
-        return frozenset(job for _, job in self.loads)
+        return frozenset(map(itemgetter(1), self.loads))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError
 from tierd.sense.powerflex import PowerFlex
 
-HEALTHY_MINUTES, TROUBLE_MINUTES = 3, 4
+HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
 NOBODY = 65534
 Change = Callable[[Site], None]
 ACTING = replace(Settings(), act=replace(Settings().act, dry_run=False))

@@ -88,8 +88,8 @@ def test_ten_thousand_clients_and_four_hundred_targets() -> None:
     for name, case in variants.items():
         cluster = case.build()
         assert (cluster.mounts, len(cluster.osts)) == (10_000, 400)
-        cluster.advance(120)
-        rates[name] = sum(cluster.log.mean(job.job_id, 80, 120) for job in case.jobs if job.job_id != "untar.2003")
+        cluster.advance(100)
+        rates[name] = sum(cluster.log.mean(job.job_id, 80, 100) for job in case.jobs if job.job_id != "untar.2003")
     assert 0 < rates["alone"] < 300 * 1500
     assert rates["contended"] < 0.9 * rates["alone"]
     assert rates["flash_covers"] > 0.97 * rates["alone"]

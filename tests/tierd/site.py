@@ -15,6 +15,7 @@ from lustre.creation import ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.act.movers.moves import PortMover
@@ -88,7 +89,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     filesystem = Clearing(cluster)
     settings = Settings()
     settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
@@ -105,7 +106,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def reading(site: Site) -> Site:
     """The site with a noisy job that reads its files again, of which most wait for their turn."""
     site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    site.begin_again(Cluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
     site.run_until_said("QUEUED", before=100)
     return site
 

@@ -166,9 +166,10 @@ class NatsDispatch:
 
     def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
                  settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
+                 is_counted_as_moved: Callable[[Fid, float], bool],
                  flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None,
                  journal_lag: Callable[[], int] = int) -> None:
-        """``entry`` reads an act from the journal. ``flush_journal`` returns when its copy on NATS is complete.
+        """``entry`` and ``is_counted_as_moved`` read the journal. ``flush_journal`` returns when its copy is complete.
 
         ``journal_lag`` is the number of changes that the copy lacks.
         """
@@ -180,6 +181,9 @@ class NatsDispatch:
         self._settings = settings
         self._clock = clock
         self._entry = entry
+        self._is_counted_as_moved = is_counted_as_moved
+        self._moved_now: set[Fid] = set()
+        """Files with an outcome "done" that may not be in the journal yet."""
         self._flush_journal = flush_journal
         self._log = log
         self._ready: deque[SentMessage] = deque()
@@ -472,6 +476,7 @@ class NatsDispatch:
 
     def recorded(self) -> None:
         """See the protocol. Acknowledges the results, after the copy of the journal has them."""
+        self._moved_now.clear()
         deliveries, self._unacknowledged = self._unacknowledged, []
         if not deliveries:
             return
@@ -524,7 +529,7 @@ class NatsDispatch:
         earlier_mover = each.result == messages.STALE or result.times_delivered > 1
         if earlier_mover and each.result not in _ENDED and self._is_moved(move.move):
             # it exchanged the layouts, and ended before it reported that
-            return MoveOutcome(move.move, MoveResult.DONE, "", "a mover did not report the outcome; found done")
+            return self._found_done(move, "a mover did not report the outcome; found done")
         if each.result == messages.STALE:
             return replace(halted_outcome(move.move, Refusal(Reason.OUT_OF_DATE, each.detail)),
                            not_copied=each.not_copied)
@@ -532,9 +537,21 @@ class NatsDispatch:
                             if each.detail else "", move.before, copied_bytes=each.copied_bytes,
                             not_copied=each.not_copied)
         if found.result is MoveResult.ALREADY:  # the leader saw another layout just before it sent the move
-            return replace(found, result=MoveResult.DONE, reason="", detail="a mover did not report the outcome; "
-                           f"{result.mover} found it done")
+            return self._found_done(move, f"a mover did not report the outcome; {result.mover} found it done")
         return found
+
+    def _found_done(self, move: NumberedMove, detail: str) -> MoveOutcome:
+        """The outcome of an act whose file has the wanted layout.
+
+        An earlier act of the file may have been given up, and count as its move by a late result: only one does.
+        """
+        entry = self._entry(move.act)
+        if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
+            return MoveOutcome(move.move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
+        return MoveOutcome(move.move, MoveResult.DONE, "", detail, move.before)
+
+    def _is_counted(self, fid: Fid, since: float) -> bool:
+        return fid in self._moved_now or self._is_counted_as_moved(fid, since)
 
     def _is_moved(self, move: Move) -> bool:
         assert move.fid is not None
@@ -546,11 +563,16 @@ class NatsDispatch:
         del message.moves[outcome.act]
         del self._of_act[outcome.act]
         self._from_source[message.source] -= 1
-        self._ended.append(outcome)
+        self._add_ended(outcome)
         if not message.moves:
             self._sent.pop(message.id, None)
         if outcome.outcome.reason != "halted":
             self._expired.pop(outcome.outcome.move.path, None)
+
+    def _add_ended(self, outcome: NumberedOutcome) -> None:
+        if outcome.outcome.result is MoveResult.DONE and outcome.outcome.move.fid is not None:
+            self._moved_now.add(outcome.outcome.move.fid)
+        self._ended.append(outcome)
 
     def _give_up(self, message: SentMessage, why: Refusal) -> None:
         """No mover has begun a file of this message, and none will."""
@@ -564,10 +586,11 @@ class NatsDispatch:
                 or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
             return
         found = self._layout_of(entry.fid)
-        if isinstance(found, Layout) and same_shape(found, entry.layout_after):
+        if (isinstance(found, Layout) and same_shape(found, entry.layout_after)
+                and not self._is_counted(entry.fid, entry.intended_at)):
             self.counts.late += 1
             move = Move(entry.place, entry.layout_after, entry.fid, entry.size_bytes)
-            self._ended.append(NumberedOutcome(each.act, MoveOutcome(
+            self._add_ended(NumberedOutcome(each.act, MoveOutcome(
                 move, MoveResult.DONE, "", "a mover reported it late; found done"), late=True))
 
     def _expire(self, now: float) -> None:
@@ -591,7 +614,7 @@ class NatsDispatch:
         if isinstance(found, OSError):
             return None
         if found is not None and same_shape(found, each.move.layout):
-            return MoveOutcome(each.move, MoveResult.DONE, "", "no mover reported the outcome; found done")
+            return self._found_done(each, "no mover reported the outcome; found done")
         self._expired[each.move.path] += 1
         if self._expired[each.move.path] >= TRIES:
             del self._expired[each.move.path]

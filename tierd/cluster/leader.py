@@ -205,7 +205,8 @@ class Candidate:
                                                       self._key)
         journal.publish = publisher.flush
         self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
-                                     journal.entry, publisher.flush, self._log, lambda: publisher.lag)
+                                     journal.entry, journal.is_counted_as_moved, publisher.flush, self._log,
+                                     lambda: publisher.lag)
         return self.dispatch
 
     def detach(self) -> None:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Annotated, Any, TypeVar, cast
 
 from annotated_types import Ge, Le, Len, MaxLen
@@ -103,9 +103,9 @@ class WireTally:
     """NIDs of clients of each row of directories; empty from a reader of an earlier release, and without NIDs."""
 
 
-@lru_cache(maxsize=1)
-def _adapter() -> TypeAdapter[WireTally]:
-    return TypeAdapter(WireTally)
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def encode(tally: Tally) -> bytes:
@@ -202,7 +202,7 @@ def decode(data: bytes) -> Tally:
         plain = unpacking.decompress(data, MAX_PLAIN_BYTES)
         if not unpacking.eof:
             raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
-        wire = _adapter().validate_json(plain)
+        wire = _adapter(WireTally).validate_json(plain)
         return _tally(wire)
     except ValidationError as error:
         first = error.errors()[0]
@@ -287,12 +287,12 @@ class ReaderMessage(ReaderState):
 
 def to_json(message: object) -> bytes:
     """A small message for a bucket."""
-    return TypeAdapter(type(message)).dump_json(message)
+    return _adapter(type(message)).dump_json(message)
 
 
 def from_json(kind: type[Any], data: bytes) -> Any:
     """A small message from a bucket. Raises ValueError."""
-    return TypeAdapter(kind).validate_json(data)
+    return _adapter(kind).validate_json(data)
 
 
 class NatsTallyInbox:

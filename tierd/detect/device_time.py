@@ -539,6 +539,8 @@ def account(loads: Collection[JobLoad], seconds: float, pool_of: Mapping[str, st
     pools of which it is known whether their devices have a limit of I/Os.
     """
     known = {target: pool for target, pool in pool_of.items() if pool in costs}
+    if not known:
+        return {}
     works: dict[str, dict[str, Vector]] = {target: {} for target in known}
     loads_of: dict[str, list[JobLoad]] = {target: [] for target in known}
     places = {target: (works[target], loads_of[target].append) for target in known}
@@ -695,6 +697,8 @@ class _Kept:
     mixed: deque[Work] = field(default_factory=lambda: deque(maxlen=KEPT))
     outdone: deque[Work] = field(default_factory=lambda: deque(maxlen=KEPT))
     """Far less work than windows of the other two sorts: the fit leaves them out."""
+    were_outdone: deque[bool] = field(default_factory=lambda: deque(maxlen=3 * KEPT))
+    """Of the last windows of all sorts, whether each was outdone."""
     outdone_seconds: float = 0.0
     """Time since the last window that was not outdone."""
 
@@ -707,12 +711,21 @@ class _Kept:
         """Keep windows; returns whether each of them was outdone."""
         usable, all_outdone = self.usable, True
         for work in works:
-            if is_outdone(work, usable):
-                self.outdone.append(work)
-            else:
-                all_outdone = False
-                (self.mixed if mixed else self.alone).append(work)
+            outdone = is_outdone(work, usable)
+            all_outdone = all_outdone and outdone
+            self.were_outdone.append(outdone)
+            (self.outdone if outdone else self.mixed if mixed else self.alone).append(work)
         return all_outdone
+
+    def saturated_share(self, costs: DeviceCosts) -> float:
+        """Share of the last windows in which the target was saturated, by these costs.
+
+        The sorts forget at different rates. So each counts with its share of the last windows, not of those kept: where
+        targets are mostly idle, far more windows are outdone than are kept.
+        """
+        outdone = sum(self.were_outdone) / len(self.were_outdone)
+        return round(sum([part * fmean([costs.busy(work) >= SATURATED for work in works])
+                          for part, works in ((1 - outdone, self.usable), (outdone, self.outdone)) if works]), 9)
 
 
 def is_outdone(work: Work, others: Iterable[Work]) -> bool:
@@ -782,10 +795,8 @@ class CostLearner:
         if self._due:
             pool = next(iter(self._due))
             del self._due[pool]
-            usable = self._kept[pool].usable
-            costs = fit(usable, self._priors.get(pool))
-            observed = [*usable, *self._kept[pool].outdone]
-            if sum([costs.busy(work) >= SATURATED for work in observed]) >= MOST * len(observed):
+            costs = fit(self._kept[pool].usable, self._priors.get(pool))
+            if self._kept[pool].saturated_share(costs) >= MOST:
                 self.costs = {**self.costs, pool: costs}
 
 

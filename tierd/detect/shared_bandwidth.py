@@ -15,7 +15,7 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
     """Find streams that slowed down since another stream started on the same targets."""
     for slow in slowdowns(view, view.streams, view.streams, DETECTOR.name, settings):
         other = slow.other
-        others = {target for window in view.recent for target, _ in window.loads} - set(slow.targets)
+        others = view.on.keys() - set(slow.targets)
         mend = "other targets for one of the two jobs would help; " if others else ""
         yield Finding(
             DETECTOR.name, view.now, other.job, slow.victim.job, slow.targets,

@@ -15,6 +15,7 @@ import pytest
 from simulator import faults
 from simulator.cluster import Cluster
 from simulator.filesystem import LinkFolder
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, NOISE, STREAM, world
@@ -193,7 +194,7 @@ def test_a_holder_with_odd_characters_does_no_harm_to_a_terminal() -> None:
 
 def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     """Both see the noise. The first acts; the second reports why it does not, and takes over after the first ends."""
-    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
     folder = LinkFolder(cluster, settings.claim.folder)

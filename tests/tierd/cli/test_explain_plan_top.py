@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, failed, fetched, shown
@@ -79,7 +79,7 @@ def test_the_expected_gain_stands_beside_what_the_act_brought(site: Site, capsys
 
 def test_without_a_past_device_time_predicts_what_the_act_brings(site: Site,
                                                                  capsys: pytest.CaptureFixture[str]) -> None:
-    cluster = Cluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, start_seconds=0.0)))
     cluster.advance(60)
     site.begin_again(cluster)
     site.run_until_said("KEPT: it helped", before=240)

@@ -83,7 +83,7 @@ def test_history_selects_by_path_job_and_time(site: Site, capsys: pytest.Capture
 
 def test_findings_about_one_job(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "findings", "--job", "ior_stream.1002", site=site).startswith("no findings yet")
-    site.run(until=60)
+    site.run_until_said("FOUND", before=60)
     for job in ("ior_stream.1002", "mdt_small.1001"):
         assert shown(capsys, "findings", "--job", job, site=site).startswith("F1  noisy-neighbour: ior_stream.1002")
     others = len(ask(site.socket, {"request": "findings"})["findings"])
@@ -138,7 +138,7 @@ def test_colours_are_for_terminals_without_no_color() -> None:
 
 def test_colours_change_no_text(
         site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=60)
+    site.run_until_said("SET default layout", before=60)
     for command in (["status"], ["findings"], ["history"], ["explain", "F1"]):
         plain = shown(capsys, *command, site=site)
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -165,13 +165,14 @@ COMMANDS = [name for action in parser()._actions if isinstance(action, argparse.
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)
-def test_completions_have_every_command_and_are_accepted_by_the_shell(shell: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "tierd.cli.tierctl", "completion", shell], capture_output=True,
-                          text=True, check=True, cwd=ROOT)
-    assert [name for name in COMMANDS if name not in done.stdout] == []
+def test_completions_have_every_command_and_are_accepted_by_the_shell(
+        shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    printed = capsys.readouterr().out
+    assert [name for name in COMMANDS if name not in printed] == []
     if found := shutil.which(shell):
         script = tmp_path / "completions"
-        script.write_text(done.stdout)
+        script.write_text(printed)
         assert subprocess.run([found, "-n", str(script)], check=False).returncode == 0
 
 

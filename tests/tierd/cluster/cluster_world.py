@@ -127,7 +127,7 @@ class ClusterWorld:
 
     def nats_dispatch(self, claim: Claim | None = None) -> NatsDispatch:
         return NatsDispatch(self.connection("leader"), self.names, claim or self.claim, self.port, self.settings,
-                            self.clock, self.journal.entry, log=self.log.append)
+                            self.clock, self.journal.entry, self.journal.is_counted_as_moved, log=self.log.append)
 
     def mover(self, name: str, fault: Fault = no_fault, calls: Any = None, *, start: bool = True) -> Mover:
         fences = Fences(self.claims, self.clock)
@@ -169,6 +169,10 @@ class ClusterWorld:
     def outcomes(self) -> dict[str, str]:
         """Last outcome of each file in the journal."""
         return {entry.place: str(entry.outcome) for entry in self.journal.entries()}
+
+    def outcomes_of(self, path: str) -> list[str]:
+        """Outcomes of all acts of a file, in order."""
+        return [str(entry.outcome) for entry in self.journal.entries() if entry.place == path]
 
     def close(self) -> None:
         for each in reversed(self.closing):

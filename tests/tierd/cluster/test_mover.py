@@ -247,25 +247,43 @@ def test_a_mover_that_stood_still_until_the_deadline_does_not_exchange(world: Cl
     assert world.gate.waiting == 1
 
 
-def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(world: ClusterWorld) -> None:
-    """A server that was killed forgets how often it delivered a message: two movers have it for the first time."""
+def given_back_and_delivered_anew(world: ClusterWorld) -> str:
+    """A file that a mover gave back. Its message is delivered as for the first time, as after a kill of the server."""
     (path,) = world.files(1)
-    first, second = world.mover("m1", dying_at("published"), start=False), world.mover("m2", start=False)
+    mover = world.mover("m1", dying_at("published"), start=False)
     until(lambda: world.dispatch.trouble() is None, "ready")
     world.submit(path)
     world.gate.pump(world.clock.now() + 0.2)
-    first.stopped = "by hand"
+    mover.stopped = "by hand"
     with pytest.raises(Died):
-        stepping_once(world, first)
+        stepping_once(world, mover)
     assert [(str(each.result), each.detail) for each in world.gate.attend()] == [("gave-way", "by hand")]
     connection, moves = world.dispatch._connection, world.names.moves  # type: ignore[attr-defined]
     connection.call(lambda _: connection.jetstream.delete_consumer(moves, SOURCE))
     streams.declare_source(connection, world.names, SOURCE, 1, 2.0)
-    stepping_once(world, second)
-    assert (world.pool(path), second.redelivered) == ("flash", 0)
+    return path
+
+
+def test_the_result_of_a_message_that_the_server_delivers_anew_is_no_repetition(world: ClusterWorld) -> None:
+    path, mover = given_back_and_delivered_anew(world), world.mover("m2", start=False)
+    stepping_once(world, mover)
+    assert (world.pool(path), mover.redelivered) == ("flash", 0)
     assert world.pump_until_empty() == {"already": 1}
     until(lambda: not world.gate.attend() and world.outcomes() == {path: "done"}, "the journal has the move")
     assert world.dispatch.counts.late == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_file_that_was_moved_for_an_act_that_was_given_up_counts_once(world: ClusterWorld, at_once: bool) -> None:
+    path, mover = given_back_and_delivered_anew(world), world.mover("m2", start=False)
+    world.gate.pump(world.clock.now() + 0.2)  # the leader sends the file again
+    assert world.gate.under_way == 1
+    stepping_once(world, mover)
+    if not at_once:
+        until(lambda: world.gate.attend() or world.outcomes_of(path)[0] == "done", "the late result is there")
+    stepping_once(world, mover)
+    until(lambda: world.gate.attend() or not world.gate.under_way, "the second result is there")
+    assert world.outcomes_of(path) == ["done", "already"]
 
 
 class Held:

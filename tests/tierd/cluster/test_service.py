@@ -13,6 +13,7 @@ import pytest
 
 from lustre.fid import Fid
 from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.cluster.broker import Broker
 from tests.tierd.simulated import NOISE, STREAM
@@ -76,7 +77,7 @@ class Leader:
     nids_of_mover: tuple[str, ...] = ("10.0.2.15@tcp",)
 
     def __init__(self, folder: Path, broker: Broker) -> None:
-        self.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
+        self.cluster = FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN))
         self.filesystem, self.folder, self.said = Clearing(self.cluster), folder, list[str]()
         settings = Settings()
         self.settings = replace(

@@ -21,11 +21,11 @@ from tierd.simulation import world as simulation
 ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")
 Load = tuple[StepFiles, float, int]
 """A job, the factor of the processor times of each of two equal MDTs, and their processors."""
-NODES: Load = StepFiles(nodes=8, threads=4, files_each=120), 50.0, 2
+NODES: Load = StepFiles(nodes=8, threads=4, files_each=60), 100.0, 2
 """The processes of eight nodes wait for the processors of one MDT: a second one does half of the work."""
-ONE_NODE: Load = StepFiles(threads=40, files_each=120), 33.0, 2
+ONE_NODE: Load = StepFiles(threads=40, files_each=60), 66.0, 2
 """The kernel of one node makes one file at a time in a directory, so a second MDT changes nothing."""
-ALONE: Load = StepFiles(nodes=2, threads=1, files_each=1500), 17.0, 64
+ALONE: Load = StepFiles(nodes=2, threads=1, files_each=500), 51.0, 64
 """Two processes on two nodes wait for nobody: another MDT changes nothing."""
 
 

@@ -108,7 +108,7 @@ def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> No
     noise = replace(NOISE, keep=100_000, files_per_second=20.0)
     at = world(tmp_path, jobs=(STREAM, noise))
     before = at.filesystem.layout(noise.directory)
-    at.run(until=240)
+    at.run_until_said("UNDONE default layout", before=240)
     reported = "\n".join(at.said)
     assert "SET default layout" in reported
     assert "UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in reported

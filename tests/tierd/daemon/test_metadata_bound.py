@@ -17,7 +17,10 @@ LOW = "[detect.metadata_bound]\nmin_operations_per_second = 5\n"
 
 
 def lived(tmp_path: Path, jobs: int, threads: int, cores: int, work_factor: float) -> World:
-    """Jobs that create files, each in directories of its own, on an MDT with so many processors."""
+    """Jobs that create files, each in directories of its own, on an MDT with so many processors.
+
+    The busy ones are found after 84 s at the latest.
+    """
     mdt = MdtSettings(cores=cores, work_factor=work_factor)
     every = tuple(StepFiles(f"steps.{n}", directory=f"/proj/steps{n}", threads=threads, files_each=2000, client=n % 2)
                   for n in range(jobs))
@@ -25,13 +28,12 @@ def lived(tmp_path: Path, jobs: int, threads: int, cores: int, work_factor: floa
     cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt,)), every)
     at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), said.append, tmp_path)
     at = World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
-    at.run(until=150, cycle_seconds=10)
+    at.run(until=100, cycle_seconds=10)
     return at
 
 
 def bound(at: World) -> list[str]:
     return [finding.sentence for finding in at.daemon.findings if finding.kind == "metadata-bound"]
-
 
 
 def test_many_jobs_on_few_processors(tmp_path: Path) -> None:
@@ -46,4 +48,4 @@ def test_one_job_is_named(tmp_path: Path) -> None:
 
 
 def test_an_mds_with_free_processors_is_well(tmp_path: Path) -> None:
-    assert bound(lived(tmp_path, jobs=2, threads=1, cores=8, work_factor=1.0)) == []
+    assert bound(lived(tmp_path, jobs=1, threads=1, cores=8, work_factor=1.0)) == []

@@ -39,7 +39,7 @@ def test_load_of_another_mover_is_seen_and_nothing_is_done_until_it_is_gone(tmp_
     assert any("lfs.0" in window.jobs for window in at.daemon.windows)
     assert NOISE.job_id in {finding.aggressor for finding in at.daemon.findings}
     assert list(at.journal.entries()) == []
-    at.run(until=510)
+    at.run_until_said("SET default layout", before=510)
     assert "mover" not in at.daemon.faults
     assert {entry.outcome for entry in at.journal.entries()} == {"done"}
 

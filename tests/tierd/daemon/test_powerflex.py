@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.servers import program
 from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate
@@ -40,7 +40,7 @@ def over_powerflex(site: Site, stub: PowerFlexStub, tmp_path: Path) -> Site:
 
 def begin(site: Site) -> None:
     """Start it, and wait until the gateway has answered once."""
-    site.begin_again(Cluster(recorded_test_bed(), (STREAM, NOISE)))
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE)))
     while "tierd_powerflex_pool_size_bytes{" not in fetched(site, "/metrics")[1]:
         site.run(until=site.cluster.now + 5)
         assert site.cluster.now < 3600
@@ -77,7 +77,7 @@ def test_promtool_accepts_the_metrics(over_powerflex: Site) -> None:
 
 def test_a_gateway_that_fails_leaves_tierd_at_work(over_powerflex: Site, stub: PowerFlexStub) -> None:
     stub.bad = dict.fromkeys(["/rest/auth/login"], (500, b"oops"))
-    over_powerflex.begin_again(Cluster(recorded_test_bed(), (STREAM, NOISE)))
+    over_powerflex.begin_again(FluidCluster(recorded_test_bed(), (STREAM, NOISE)))
     while 'tierd_powerflex_errors_total{fs="lustre",reason="login"} 0.0' in fetched(over_powerflex, "/metrics")[1]:
         over_powerflex.run(until=over_powerflex.cluster.now + 5)
         assert over_powerflex.cluster.now < 3600

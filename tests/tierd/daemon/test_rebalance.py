@@ -64,7 +64,7 @@ def test_a_pool_becomes_even_and_then_nothing_moves(tmp_path: Path) -> None:
     places = [entry.place for entry in entries]
     assert len(set(places)) == len(places), "each moves once"
     assert {entry.layout_after.components[0].pool for entry in entries if entry.layout_after} == {"hdd"}
-    at.run(until=1200)
+    at.run(until=1200, cycle_seconds=10)
     assert len(list(at.journal.entries())) == len(entries), "there is no way back"
 
 
@@ -86,7 +86,7 @@ def test_a_stream_beside_a_rebalance_keeps_its_throughput_and_the_rebalance_goes
 
 def test_a_rebalance_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     at = uneven(tmp_path)
-    at.run(until=600)
+    at.run_until_said("verdict on the rebalance", before=600)
     (case,) = [case for case in at.daemon.cases if case.finding.kind == "imbalance"]
     assert case.verdict == Verdict.HELPED
     (said,) = [words for words in at.said if "verdict on the rebalance" in words]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
@@ -183,7 +183,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
 def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
     site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0),
                             verify=replace(site.settings.verify, judge_seconds=20.0))
-    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
     assert site.service._gate.waiting > 50
     moved = len(list(site.service._journal.entries("done")))
@@ -211,9 +211,10 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert before > 20
     restarted(reading)
     assert reading.service._gate.waiting == before
-    reading.run(until=reading.cluster.now + 20)
+    reading.run(until=reading.cluster.now + 10)
     assert "moves of F1" in log_text(reading)
     assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files/s is reached"
+    reading.run(until=reading.cluster.now + 10)
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lustre.fid import Fid
-from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, Timeline
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
@@ -31,7 +31,7 @@ class Client:
 
     def __init__(self, folder: Path, reader: str, dry_run: bool = False,
                  hide: Callable[[Reading], Reading] = lambda reading: replace(reading, changelogs={})) -> None:
-        self.cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+        self.cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
         self.said: list[str] = []
         filesystem, settings = SimulatedFilesystem(self.cluster), Settings()
         self.settings = replace(

@@ -149,6 +149,17 @@ def test_streams_that_wait_for_something_else_show_no_costs() -> None:
     assert not learner.costs
 
 
+@pytest.mark.parametrize("windows", [30, 300])
+def test_targets_that_are_busy_now_and_then_show_no_costs(windows: int) -> None:
+    """A stream that mostly waits for something else is no measure of saturation, however long it is seen."""
+    rng, learner = Random(9), CostLearner()
+    for n in range(windows):
+        rate = rng.uniform(90, 100) if n % 10 in {0, 4, 7} else rng.uniform(10, 40)
+        noise = [load(t, "fio.2", 0.0, 4.0) for t in HDD if n % 20 < 10]
+        learner.learn([*(load(t, "ior.1", rate, rate / 8) for t in HDD), *noise], 5.0, {"ior.1"}, POOL_OF)
+    assert not learner.costs
+
+
 def slowed(loads: Sequence[JobLoad], factor: float) -> list[JobLoad]:
     """The same work on disks that need so much longer for everything."""
     return [load(target, job, written / 5e6 / factor, writes / 5 / factor)

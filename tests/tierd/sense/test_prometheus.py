@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.servers import Prometheus, free_port, program, running
 from tests.tierd.sense.clocks import NOW, SettableClock
@@ -271,7 +272,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     of the version before show the node or some of its targets."""
     folder = tmp_path_factory.mktemp("prometheus")
     command = program("prometheus")
-    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     root = folder / "node"
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
 from simulator.jobs.large_files import RandomWriter
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
@@ -18,7 +18,7 @@ STARTS = 20.0
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
     jobs = (STREAM, RandomWriter(start_seconds=2.0, processes_count=16))
-    return run(Cluster(recorded_test_bed(), jobs), jobs, 100.0, policy=Settings(), tierd_starts=STARTS)
+    return run(FluidCluster(recorded_test_bed(), jobs), jobs, 100.0, policy=Settings(), tierd_starts=STARTS)
 
 
 def test_nothing_is_found_before_four_windows_after_the_start(outcome: Outcome) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tierd.config.settings import Settings
 from tierd.simulation.evaluate import Trial, evaluate
+from tierd.simulation.random_scenarios import NOISE_ENDS
 
 
 @pytest.mark.parametrize(("workload", "seed"), [
@@ -16,6 +19,7 @@ from tierd.simulation.evaluate import Trial, evaluate
 ])
 def test_a_hard_workload_is_found_and_mended(workload: str, seed: int) -> None:
     trial = Trial(seed, {workload})
+    trial.case = replace(trial.case, seconds=NOISE_ENDS)
     for cold, seconds in ((False, 30), (True, 60)):
         verdict = trial.verdict(Settings(), cold)
         assert verdict.truth == "aggressor"

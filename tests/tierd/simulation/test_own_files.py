@@ -18,7 +18,7 @@ from tierd.config.load import parse
 
 MIB = 1 << 20
 DATABASE = RandomWriter(job_id="db.4", path="/proj/rand/table.dat", file_bytes=64 * MIB, processes_count=8,
-                        layout=HDD, run_seconds=90.0, pause_seconds=45.0, think_seconds=0.02)
+                        layout=HDD, run_seconds=90.0, pause_seconds=45.0, think_seconds=0.03)
 """The pause between its writes limits it on flash. Thousands of writes per second take long to simulate."""
 STRIDED = SharedFile(job_id="mpi.5", path="/proj/shared/one.dat", nodes=2, threads=8, piece_bytes=MIB, pieces_each=70,
                      direct=True, layout=HDD, runs=20, period_seconds=300.0)
@@ -60,7 +60,7 @@ def test_a_file_with_random_io_goes_to_flash_once_it_is_closed(tmp_path: Path) -
     (DATABASE, "[random_io_to_flash]\nmax_file_bytes = 33554432\n"),
     (DATABASE, "[random_io_to_flash]\nbenefit_factor = 10000\n"),
     (DATABASE, "[small_files_to_flash]\nreserve = 0.99\n"),
-    (replace(DATABASE, layout=Layout((Component(pool="flash"),), composite=False)), ""),
+    (replace(DATABASE, layout=Layout((Component(pool="flash"),), composite=False), think_seconds=0.05), ""),
 ], ids=["open", "too large", "not worth it", "no room", "on flash"])
 def test_otherwise_a_file_with_random_io_stays(tmp_path: Path, job: RandomWriter, text: str) -> None:
     at = lived(tmp_path, job, 268, "small-random-io", text)

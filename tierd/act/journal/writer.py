@@ -177,6 +177,11 @@ class Journal:
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
+    def is_counted_as_moved(self, fid: Fid, since: float) -> bool:
+        """Whether an act that moved a file has ended since a time, and was not undone."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND ended_at >= ? AND "
+                                "ifnull(outcome, '') = 'done' LIMIT 1", (str(fid), since)).fetchone() is not None
+
     def was_tried(self, fid: Fid, moved_since: float, tried_since: float) -> bool:
         """Whether tierd has moved a file since a time, or tried to since another."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND kind = 'migrate' AND (intended_at >= ? OR "

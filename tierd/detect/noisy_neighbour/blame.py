@@ -4,8 +4,8 @@ The increase decides, not the total: a job with the same load as before did not 
 together may cause what none causes alone, such as the tasks of an array job, each with its own job id. Then the few
 that cause most of the increase are named, and small ones are not.
 
->>> sorted(blamed_jobs({"m.1": 0.9, "n.2": 0.1}, (), 0.25)), sorted(blamed_jobs({"m.1": 0.1, "n.2": 0.1}, (), 0.25))
-(['m.1'], [])
+>>> blamed_jobs({"n.2": 0.3, "m.1": 0.7}, (), 0.25), blamed_jobs({"m.1": 0.1, "n.2": 0.1}, (), 0.25)
+(['m.1', 'n.2'], [])
 >>> len(blamed_jobs({f"task.{n}": 0.1 for n in range(8)}, (), 0.25))
 7
 
@@ -53,22 +53,22 @@ def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple
         yield from (slow for slow in mine if slow.other.job in names)
 
 
-def blamed_jobs(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Collection[str]:
-    """Suspects of one victim to name, by each suspect's share of the load increase on the targets.
+def blamed_jobs(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Sequence[str]:
+    """Suspects of one victim to name, sorted, by each suspect's share of the load increase on the targets.
 
     Together they must have caused ``load_share`` of it. A suspect named before stays named while its share is fair.
     """
     names = {job for job, part in parts.items() if part >= load_share}
     together = sum(parts.values())
     if together < load_share:
-        return names
+        return sorted(names)
     done = 0.0
     for job, part in sorted(parts.items(), key=lambda each: (-each[1], each[0])):
         if done >= NAMED_SHARE * together:
             break
         names.add(job)
         done += part
-    return names | {job for job in known if parts.get(job, 0.0) >= HEAVY_SHARE * together}
+    return sorted(names | {job for job in known if parts.get(job, 0.0) >= HEAVY_SHARE * together})
 
 
 Rates = Mapping[str, tuple[float, float]]

@@ -162,6 +162,9 @@ class SlowdownView:
     demand_cache: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
     """Result of ``demand_by_target`` by job."""
 
+    rates_cache: dict[str, Sequence[tuple[float, float]]] = field(default_factory=dict, compare=False, repr=False)
+    """Result of ``stream_rates``, once it was needed."""
+
     @property
     def now(self) -> float:
         """End of the newest window; epoch seconds."""
@@ -173,6 +176,19 @@ class SlowdownView:
         if known is None:
             known = self.demand_cache[job.job] = demand_by_target(job)
         return known
+
+
+    def stream_rates(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Mean bytes of an RPC and bytes per second of each stream, by target whose costs are known.
+
+        Hundreds of victims are compared with the streams of all targets.
+        """
+        if not self.rates_cache:
+            size_of = {stream.job: stream.mean_rpc_bytes for stream in self.streams}
+            self.rates_cache.update({
+                target: [(size_of[job], read + written) for job, (read, written, _) in time.work.items()
+                         if job in size_of and read + written] for target, time in self.device_time.items()})
+        return self.rates_cache
 
 
 def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before: LoadTracks | None = None,

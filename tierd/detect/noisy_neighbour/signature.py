@@ -321,14 +321,14 @@ def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTi
     of ranks by chance (Mann and Whitney, Annals of Mathematical Statistics 18(1), 1947). None if such streams are at
     work on too few targets of either kind.
     """
-    size = victim.mean_rpc_bytes
-    alike = {stream.job for stream in view.streams if size / 2 < stream.mean_rpc_bytes < size * 2}
+    least, most = victim.mean_rpc_bytes / 2, victim.mean_rpc_bytes * 2
+    alike = view.stream_rates()
     rates: tuple[list[float], list[float]] = [], []
     on = {time.target for time in shared}
     for time in view.device_time.values():
         is_free = time.target not in on
         if time.costs is shared[0].costs and (not is_free or time.share(suspects) < FREE_SHARE):
-            each = [read + written for job, (read, written, _) in time.work.items() if job in alike and read + written]
+            each = [rate for size, rate in alike[time.target] if least < size < most]
             if each:
                 rates[is_free].append(fmean(each))
     here, free = rates
