@@ -34,9 +34,13 @@ Replayed = Callable[[str, Variation], Report]
 
 
 @pytest.fixture(scope="module")
-def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
-    base = tmp_path_factory.mktemp("tapes")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the unpacked tapes."""
+    return tmp_path_factory.mktemp("tapes")
 
+
+@pytest.fixture(scope="module")
+def replayed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Replayed:
     def go(name: str, variation: Variation) -> Report:
         folder = write(unpacked(name, base), tmp_path_factory.mktemp("varied"), variation)
         with tapes.opened(folder) as tape:
@@ -238,9 +242,8 @@ def test_rates_matter_as_ratios(replayed: Replayed, as_it_was: Callable[[str], R
 
 
 @pytest.mark.parametrize("donor", list(NOISY))
-def test_a_neighbour_that_slows_nobody_is_innocent(replayed: Replayed, tmp_path_factory: pytest.TempPathFactory,
-                                                   donor: str) -> None:
-    other = unpacked(donor, tmp_path_factory.mktemp("donor"))
+def test_a_neighbour_that_slows_nobody_is_innocent(replayed: Replayed, base: Path, donor: str) -> None:
+    other = unpacked(donor, base)
 
     def guest(path: str) -> Iterator[Job]:
         file: Path = other / path

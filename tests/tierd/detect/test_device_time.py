@@ -371,7 +371,7 @@ class Run:
         return fmean(rates) if rates else 0.0
 
 
-def simulate(folder: Path, seed: int, jobs: Sequence[Job] | None = None, seconds: float = 160.0) -> Run:
+def simulate(folder: Path, seed: int, jobs: Sequence[Job] | None = None, seconds: float = 130.0) -> Run:
     """Let a random workload run, or only these jobs of it."""
     scenario = random_scenario(seed)
     cluster = Cluster(recorded_test_bed(seed), scenario.jobs if jobs is None else jobs)
