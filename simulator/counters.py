@@ -63,29 +63,25 @@ class Counter:
         self.squares += other.squares
 
 
-class Stats:
-    """The counters of one stats file since ``start_time`` (virtual seconds)."""
+class Stats(dict[str, Counter]):
+    """The counters of one stats file since ``start_time`` (virtual seconds).
 
-    __slots__ = ("_counters", "start_time")
+    All counters are there by name in the kernel's order, including those without samples.
+    """
+
+    __slots__ = ("start_time",)
 
     def __init__(self, shape: CounterList, start_time: float) -> None:
+        super().__init__((name, Counter(unit, detail)) for name, unit, detail in shape)
         self.start_time = start_time
-        self._counters = {name: Counter(unit, detail) for name, unit, detail in shape}
 
     def tally(self, name: str, value: int = 1) -> None:
         """Add a sample to a counter."""
-        self._counters[name].tally(value)
+        self[name].tally(value)
 
     def count(self, name: str, samples: int) -> None:
         """Add samples to a counter without values."""
-        self._counters[name].samples += samples
-
-    def __getitem__(self, name: str) -> Counter:
-        return self._counters[name]
-
-    def items(self) -> tuple[tuple[str, Counter], ...]:
-        """All counters in the kernel's order, including those without samples."""
-        return tuple(self._counters.items())
+        self[name].samples += samples
 
 
 class Histogram:

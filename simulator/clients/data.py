@@ -160,7 +160,7 @@ class WriteBack:
         sent = _DONE
         if handle.on_mdt or handle.has_dirty(full_bytes):
             sent = self._mount.engine.spawn(self.flush(handle, full_bytes))
-        if any([osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._mount.oscs]):
+        if max([osc.unwritten_bytes for osc in self._mount.oscs]) > limits.max_dirty_bytes:
             yield sent
             yield from self.flush(handle)
 

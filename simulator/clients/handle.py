@@ -14,7 +14,9 @@ from simulator.servers.placement import Extent
 class FileHandle:
     """One open file descriptor."""
 
-    __slots__ = ("_dirty", "_dirty_bytes", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable")
+    __slots__ = (
+        "_dirty", "_dirty_bytes", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable",
+    )  # fmt: skip
 
     def __init__(self, inode: Inode, actor: Actor, flags: int, now: float, *, writable: bool) -> None:
         self.inode = inode
@@ -48,7 +50,7 @@ class FileHandle:
 
     def has_dirty(self, least_bytes: int) -> bool:
         """Whether an object has at least ``least_bytes`` dirty bytes."""
-        return any([dirty_bytes >= least_bytes for dirty_bytes in self._dirty_bytes.values()])
+        return max(self._dirty_bytes.values(), default=-1) >= least_bytes
 
     def clean(self, least_bytes: int = 0) -> list[Extent]:
         """Remove and return the dirty pieces of every object with at least ``least_bytes`` dirty bytes."""

@@ -65,3 +65,19 @@ def test_waiting_for_what_is_done_takes_no_time_and_no_stack() -> None:
         return total
 
     assert engine.spawn(process()).value == 5000
+
+
+def test_a_single_part_that_is_gathered_ends_with_its_error() -> None:
+    engine, part = Engine(), Completion()
+
+    def process() -> Steps[int | None]:
+        try:
+            yield gather([part])
+        except OSError as error:
+            return error.errno
+        return 0
+
+    finished = engine.spawn(process())
+    assert not finished.done
+    part.fail(OSError(errno.EIO, "broken"))
+    assert finished.value == errno.EIO
