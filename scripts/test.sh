@@ -11,7 +11,9 @@ mypy=$!
 trap 'kill $mypy 2>/dev/null || :; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM
 tests=0 types=0
-.venv/bin/pytest -n 3 --dist worksteal "$@" || tests=$?
+# Two workers for each processor: while a test of one waits for other processes, the other one works.
+workers=$((2 * $(nproc)))
+.venv/bin/pytest -n $((workers < 8 ? workers : 8)) --dist worksteal "$@" || tests=$?
 wait $mypy || types=$?
 sed 's/^/mypy: /' "$log"
 [ $types -eq 0 ] || echo "mypy failed (status $types)" >&2
