@@ -33,5 +33,6 @@ wait_with_progress() {
     [ ! -t 1 ] || echo
     wait $process || { cat "$log" >&2; exit 1; }
 }
+# Without --no-compile, pip compiles all modules of all packages, most of which are never imported.
 wait_with_progress "Installing $requirement and its dependencies into $dir" \
-    "$dir/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e "$requirement"
+    "$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --root-user-action=ignore -e "$requirement"
