@@ -107,7 +107,7 @@ class _Process(Completion):
                 self.fail(failure)
                 return
             if not isinstance(wanted, Completion):
-                self._engine.after(wanted, self.resume, _PASSED)
+                self._engine.after(wanted, self.resume, COMPLETE)
                 return
             if not wanted.done:
                 wanted.then(self.resume)
@@ -115,9 +115,9 @@ class _Process(Completion):
             awaited = wanted
 
 
-_PASSED = Completion()
-"""What a process waits for that sleeps: nothing but time."""
-_PASSED.succeed()
+COMPLETE = Completion()
+"""A completion without a value that is complete: nobody waits for it."""
+COMPLETE.succeed()
 
 
 class Engine:
@@ -142,7 +142,7 @@ class Engine:
     def spawn(self, steps: Steps[Any]) -> Completion:
         """Start a process. It runs to its first wait before this call returns."""
         process = _Process(self, steps)
-        process.resume(_PASSED)
+        process.resume(COMPLETE)
         return process
 
     def run_until(self, time: float) -> None:

@@ -23,7 +23,7 @@ from simulator.clients.handle import FileHandle
 from simulator.clients.mount import Mount
 from simulator.clients.osc import Osc
 from simulator.clients.readahead import ReadAheadWindow
-from simulator.engine import Completion, Steps, gather
+from simulator.engine import COMPLETE, Completion, Steps, gather
 from simulator.servers import layouts
 from simulator.servers.changelog import SERVER
 from simulator.servers.locks import Lock
@@ -32,8 +32,6 @@ from simulator.servers.objects import StoredObject
 from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
 
 LOCK_GRAIN_BYTES = 4096
-_DONE = Completion()
-_DONE.succeed()
 
 
 class Transfer:
@@ -41,7 +39,7 @@ class Transfer:
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
-        self.flush_object: Callable[[Fid], Completion] = lambda fid: _DONE
+        self.flush_object: Callable[[Fid], Completion] = lambda fid: COMPLETE
         """Writes the dirty pages of an object, when another client requests a lock."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
@@ -92,7 +90,7 @@ class Transfer:
                     osc.enqueue_lock()
                     away = self._mount.settings.network_seconds
                     lock = stored.locks.ask(self._mount.index, start, end, True, flush, away)
-                    (yield from lock).put(_DONE)
+                    (yield from lock).put(COMPLETE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
         """Send or fetch data that is stored on the MDT."""
@@ -108,7 +106,7 @@ class Transfer:
         try:
             yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
         finally:
-            lock.put(_DONE)
+            lock.put(COMPLETE)
 
 
 def _locked_range(piece: Extent) -> tuple[int, int]:
@@ -157,7 +155,7 @@ class WriteBack:
             return
         limits = self._mount.settings.osc
         full_bytes = limits.max_pages_per_rpc * PAGE_BYTES
-        sent = _DONE
+        sent = COMPLETE
         if handle.on_mdt or handle.has_dirty(full_bytes):
             sent = self._mount.engine.spawn(self.flush(handle, full_bytes))
         if max([osc.unwritten_bytes for osc in self._mount.oscs]) > limits.max_dirty_bytes:

@@ -244,7 +244,7 @@ class Gate:
 
     @property
     def closed_targets(self) -> Mapping[str, str]:
-        """Targets that take no files of moves, with the reasons, as :meth:`note_closed` was told."""
+        """Targets that take no files of moves, with the reasons: those of the last :meth:`note_closed`."""
         return self._queue.closed
 
     def note_closed(self, closed: Mapping[str, str]) -> None:

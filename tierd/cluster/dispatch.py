@@ -466,7 +466,7 @@ class NatsDispatch:
             yield self._ended.popleft()
 
     def _leads(self) -> bool:
-        """Whether late results may come for this leader.
+        """Whether this tierd leads, and so gets late results.
 
         After a kill of the server a message may have had two movers: one gave its files back, and the other has moved
         them.

@@ -14,15 +14,16 @@ import hmac
 import os
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from annotated_types import Ge, Le, Len, MaxLen
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.movers.moves import MoveResult
+from tierd.validators import validator_of
 
 VERSION = 1
 FILES_PER_MESSAGE = 16
@@ -184,19 +185,9 @@ class StandbyState:
     version: Annotated[int, Ge(1), Le(VERSION)] = VERSION
 
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
-def adapter(kind: type[T]) -> TypeAdapter[T]:
-    """The validator of a class of messages, built once."""
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
-
-
 def encode(message: object) -> bytes:
     """A message as JSON."""
-    return adapter(type(message)).dump_json(message)
+    return validator_of(type(message)).dump_json(message)
 
 
 def decode(kind: type[T], data: bytes) -> T:
@@ -204,7 +195,7 @@ def decode(kind: type[T], data: bytes) -> T:
     if len(data) > MAX_BYTES:
         raise ValueError(f"a message of {len(data)} bytes")
     try:
-        found = adapter(kind).validate_json(data)
+        found = validator_of(kind).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"not a {kind.__name__}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -21,10 +21,11 @@ from pydantic import ValidationError
 from lustre.fid import Fid
 from tierd.cluster import streams
 from tierd.cluster.connection import Connection, Delivery
-from tierd.cluster.messages import adapter, verified
+from tierd.cluster.messages import verified
 from tierd.cluster.streams import Names
 from tierd.sense.changelogs.tallies import DirectoryTally, FileTally, OtherMove, Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally
+from tierd.validators import validator_of
 
 VERSION = 1
 MAX_BYTES = 900 * 1024
@@ -197,7 +198,7 @@ def decode(data: bytes) -> Tally:
         plain = unpacking.decompress(data, MAX_PLAIN_BYTES)
         if not unpacking.eof:
             raise ValueError(f"a tally of more than {MAX_PLAIN_BYTES} bytes, or cut short")
-        wire = adapter(WireTally).validate_json(plain)
+        wire = validator_of(WireTally).validate_json(plain)
         return _tally(wire)
     except ValidationError as error:
         first = error.errors()[0]
@@ -282,12 +283,12 @@ class ReaderMessage(ReaderState):
 
 def to_json(message: object) -> bytes:
     """A small message for a bucket."""
-    return adapter(type(message)).dump_json(message)
+    return validator_of(type(message)).dump_json(message)
 
 
 def from_json(kind: type[Any], data: bytes) -> Any:
     """A small message from a bucket. Raises ValueError."""
-    return adapter(kind).validate_json(data)
+    return validator_of(kind).validate_json(data)
 
 
 class NatsTallyInbox:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import GROUP, AnyDetector, Common, ConfiguredDetector, Detector
+from tierd.validators import validator_of
 
 Detectors = Sequence[AnyDetector]
 
@@ -51,16 +51,6 @@ def default_detectors(detectors: Detectors = BUILT_IN) -> tuple[ConfiguredDetect
     return tuple(ConfiguredDetector(detector, detector.settings()) for detector in detectors)
 
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
-def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """The validator of a class of settings. Building those of a whole configuration takes 30 ms."""
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
-
-
 def configured_detectors(
     tables: object, detectors: Detectors
 ) -> tuple[tuple[ConfiguredDetector, ...], list[DetectorMistake]]:
@@ -75,7 +65,7 @@ def configured_detectors(
     found = []
     for table, detector in known.items():
         try:
-            settings = adapter(detector.settings).validate_python(tables.get(table, {}))
+            settings = validator_of(detector.settings).validate_python(tables.get(table, {}))
         except ValidationError as error:
             mistakes += [DetectorMistake(e["type"], ("detect", table, *e["loc"]), e["msg"], e.get("input"))
                          for e in error.errors(include_url=False)]

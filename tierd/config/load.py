@@ -14,12 +14,13 @@ from pydantic import ValidationError
 
 from tierd.config import act, detectors, files
 from tierd.config.contradictions import contradictions
-from tierd.config.detectors import Detectors, adapter, configured_detectors
+from tierd.config.detectors import Detectors, configured_detectors
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import Settings
 from tierd.detect.builtin import BUILT_IN
+from tierd.validators import validator_of
 
 
 class ConfigurationError(ValueError):
@@ -119,14 +120,14 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
 def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
     """The settings, and every mistake. Invalid settings have their defaults, for the checks of the others."""
     try:
-        return adapter(Settings).validate_python(inherit_settings(values)), []
+        return validator_of(Settings).validate_python(inherit_settings(values)), []
     except ValidationError as error:
         problems = without_repetitions(error, values)
     rest = deepcopy(dict(values))
     for _, location, _, _ in problems:
         remove_at(rest, location)
     try:
-        return adapter(Settings).validate_python(inherit_settings(rest)), problems
+        return validator_of(Settings).validate_python(inherit_settings(rest)), problems
     except ValidationError:
         return None, problems
 
