@@ -82,6 +82,17 @@ def comparable(mine: ActiveWindows, theirs: Sequence[float], presence: float, le
     return stays and quiet >= least
 
 
+def least_compared(least: int) -> int:
+    """Windows in which a stream must have moved bytes to be comparable with any suspect.
+
+    Every second window of a stay may be one without the suspect, and counts for both.
+
+    >>> least_compared(4), comparable([(n, 1.0) for n in range(6)], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0], 0.05, 4)
+    (6, True)
+    """
+    return least + (least + 1) // 2
+
+
 FEW_JOBS, HEAVY_SHARE = 4, 0.05
 """If a target has more suspects than ``FEW_JOBS``, those with a smaller share of their load are ignored."""
 

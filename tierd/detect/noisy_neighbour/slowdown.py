@@ -21,6 +21,7 @@ from tierd.detect.noisy_neighbour.pairs import (
     SlowdownView,
     active_windows,
     comparable,
+    least_compared,
     may_have_slowed,
     shared_targets,
     significant_jobs,
@@ -123,12 +124,15 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
     """Every victim that slowed down since one of the others came. Active findings of ``kind`` have laxer thresholds."""
     on = significant_jobs(others)
     known = {job for of, _, job in at.active if of == kind}
+    needed = least_compared(settings.min_windows)
     for victim in victims:
         if victim.job not in known:
             if victim.job not in at.slowed_cache:
                 at.slowed_cache[victim.job] = may_have_slowed(victim, at.tracks, settings)
             if not at.slowed_cache[victim.job]:
                 continue
+        if sum(map(bool, at.tracks.moved(victim.by_target, victim.job))) < needed:
+            continue
         near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
         own, unhealthy = at.demand_of(victim), at.windows[-1].conditions
         mine: dict[tuple[str, ...], ActiveWindows] = {}
@@ -136,10 +140,11 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
             targets = shared_targets(own, at.demand_of(other), unhealthy, settings.target_share)
             if not targets:
                 continue
-            if targets not in mine:
-                mine[targets] = active_windows(at.tracks.on(targets, victim.job))
-            if not comparable(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
-                                     settings.min_windows):
+            stream = mine.get(targets)
+            if stream is None:
+                stream = mine[targets] = active_windows(at.tracks.on(targets, victim.job))
+            if len(stream) < needed or not comparable(stream, at.tracks.operations(targets, other.job),
+                                                      settings.presence, settings.min_windows):
                 continue
             course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
             if course.learned and len(course.own.quiet) >= settings.min_windows:
