@@ -5,7 +5,8 @@ PY := .venv/bin/python
 .PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack stack-cluster
 .DEFAULT_GOAL := test
 
-BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c
+BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c \
+  lustre/changelog/measure.h tierd/sense/changelogs/_roll_up.c
 
 .venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'
@@ -65,4 +66,4 @@ packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/
 	sh packaging/deb.sh dist
 
 clean:
-	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so tierd/sense/changelogs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,17 +5,18 @@
  *         record that it did not decode. Python handles the rest: an incomplete record, a name that is too long, unknown
  *         extra flags or an unknown type. make is (Record, Fid, types by number, text of a NID).
  *
+ *     measure(data, at, most) -> tuple[int, int, int, float, float]
+ *         measures at most `most` records from the byte `at` on. Returns the offset after them, their number, the index of
+ *         the last one (0 without records), the oldest and the newest time. It stops before an incomplete record, a name
+ *         that is too long and unknown extra flags.
+ *
  * lustre.changelog.decode describes the form of a record. All numbers are little-endian. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
+#include "measure.h"
 
-enum { HEADER = 64, FID = 16, JOB_ID_SIZE = 32, NID_SIZE = 24, XATTR_SIZE = 256, NAME_MOST = 512 };
-enum { RENAME = 2, JOB_ID = 4, EXTRA = 8 };                                        /* above the flags of the type */
-enum { OWNER = 1, NID = 2, OPEN = 4, XATTR = 8, NID_LARGE = 16, EXTRA_KNOWN = 31 }; /* extra flags */
-#define FLAG_BITS 12
-#define SECOND_SHIFT 30
 #define KNOWN 256 /* a power of two: number of cached FIDs, job ids and NIDs, which later records repeat */
 
 /* The fields of a Record, in its order. */
@@ -34,15 +35,6 @@ typedef struct {
     PyObject *owners[2];      /* uid and gid of the previous record, which most records share; NULL without one */
     uint64_t owner_numbers[2]; /* their values */
 } Maker;
-
-static uint64_t
-number(const char *at, int size)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < size; i++)
-        value |= (uint64_t)(unsigned char)at[i] << (8 * i);
-    return value;
-}
 
 static unsigned
 place(const char *at, size_t size)
@@ -149,32 +141,15 @@ owner(Maker *to, int which, const char *at)
     return Py_XNewRef(to->owners[which]);
 }
 
-/* Returns the length of the extensions in bytes; -1 if their flags are truncated or unknown. */
-static Py_ssize_t
-extensions_size(const char *at, Py_ssize_t room, unsigned extensions, uint64_t *extra)
-{
-    Py_ssize_t size = (extensions & RENAME ? 2 * FID : 0) + (extensions & JOB_ID ? JOB_ID_SIZE : 0);
-    *extra = 0;
-    if (!(extensions & EXTRA))
-        return size;
-    if (room < HEADER + size + 8)
-        return -1;
-    *extra = number(at + HEADER + size, 8);
-    if (*extra > EXTRA_KNOWN)
-        return -1;
-    return size + 8 + (*extra & OWNER ? 16 : 0) + (*extra & NID ? NID_SIZE : 0) + (*extra & OPEN ? 4 : 0)
-           + (*extra & XATTR ? XATTR_SIZE : 0);
-}
-
 static int
 put_header(Maker *to, const char *at)
 {
-    uint64_t time = number(at + 24, 8), nanosecond = time & ((1u << SECOND_SHIFT) - 1);
+    uint64_t nanosecond = number(at + 24, 8) & ((1u << SECOND_SHIFT) - 1);
     return put(to, TYPE, Py_NewRef(PyTuple_GET_ITEM(to->types, number(at + 4, 4))))
         && put_number(to, FLAGS, number(at + 2, 2) & ((1u << FLAG_BITS) - 1))
         && put_number(to, INDEX, number(at + 8, 8))
         && put_number(to, PREVIOUS, number(at + 16, 8))
-        && put(to, TIME, PyFloat_FromDouble((double)(time >> SECOND_SHIFT) + (double)nanosecond / 1e9))
+        && put(to, TIME, PyFloat_FromDouble(record_time(at)))
         && put_number(to, NANOSECOND, nanosecond)
         && put(to, TARGET, fid(to, at + 32))
         && put(to, PARENT, fid(to, at + 48));
@@ -228,21 +203,15 @@ record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const cha
 static Py_ssize_t
 taken(Maker *to, const char *data, Py_ssize_t size, Py_ssize_t at, PyObject *records, Py_ssize_t most)
 {
-    while (PyList_GET_SIZE(records) < most && size - at >= HEADER) {
-        const char *begin = data + at;
-        Py_ssize_t name_size = (Py_ssize_t)number(begin, 2);
-        unsigned extensions = (unsigned)number(begin + 2, 2) >> FLAG_BITS;
-        uint64_t extra, type = number(begin + 4, 4);
-        Py_ssize_t more = extensions_size(begin, size - at, extensions, &extra);
-        if (more < 0 || name_size > NAME_MOST || type >= (uint64_t)PyTuple_GET_SIZE(to->types)
-            || size - at < HEADER + more + name_size)
-            break;
-        PyObject *made = record(to, begin, extensions, extra, begin + HEADER + more, name_size);
+    Measured form;
+    while (PyList_GET_SIZE(records) < most && measured(data + at, size - at, &form)
+           && form.type < (uint64_t)PyTuple_GET_SIZE(to->types)) {
+        PyObject *made = record(to, data + at, form.extensions, form.extra, form.name, form.name_size);
         int failed = made == NULL || PyList_Append(records, made) < 0;
         Py_XDECREF(made);
         if (failed)
             return -1;
-        at += HEADER + more + name_size;
+        at += form.size;
     }
     return at;
 }
@@ -295,8 +264,38 @@ take(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     return at < 0 ? NULL : PyLong_FromSsize_t(at);
 }
 
+static PyObject *
+measure(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "measure(data: bytes, at: int, most: int)");
+        return NULL;
+    }
+    Py_ssize_t at = PyLong_AsSsize_t(args[1]), most = PyLong_AsSsize_t(args[2]), size = PyBytes_GET_SIZE(args[0]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (at < 0 || at > size) {
+        PyErr_SetString(PyExc_ValueError, "measure: the first byte must lie in the data");
+        return NULL;
+    }
+    const char *data = PyBytes_AS_STRING(args[0]);
+    Py_ssize_t found = 0;
+    uint64_t last = 0;
+    double oldest = Py_HUGE_VAL, newest = 0;
+    Measured form;
+    for (; found < most && measured(data + at, size - at, &form); found++, at += form.size) {
+        double time = record_time(data + at);
+        last = number(data + at + 8, 8);
+        oldest = time < oldest ? time : oldest;
+        newest = time > newest ? time : newest;
+    }
+    return Py_BuildValue("nnKdd", at, found, (unsigned long long)last, oldest, newest);
+}
+
 static PyMethodDef methods[] = {
     {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Append records to a list; returns the offset after the last."},
+    {"measure", (PyCFunction)(void (*)(void))measure, METH_FASTCALL,
+     "Returns the offset after some records, their number, the index of the last, the oldest and the newest time."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.changelog._records", NULL, 0, methods, NULL, NULL, NULL, NULL};

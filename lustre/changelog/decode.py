@@ -31,9 +31,10 @@ True
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from operator import attrgetter
+from typing import Any, overload
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -106,6 +107,7 @@ TYPE_FLAGS = (1 << TYPE_FLAG_BITS) - 1
 _FRACTION = (1 << SECOND_SHIFT) - 1
 _TYPES = {int(kind): kind for kind in RecordType}
 
+_time = attrgetter("time")
 _fid = partial(bytes.__new__, Fid)
 """Makes a FID from its bytes; the form of a record guarantees 16 bytes."""
 _nid = lru_cache(maxsize=4096)(nid_text)
@@ -218,3 +220,75 @@ def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
             return
         yield records
         del records
+
+
+Measure = Callable[[bytes, int, int], tuple[int, int, int, float, float]]
+"""Measures at most so many records from a byte offset of the data. Returns the offset after them, their number, the
+index of the last, the oldest and the newest time."""
+measure_many: Measure | None = _records.measure if AVAILABLE else None
+"""Measures many records at once in C; None without the C module."""
+
+
+class PackedRecords(Sequence[Record]):
+    """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
+
+    __slots__ = ("_count", "_decoded", "at", "data", "end", "last_index", "newest_time", "oldest_time")
+
+    def __init__(self, data: bytes, at: int, measured: tuple[int, int, int, float, float]) -> None:
+        """``measured`` is the result of :data:`measure_many` for the records from byte ``at`` of ``data`` on."""
+        self.data = data
+        self.at = at
+        self.end, self._count, self.last_index, self.oldest_time, self.newest_time = measured
+        self._decoded: list[Record] | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        """The records, decoded."""
+        if self._decoded is None:
+            self._decoded, _ = some(self.data, self.at, self._count)
+        return self._decoded
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
+        return self.records[index]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+
+def packed_pieces(data: bytes, most: int = PIECE, many: Measure | None = measure_many) -> Iterator[Sequence[Record]]:
+    """The records of ``pieces``, not decoded as far as possible. Raises ValueError at the first invalid record."""
+    if many is None:
+        yield from pieces(data, most)
+        return
+    at = 0
+    while True:
+        measured = many(data, at, most)
+        if measured[1]:
+            yield PackedRecords(data, at, measured)
+            at = measured[0]
+            continue
+        records, at = some(data, at, most)  # raises ValueError if no record begins there
+        if not records:
+            return
+        yield records
+
+
+def last_index(records: Sequence[Record]) -> int:
+    """Index of the last of some records."""
+    return records.last_index if isinstance(records, PackedRecords) else records[-1].index
+
+
+def newest_time(records: Sequence[Record]) -> float:
+    """Time of the newest of some records; 0 without records."""
+    if isinstance(records, PackedRecords):
+        return records.newest_time
+    return max(map(_time, records), default=0.0)

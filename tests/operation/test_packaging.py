@@ -240,7 +240,8 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/_files", "lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines")
+MODULES = ("lustre/_files", "lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines",
+           "tierd/sense/changelogs/_roll_up")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -274,6 +275,6 @@ def test_a_wheel_that_needs_a_compiler_is_refused(
 
 def test_every_source_in_c_is_built() -> None:
     setup = (ROOT / "setup.py").read_text()
-    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter")
+    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter", "tierd")
                      for path in (ROOT / package).rglob("_*.c"))
     assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)

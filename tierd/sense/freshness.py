@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Protocol
 
+from lustre.changelog.decode import newest_time
 from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ChangelogError
@@ -159,9 +159,6 @@ class CheckedReadings:
                               "at a restart")
 
 
-_time = attrgetter("time")
-
-
 class RecordSource(Protocol):
     """A source of changelog records: a follower of changelogs, or its replacement in single-client mode."""
 
@@ -189,7 +186,7 @@ class CheckedRecords:
         ahead = 0.0
         try:
             for batch in self._follower.batches():
-                ahead = max(ahead, max(map(_time, batch), default=0.0) - self._clock.now())
+                ahead = max(ahead, newest_time(batch) - self._clock.now())
                 yield batch
                 del batch  # its memory is used for the next one
             if ahead > self._skew_seconds:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lustre.access_log import AccessLogDevice
 from lustre.background import DaemonExecutor
-from lustre.changelog.record import Record
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
 from tierd.clock import Clock
@@ -18,6 +16,7 @@ from tierd.model import DirectoryActivity
 from tierd.sense.access_logs import AccessLogs, HotFiles
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.sense.changelogs.table import Batches
 from tierd.sense.changelogs.tally_source import Tallies, TallyInbox, TallySource
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, ResolveDns, TargetSource, dns_resolver
 from tierd.sense.exporters import ExporterReadings
@@ -52,11 +51,11 @@ class LiveSource:
             self._recording.set_states(reading.changelogs)
         return reading
 
-    def records(self) -> Iterator[Record] | Tallies:
+    def records(self) -> Batches | Tallies:
         """Records, or tallies of readers, since the last call. Raises OSError at the end if some could not be read."""
         if isinstance(self.follower, TallySource):
             return self.follower.tallies()
-        return chain.from_iterable(self.follower.batches())
+        return Batches(self.follower.batches())
 
 
 GAP_WINDOWS = 2

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import AVAILABLE, EXTRA, Take, decode, form, pieces, some, take
+from lustre.changelog.decode import (
+    AVAILABLE,
+    EXTRA,
+    PackedRecords,
+    Take,
+    decode,
+    form,
+    last_index,
+    newest_time,
+    packed_pieces,
+    pieces,
+    some,
+    take,
+)
 from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -120,6 +134,44 @@ def test_pieces_are_the_whole(several: list[Record], most: int, rest: bytes) -> 
         whole, end = decode(data)
         assert found == whole
         assert bool(problem) == (outcome(data, end, 1, one_by_one)[0] != "")
+
+
+def as_pieces(several: Iterator[Sequence[Record]]) -> tuple[list[tuple[object, ...]], str]:
+    """What is known of each piece before and after it is decoded, and the error that ends them."""
+    found: list[tuple[object, ...]] = []
+    try:
+        for piece in several:
+            times = [record.time for record in list(piece)]
+            oldest = piece.oldest_time if isinstance(piece, PackedRecords) else min(times)
+            found.append((len(piece), last_index(piece), newest_time(piece), oldest, list(piece), piece[0], piece[-1:]))
+    except ValueError as error:
+        return found, str(error)
+    return found, ""
+
+
+@given(st.lists(records(), max_size=9), st.integers(1, 4), st.binary(max_size=70), st.lists(damage, max_size=2))
+def test_packed_pieces_are_the_pieces(several: list[Record], most: int, rest: bytes, damages) -> None:
+    data = b"".join(map(encode, several)) + rest
+    for one in damages:
+        data = damaged(data, *one)
+    assert as_pieces(packed_pieces(data, most)) == as_pieces(pieces(data, most))
+    assert as_pieces(packed_pieces(data, most, None)) == as_pieces(pieces(data, most))
+
+
+def test_records_are_measured_without_decoding_them() -> None:
+    first = MADE._replace(index=7, time=5.0, nanosecond=0)
+    data = encode(first) + encode(first._replace(index=9, time=4.0))
+    assert _records.measure(data, 0, 9) == (len(data), 2, 9, 4.0, 5.0)
+    assert _records.measure(data, 0, 1)[:3] == (len(data) // 2, 1, 7)
+    assert _records.measure(data[:-1], len(data) // 2, 9) == (len(data) // 2, 0, 0, float("inf"), 0.0)
+
+
+@pytest.mark.parametrize("wrong", [("", 0, 9), (b"", "", 9), (b"", 0, None), (b"", 0)])
+def test_what_is_no_call_to_measure(wrong) -> None:
+    with pytest.raises(TypeError):
+        _records.measure(*wrong)
+    with pytest.raises(ValueError, match="in the data"):
+        _records.measure(b"", 1, 9)
 
 
 def test_many_of_everything_are_distinguished() -> None:

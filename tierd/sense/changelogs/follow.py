@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, cast
 
 from lustre.background import DaemonExecutor
-from lustre.changelog.decode import pieces
+from lustre.changelog.decode import last_index, packed_pieces
 from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
@@ -115,13 +115,14 @@ class Follower:
         for _ in range(self._max_reads):
             start = last = self._positions[mdt]
             try:
-                for records in pieces(self._read(mdt, start)):
-                    if records[-1].index <= last:  # otherwise the same records would be read forever
-                        problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
+                for records in packed_pieces(self._read(mdt, start)):
+                    end = last_index(records)
+                    if end <= last:  # otherwise the same records would be read forever
+                        problems.append(f"changelog of {mdt}: asked for records after {last}, got {end}")
                         return False
                     if last and (gap := gap_in(last, records)):
                         gaps.append(f"changelog of {mdt}: {gap}")
-                    last = self._positions[mdt] = records[-1].index
+                    last = self._positions[mdt] = end
                     yield records if self.recording is None else self.recording.without_marks(mdt, records)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
@@ -139,7 +140,7 @@ def gap_in(last: int, records: Sequence[Record]) -> str:
     >>> gap_in(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
     'records 7 to 8 are missing'
     """
-    if records[-1].index - last == len(records):
+    if last_index(records) - last == len(records):
         return ""
     for record in records:
         if record.index > last + 1:

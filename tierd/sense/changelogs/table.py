@@ -5,11 +5,12 @@ Any thread may read the table. It is not locked while paths are looked up or rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from itertools import islice
+from itertools import chain, islice
 from threading import RLock
 
+from lustre.changelog.decode import PackedRecords, some
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
@@ -128,6 +129,16 @@ RECENT_SECONDS = 120.0
 """Activity counts as recent for one to two times this period."""
 
 
+class Batches(Iterable[Record]):
+    """Records in the batches of their source, which the table takes as they are."""
+
+    def __init__(self, batches: Iterable[Sequence[Record]]) -> None:
+        self.batches = batches
+
+    def __iter__(self) -> Iterator[Record]:
+        return chain.from_iterable(self.batches)
+
+
 class ActivityTable:
     """A bounded table of files and of counts by job and directory, filled from changelog records.
 
@@ -165,6 +176,17 @@ class ActivityTable:
         An error of the iterator is raised after the records before it were added.
         """
         self.records_read, self.oldest_time = 0, float("inf")
+        if not isinstance(records, Batches):
+            self._add_in_pieces(records)
+            return
+        for batch in records.batches:
+            if isinstance(batch, PackedRecords) and self._making is None:
+                self._add_packed(batch)
+            else:
+                self._add_in_pieces(batch)
+            del batch  # its memory is used for the next one
+
+    def _add_in_pieces(self, records: Iterable[Record]) -> None:
         left, more = iter(records), True
         while more:
             piece: list[Record] = []
@@ -176,14 +198,38 @@ class ActivityTable:
                     self._add(piece)
 
     def _add(self, piece: Sequence[Record]) -> None:
-        if self._executor is not None:
-            self._path.look_up(self._records.fids_without_path(piece), self._executor)
+        self._look_up(piece)
         with self._lock:
             self._records.add(piece)
             if self._making is not None:
                 self._making.note(piece)
         self.records_read += self._records.records_read
         self.oldest_time = min(self.oldest_time, self._records.oldest_time)
+
+    def _add_packed(self, records: PackedRecords) -> None:
+        """Add records from their bytes. Those that need Python are decoded: some at first, more if they follow."""
+        at, left, most, looked_up = records.at, len(records), 1, False
+        while left:
+            with self._lock:
+                at, added = self._records.add_packed(records.data, at, records.end)
+            left -= added
+            if not left:
+                break
+            most = 1 if added else 2 * most
+            if not looked_up:
+                looked_up = True
+                self._look_up(records.records[-left:])
+            some_left, at = some(records.data, at, min(most, left))
+            left -= len(some_left)
+            with self._lock:
+                self._records.add(some_left)
+        self.records_read += len(records)
+        self.oldest_time = min(self.oldest_time, records.oldest_time)
+
+    def _look_up(self, records: Sequence[Record]) -> None:
+        """Look up the paths that these records need, several at once if there is an executor."""
+        if self._executor is not None:
+            self._path.look_up(self._records.fids_without_path(records), self._executor)
 
     def tally(self) -> TallyContent:
         """What changed since the last call. The table must have been made with ``tallies``."""
