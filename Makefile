@@ -6,7 +6,7 @@ PY := .venv/bin/python
 .DEFAULT_GOAL := test
 
 BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c \
-  lustre/changelog/measure.h tierd/sense/changelogs/_roll_up.c
+  lustre/changelog/measure.h tierd/sense/changelogs/_roll_up.c tierd/sense/_readings.c
 
 .venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'
@@ -66,4 +66,4 @@ packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/
 	sh packaging/deb.sh dist
 
 clean:
-	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so tierd/sense/changelogs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools build dist *.egg-info lustre/*.so lustre/*/*.so exporter/jobs/*.so tierd/sense/*.so tierd/sense/changelogs/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,9 +5,9 @@ Counters restart: Lustre drops the entry of an idle job, and a new entry of that
 A reading of a large file system has tens of thousands of entries, one for each job and target. The names of counters
 are therefore stored once for all entries, and the numbers of an entry as packed bytes: this takes a seventh of the
 memory of mappings. Entries without change have equal bytes. ``fast_ost_load`` computes most loads of OSTs from the
-numbers alone, and ``regular_loads`` those of many entries at once. An irregular entry (other counters than before, a
-counter that fell, NaN, an impossible increase) takes the slower path of ``between``. All paths give the same result for
-a regular entry.
+numbers alone, and ``regular_loads`` those of many entries at once, with the C module (``_readings.c``, optional) if it
+is there. An irregular entry (other counters than before, a counter that fell, NaN, an impossible increase) takes the
+slower path of ``between``. All paths give the same result for a regular entry.
 
 >>> before, after = JobCounters({"read": 3.0}, {"read": 70.0}), JobCounters({"read": 5.0}, {"read": 90.0})
 >>> before.shape is after.shape, after.samples, after.sums, after.sizes
@@ -201,8 +201,31 @@ AT_ONCE = 256
 """Number of entries whose numbers ``regular_loads`` unpacks at a time. They fit into the processor cache."""
 
 
+try:
+    from tierd.sense import _readings
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
+MAX_NUMBERS = 1024
+"""Numbers of an entry, at the most, for the C module. Lustre has some 60."""
+
+
 def regular_loads(changed: Sequence[Changed], max_operations: float, max_bytes: float) -> list[JobLoad | None]:
-    """The results of ``fast_ost_load`` for entries of one shape, in a third of the time."""
+    """The results of ``fast_ost_load`` for entries of one shape, in a third of the time; in C, a tenth."""
+    shape = changed[0][2].shape
+    width = shape.sizes_at + len(shape.sizes)
+    if not AVAILABLE or width > MAX_NUMBERS:
+        return loads_by_columns(changed, max_operations, max_bytes)
+    at = _positions(shape)
+    return _readings.loads(
+        list(changed), (width, shape.sums_at, shape.sizes_at),
+        (at.read_bytes, at.write_bytes, at.reads, at.writes, at.read_calls, at.write_calls, at.read_usec,
+         at.write_usec), tuple(at.others), shape.sizes, max_operations, max_bytes, {}, (JobLoad, NO_SIZES))
+
+
+def loads_by_columns(changed: Sequence[Changed], max_operations: float, max_bytes: float) -> list[JobLoad | None]:
+    """The results of ``fast_ost_load`` for entries of one shape, many at once."""
     found: list[JobLoad | None] = []
     for first in range(0, len(changed), AT_ONCE):
         some = changed[first:first + AT_ONCE]

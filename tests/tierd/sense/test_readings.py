@@ -21,6 +21,7 @@ from tierd.sense.readings import (
     between,
     fast_ost_load,
     job_load,
+    loads_by_columns,
     namespace_load,
     operations_by_name,
     regular_increases,
@@ -117,6 +118,7 @@ def test_many_entries_at_once_come_to_the_same_as_one_by_one(data: st.DataObject
     limits = data.draw(st.sampled_from([(MAX_OPERATIONS * 5, MAX_BYTES * 5), (4.0, 7.0)]))
     alone = [fast_ost_load(*key, before, after, *limits) for key, before, after in changed]
     assert regular_loads(changed, *limits) == alone
+    assert loads_by_columns(changed, *limits) == alone
 
 
 @given(COUNTERS, COUNTERS)

@@ -92,7 +92,8 @@ def same(several: Sequence[bytes], max_files: int = 9, max_counts: int = 9, most
 
 files = st.integers(1, 12).map(lambda number: Fid(0x200000403, number))
 directories = st.integers(0, 4).map(lambda number: Fid(0x200000402, number)) | st.just(Fid(0, 0))
-common = st.sampled_from((RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK))
+common = st.sampled_from((RecordType.CREATE, RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK,
+                          RecordType.RENAME))
 
 
 @st.composite
@@ -177,6 +178,29 @@ def test_a_record_that_needs_python_is_left(change: dict[str, object]) -> None:
     data = packed([lived(8)[0]._replace(**change)])
     assert known._records.add_packed(data, 0, len(data)) == (0, 0)
     assert state(known) == before
+
+
+def test_a_directory_that_may_have_another_path_is_left_to_python() -> None:
+    paths = {Fid(0x200000402, 1): "/proj/1"}
+    known = ActivityTable(paths.__getitem__)
+    known.add(lived(7))
+    paths[Fid(0x200000402, 1)] = "/proj/renamed"
+    known.forget_paths()
+    data = packed(lived(8)[:1])
+    assert known._records.add_packed(data, 0, len(data)) == (0, 0)
+    known.add(Batches(packed_pieces(data)))
+    assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
+
+
+@pytest.mark.parametrize("kind", [RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK])
+def test_a_file_that_was_renamed_into_another_directory_is_left_to_python(kind: RecordType) -> None:
+    known = ActivityTable(resolve)
+    created, *_ = lived(7)
+    other = created._replace(type=RecordType.RENAME, parent=Fid(0x200000402, 2), source=created.target,
+                             source_parent=created.parent)
+    known.add([created, other])
+    data = packed([created._replace(type=kind)])
+    assert known._records.add_packed(data, 0, len(data)) == (0, 0)
 
 
 def test_the_same_records_again_and_again_leave_nothing_behind() -> None:
