@@ -322,7 +322,7 @@ def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTi
     work on too few targets of either kind.
     """
     least, most = victim.mean_rpc_bytes / 2, victim.mean_rpc_bytes * 2
-    alike = view.stream_rates()
+    alike = view.stream_rates
     rates: tuple[list[float], list[float]] = [], []
     on = {time.target for time in shared}
     for time in view.device_time.values():
