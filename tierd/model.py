@@ -298,8 +298,8 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     gain_high: float | None = None
     """One standard error higher."""
     gain_least: float | None = None
-    """``gain_low`` on the kind of device on which it is less. On a device with an I/O limit beside that of bytes, small
-    I/O costs a stream less than device time predicts until this limit is full."""
+    """``gain_low`` by what is certain on each kind of device. On one with an I/O limit beside that of bytes, small I/O
+    costs a stream less than device time predicts until this limit is full."""
     dose_probability: float | None = None
     """Probability that the victim's throughput falls by chance as the aggressor's operations rise; None if not
     tested."""

@@ -394,16 +394,22 @@ class TargetTime:
         difference = (mine[0] - share * total[0], mine[1] - share * total[1], mine[2] - share * total[2])
         return min(self.costs.busy_error(difference) / busy, 1.0)
 
-    def limited_share(self, jobs: Collection[str]) -> float:
-        """Part that other jobs lose to these on a device with an I/O limit beside that of bytes; at most :meth:`share`.
+    def certain_share(self, jobs: Collection[str]) -> DeviceTimeShare:
+        """Part of all time that other jobs lose to these on each kind of device; at most :meth:`share`.
 
-        As far as the I/O limit is full (:attr:`io_bound`), they lose what the costs say, otherwise only bytes.
+        On a device with an I/O limit they lose what the costs say as far as this limit is full (:attr:`io_bound`),
+        otherwise only bytes. Time that the costs do not explain is nobody's: a disk may have become slow.
         """
-        read_cost, write_cost, _ = self.costs.seconds
-        mine, total, share = self.work_of(jobs), self.total, self.share(jobs)
-        moving = read_cost * total[0] + write_cost * total[1]
-        by_bytes = (read_cost * mine[0] + write_cost * mine[1]) / moving if moving > 0 else 0.0
-        return share - (1 - self.io_bound) * max(share - by_bytes, 0.0)
+        share, error = self.share(jobs), self.share_error(jobs)
+        if self.io_limited is not False:
+            read_cost, write_cost, _ = self.costs.seconds
+            mine, total = self.work_of(jobs), self.total
+            moving = read_cost * total[0] + write_cost * total[1]
+            by_bytes = (read_cost * mine[0] + write_cost * mine[1]) / moving if moving > 0 else 0.0
+            share -= (1 - self.io_bound) * max(share - by_bytes, 0.0)
+            error *= self.io_bound
+        busy = min(self.utilisation, 1.0)
+        return DeviceTimeShare(busy * share, busy * error)
 
     @cached_property
     def ios(self) -> dict[str, float]:
@@ -495,8 +501,7 @@ class Gain:
     high: float
     """Low and high are one standard error away."""
     least: float
-    """Low, on the kind of device on which it is less: with an I/O limit beside that of bytes, or without. Equal to low
-    where the devices are known to have none."""
+    """Low, by :meth:`TargetTime.certain_share`."""
 
 
 def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collection[str]) -> Gain:
@@ -520,8 +525,8 @@ def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collectio
         expected.append(1 + saturation * freed(share))
         low.append(1 + _low_gain(share, error, saturation, doubt))
         high.append(1 + freed(share + error))
-        least.append(low[-1] if time.io_limited is False else
-                     1 + _low_gain(time.limited_share(suspects), time.io_bound * error, saturation, doubt))
+        certain = time.certain_share(suspects)
+        least.append(1 + _low_gain(certain.share, certain.error, saturation, doubt))
     return Gain(fmean(expected), max(min(low), 1.0), max(high), max(min(least), 1.0))
 
 

@@ -20,6 +20,7 @@ unlikely by chance confirms device time as dose and cross-section do.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -284,9 +285,10 @@ def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targ
 def dose_of(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: Sequence[str]) -> Dose | None:
     """How the rates of the victim vary with the operations of the suspects; None with too few windows.
 
-    They are compared window by window and target by target. Chance is a random order of the windows. The sum of
+    Their ranks are compared window by window and target by target. Chance is a random order of the windows. The sum of
     products of such an order is distributed nearly normally (Hoeffding, "A Combinatorial Central Limit Theorem", Annals
-    of Mathematical Statistics 22(4), 1951). The loss is that of the linear regression, from none of the suspects'
+    of Mathematical Statistics 22(4), 1951). This holds for ranks. Of the values themselves, one window in which a disk
+    stood still would make the whole sum. The loss is that of the linear regression, from none of the suspects'
     operations to their mean.
     """
     pairs = []
@@ -299,21 +301,35 @@ def dose_of(tracks: LoadTracks, victim: str, suspects: Collection[str], targets:
         return None
     seconds = [tracks.windows[n].seconds for n in at_work]
     products = [[0.0] * len(at_work) for _ in at_work]
-    """Rate of one window times operations of another, summed over targets."""
-    squares = 0.0
-    """Of operations."""
+    """Rank of the rate of one window times that of the operations of another, summed over targets."""
+    together = squares = 0.0
+    """Of rates times operations, and of operations, both as differences from the mean."""
     for moved, operations in pairs:
-        doses = _centred([operations[n] / s for n, s in zip(at_work, seconds, strict=True)])
-        squares += sum([dose * dose for dose in doses])
-        for n, rate in enumerate(_centred([moved[n] / s for n, s in zip(at_work, seconds, strict=True)])):
-            products[n] = [total + rate * dose for total, dose in zip(products[n], doses, strict=True)]
+        rates = [moved[n] / s for n, s in zip(at_work, seconds, strict=True)]
+        doses = [operations[n] / s for n, s in zip(at_work, seconds, strict=True)]
+        centred = _centred(doses)
+        squares += sum([dose * dose for dose in centred])
+        together += sum([rate * dose for rate, dose in zip(_centred(rates), centred, strict=True)])
+        dose_ranks = _centred(ranks(doses))
+        for n, rank in enumerate(_centred(ranks(rates))):
+            products[n] = [total + rank * dose for total, dose in zip(products[n], dose_ranks, strict=True)]
     observed = sum([row[n] for n, row in enumerate(products)])
-    # rates and operations are centred, so all rows and columns sum to 0, and so does the mean over all orders
+    # ranks are centred, so all rows and columns sum to 0, and so does the mean over all orders
     variance = sum([product * product for row in products for product in row]) / (len(at_work) - 1)
     if not variance:
         return Dose(1.0, 0.0)
-    falls = -observed / squares
+    falls = -together / squares
     return Dose(normal_below(observed / sqrt(variance)), falls / (1 + falls) if falls > 0 else falls)
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share their mean rank.
+
+    >>> ranks([3.0, 1.0, 3.0, 2.0])
+    [3.5, 1.0, 3.5, 2.0]
+    """
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) + 1) / 2 for value in values]
 
 
 def _centred(values: Sequence[float]) -> list[float]:

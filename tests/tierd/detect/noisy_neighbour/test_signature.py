@@ -125,6 +125,18 @@ def test_without_a_dose_nothing_is_confirmed() -> None:
     assert not found(varying(lambda _: rng.uniform(36, 38)))[-1]
 
 
+def test_one_window_in_which_the_disks_stood_still_is_no_dose() -> None:
+    """The stream waited, and the neighbour did more. In the other windows one has nothing to do with the other."""
+    rates = [36.0, 38.0, 37.0, 36.5, 2.0, 37.5, 36.2, 37.8]
+    operations = [40.0, 43.0, 41.0, 42.0, 80.0, 40.5, 41.5, 42.5]
+    windows = [window(n, stream("s.1", rate), small_io("f.2", files))
+               for n, (rate, files) in enumerate(zip(rates, operations, strict=True))]
+    dose = signature.dose_of(LoadTracks(windows), "s.1", ["f.2"], TARGETS)
+    assert dose is not None
+    assert dose.probability > 0.1
+    assert dose.loss > 0.4, "the regression follows the one window"
+
+
 def test_streams_alike_on_free_targets_confirm_it() -> None:
     def spread(mb_s: float, targets: Sequence[str]) -> list[JobLoad]:
         return stream("s.1", mb_s, targets=targets)
