@@ -3,8 +3,8 @@
 Negligible loads are dropped. With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth
 of their target's load. A job with such a load slows no other job, and tierd cannot measure whether it is slowed. Half
 minutes are summed as the short windows arrive, so that no single cycle bears all the cost. Windows that are too old for
-the profiles of every cycle are packed into arrays, which take a tenth of the memory. They lose the sizes of RPCs, except
-for the newest half minutes, from which the other detectors make profiles.
+the profiles of every cycle are packed into arrays, which take a tenth of the memory. They lose the sizes of RPCs. The
+newest half minutes keep them, because the other detectors make profiles from these.
 
 >>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
 >>> old = packed_loads({("l-OST0001", "j.1"): load})
