@@ -50,7 +50,7 @@ class LoadTracks:
             self._old = before.known
             self._from = before.marks.index(self.marks[0])
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
-        self._same = before is not None and self._from == 0 and self._to == len(before.windows)
+        self._same = before is not None and self._from == 0 and self._to == len(before.marks)
         """Whether ``before`` has no windows that these tracks lack."""
         self._loads = [window.loads for window in windows[self._to - self._from:]]
         """Loads of the windows that ``before`` does not have."""
@@ -76,9 +76,9 @@ class LoadTracks:
         return track
 
     def settle(self) -> None:
-        """Release the rest of the previous cycle's arrays. No more lookups follow."""
-        self._old = {}
+        """Release the windows and the rest of the previous cycle's arrays. No more lookups follow."""
         oldest = self.windows[0].end if self.windows else 0.0
+        self._old, self.windows, self._loads = {}, (), []
         self.doses = {key: tested for key, tested in self.doses.items() if tested[0] >= oldest}
         self.with_past = {pair: seen for pair, seen in self.with_past.items() if seen >= oldest}
 
