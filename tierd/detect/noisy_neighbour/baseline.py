@@ -39,7 +39,7 @@ class LoadTracks:
         self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
         """Identity of the windows; packing a window does not change it."""
         self.known: dict[tuple[str, str], LoadArrays] = {}
-        self.doses: dict[DoseKey, tuple[float, float]] = before.doses if before is not None else {}
+        self.doses: dict[DoseKey, tuple[float, float, float]] = before.doses if before is not None else {}
         """When each dose was tested last, and its probability by chance."""
         self.with_past: dict[tuple[str, str], float] = before.with_past if before is not None else {}
         """Victims and suspects whose past can be compared, and when that was seen."""
