@@ -63,7 +63,7 @@ class Engine:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._history = History(settings.history_seconds)
+        self._history = History(settings.history_seconds, settings.noisy_neighbour.recent_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
         self._targets_of_victims: Collection[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
@@ -105,6 +105,7 @@ class Engine:
     def take_over(self, history: History) -> None:
         """Continue with the history of a previous engine that had the same sources."""
         self._history = history
+        history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""

@@ -297,19 +297,25 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     expected; None for a finding from the victim's past."""
     gain_high: float | None = None
     """One standard error higher."""
+    gain_least: float | None = None
+    """``gain_low`` by what is certain on each kind of device. On one with an I/O limit beside that of bytes, small I/O
+    costs a stream less than device time predicts until this limit is full."""
     dose_probability: float | None = None
     """Probability that the victim's throughput falls by chance as the aggressor's operations rise; None if not
     tested."""
+    dose_loss: float | None = None
+    """Part of the victim's throughput that the aggressor's operations cost it, by the dose."""
     cross_section_ratio: float | None = None
     """What streams alike get on targets of the same pool without aggressors, as a multiple of what they get on the
     shared ones; None if there are too few such targets."""
     cross_section_probability: float | None = None
     """Probability that they get as much more by chance."""
 
-    def confirmed(self, chance: float) -> bool:
-        """Whether dose or cross-section agrees with device time, with at most this probability by chance."""
-        return ((self.dose_probability is not None and self.dose_probability <= chance)
-                or (self.cross_section_ratio is not None and self.cross_section_ratio > 1
+    def confirmed(self, loss: float, chance: float) -> bool:
+        """Whether dose or cross-section shows such a loss at least, with at most this probability by chance."""
+        return ((self.dose_probability is not None and self.dose_probability <= chance
+                 and self.dose_loss is not None and self.dose_loss >= loss)
+                or (self.cross_section_ratio is not None and self.cross_section_ratio * (1 - loss) >= 1
                     and self.cross_section_probability is not None and self.cross_section_probability <= chance))
 
     @property

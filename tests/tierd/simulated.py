@@ -48,11 +48,12 @@ class World(simulation.World):
 
     said: list[str] = field(default_factory=list)
 
-    def run_until_said(self, words: str, before: float) -> None:
-        """Until some sentence has these words, which must be before that time."""
-        while not any(words in sentence for sentence in self.said):
+    def run_until_said(self, words: str, before: float) -> str:
+        """The first sentence that has these words, which must be before that time."""
+        while not (found := [sentence for sentence in self.said if words in sentence]):
             self.run(self.cluster.now + 5)
             assert self.cluster.now < before, self.said
+        return found[0]
 
 
 def world(tmp_path: Path, jobs: Sequence[Job] = (STREAM, NOISE), settings: Settings | None = None,

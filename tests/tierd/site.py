@@ -71,11 +71,12 @@ class Site:
         self.cluster, self.filesystem = cluster, Clearing(cluster)
         self.start()
 
-    def run_until_said(self, words: str, before: float) -> None:
-        """Until some sentence has these words, which must be before that time."""
-        while not any(words in sentence for sentence in self.said):
+    def run_until_said(self, words: str, before: float) -> str:
+        """The first sentence that has these words, which must be before that time."""
+        while not (found := [sentence for sentence in self.said if words in sentence]):
             self.run(until=self.cluster.now + 5)
-            assert self.cluster.now < before
+            assert self.cluster.now < before, self.said
+        return found[0]
 
     def run(self, until: float) -> None:
         while self.cluster.now < until:

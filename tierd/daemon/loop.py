@@ -151,7 +151,8 @@ class Daemon:
         self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
         self._rebalance_judge = RebalanceJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
                                                lambda: self._facts.known, clock, settings, self.counters)
-        self._seen: Observation | None = None
+        self._seen: float | None = None
+        """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
 
     def cycle(self, move_seconds: float) -> None:
@@ -188,7 +189,7 @@ class Daemon:
             self._detection.run_cycle(seen.window, seen.time)
             self._gate.note_streams(self._engine.streamed_targets)
             self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
-        self._seen, self._seen_at = seen, self._clock.now()
+        self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
@@ -254,7 +255,7 @@ class Daemon:
             if not self._allowed():
                 return
             if self._seen is not None:
-                self._judge.judge(self._seen.time)
+                self._judge.judge(self._seen)
                 self._rebalance_judge.step()
                 if "changelog" not in self.faults:
                     self._striping_judge.step()

@@ -39,11 +39,11 @@ class Settings:
 
 
 CERTAIN_LOSS = 0.1
-"""Loss of a victim without a past, one standard error lower than expected, from which an act is worth it. A second kind
-of evidence makes up for certainty."""
+"""Loss of a victim without a past from which an act is worth it: one standard error lower than expected, and on the
+kind of device on which it is less. A second kind of evidence that shows such a loss makes up for certainty."""
 ACT_CHANCE = 0.01
-"""Probability by chance of this second kind, at the most. Dose and cross-section show that there is a loss, not how
-large it is. They are tested again and again, so the chance at which a finding may rest on them is too much."""
+"""Probability by chance of this second kind, at the most. Dose and cross-section are tested again and again, so the
+chance at which a finding may rest on them is too much."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -65,10 +65,10 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    certain = 1 - 1 / evidence.gain_low if evidence.gain_low is not None else 1.0
-    if certain < CERTAIN_LOSS and not evidence.confirmed(ACT_CHANCE):
+    certain = 1 - 1 / evidence.gain_least if evidence.gain_least is not None else 0.0 if evidence.lacks_past else 1.0
+    if certain < CERTAIN_LOSS and not evidence.confirmed(CERTAIN_LOSS, ACT_CHANCE):
         return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(certain)} of its throughput is a certain loss, and "
-                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly agrees with device time"
+                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly shows such a loss"
                        ).about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share

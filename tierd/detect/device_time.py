@@ -394,6 +394,23 @@ class TargetTime:
         difference = (mine[0] - share * total[0], mine[1] - share * total[1], mine[2] - share * total[2])
         return min(self.costs.busy_error(difference) / busy, 1.0)
 
+    def certain_share(self, jobs: Collection[str]) -> DeviceTimeShare:
+        """Part of all time that other jobs lose to these on each kind of device; at most :meth:`share`.
+
+        On a device with an I/O limit they lose what the costs say as far as this limit is full (:attr:`io_bound`),
+        otherwise only bytes. Time that the costs do not explain is nobody's: a disk may have become slow.
+        """
+        share, error = self.share(jobs), self.share_error(jobs)
+        if self.io_limited is not False:
+            read_cost, write_cost, _ = self.costs.seconds
+            mine, total = self.work_of(jobs), self.total
+            moving = read_cost * total[0] + write_cost * total[1]
+            by_bytes = (read_cost * mine[0] + write_cost * mine[1]) / moving if moving > 0 else 0.0
+            share -= (1 - self.io_bound) * max(share - by_bytes, 0.0)
+            error *= self.io_bound
+        busy = min(self.utilisation, 1.0)
+        return DeviceTimeShare(busy * share, busy * error)
+
     @cached_property
     def ios(self) -> dict[str, float]:
         """I/Os of the device for each job, each second.
@@ -483,6 +500,8 @@ class Gain:
     low: float
     high: float
     """Low and high are one standard error away."""
+    least: float
+    """Low, by :meth:`TargetTime.certain_share`."""
 
 
 def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collection[str]) -> Gain:
@@ -492,23 +511,29 @@ def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collectio
     for one server (asymptotic bounds: Lazowska and others, "Quantitative System Performance", 1984, chapter 5). A
     stream over several targets waits for its slowest stripe. So the fullest of its targets shows whether it is held up:
     if even that one is not busy all the time, the stream could have had the rest and did not take it. The others are
-    less busy because it waits. The smallest gain counts for ``low``, the mean for ``expected``. The errors of share and
-    utilisation are independent, and their squares add up.
+    less busy because it waits. The smallest gain counts for ``low`` and ``least``, the mean for ``expected``. The
+    errors of share and utilisation are independent, and their squares add up.
     """
     mine = [time for time in targets if victim in time.work]
     if not mine:
-        return Gain(1.0, 1.0, 1.0)
+        return Gain(1.0, 1.0, 1.0, 1.0)
     saturation = max(saturated(time.utilisation) for time in mine)
     doubt = saturation - max(saturated(time.utilisation - time.utilisation_error) for time in mine)
-    expected, low, high = [], [], []
+    expected, low, high, least = [], [], [], []
     for time in mine:
         share, error = time.share(suspects), time.share_error(suspects)
-        gain = freed(share)
-        less = saturation * (gain - freed(share - error)), doubt * gain
-        expected.append(1 + saturation * gain)
-        low.append(expected[-1] - hypot(*less))
+        expected.append(1 + saturation * freed(share))
+        low.append(1 + _low_gain(share, error, saturation, doubt))
         high.append(1 + freed(share + error))
-    return Gain(fmean(expected), max(min(low), 1.0), max(high))
+        certain = time.certain_share(suspects)
+        least.append(1 + _low_gain(certain.share, certain.error, saturation, doubt))
+    return Gain(fmean(expected), max(min(low), 1.0), max(high), max(min(least), 1.0))
+
+
+def _low_gain(share: float, error: float, saturation: float, doubt: float) -> float:
+    """Gain, one standard error lower than expected."""
+    gain = freed(share)
+    return saturation * gain - hypot(saturation * (gain - freed(share - error)), doubt * gain)
 
 
 def freed(share: float) -> float:

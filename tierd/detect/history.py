@@ -2,8 +2,9 @@
 
 Negligible loads are dropped. With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth
 of their target's load. A job with such a load slows no other job, and tierd cannot measure whether it is slowed. Half
-minutes are summed as the short windows arrive, so that no single cycle bears all the cost. Old windows are packed into
-arrays, which take a third of the memory, and lose the sizes of RPCs: profiles of jobs come from the newest windows.
+minutes are summed as the short windows arrive, so that no single cycle bears all the cost. Windows that are too old for
+the profiles of every cycle are packed into arrays, which take a tenth of the memory. They lose the sizes of RPCs. The
+newest half minutes keep them, because the other detectors make profiles from these.
 
 >>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
 >>> old = packed_loads({("l-OST0001", "j.1"): load})
@@ -11,15 +12,21 @@ arrays, which take a third of the memory, and lose the sizes of RPCs: profiles o
 (True, 1, None)
 >>> list(old.items()) == [(("l-OST0001", "j.1"), load._replace(sizes={}))], list(packed_loads({}).items())
 (True, [])
+>>> packed_loads({("l-OST0001", "j.1"): load}, with_sizes=True)["l-OST0001", "j.1"] == load
+True
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import replace
-from typing import Generic, TypeVar
+from functools import partial
+from itertools import accumulate, chain
+from operator import itemgetter
+from struct import Struct
+from typing import Any, Generic, TypeVar
 
 from tierd.detect.profile import ByKey, by_key, total
 from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
@@ -33,33 +40,35 @@ _ROWS: list[int] = []
 class Packed(Mapping[Key, Value], Generic[Key, Value]):
     """A read-only mapping whose values are built from packed numbers."""
 
-    __slots__ = ("_make", "_numbers", "_rows", "_width")
+    __slots__ = ("_make", "_rows")
 
-    def __init__(self, keys: Collection[Key], numbers: array[float],
-                 make: Callable[[Key, Sequence[float]], Value]) -> None:
+    def __init__(self, keys: Collection[Key], make: Callable[[Key, int], Value]) -> None:
+        """``make`` builds the value of a key from its row number."""
         _ROWS.extend(range(len(_ROWS), len(keys)))
         self._rows = dict(zip(keys, _ROWS, strict=False))
-        self._numbers = numbers
-        self._width = len(numbers) // max(1, len(self._rows))
         self._make = make
 
     def __getitem__(self, key: Key) -> Value:
-        at = self._rows[key] * self._width
-        return self._make(key, self._numbers[at:at + self._width])
+        return self._make(key, self._rows[key])
 
     def get(self, key: Key, default: Value | None = None) -> Value | None:  # type: ignore[override]
         """The value, or the default."""
-        return self[key] if key in self._rows else default
+        row = self._rows.get(key)
+        return default if row is None else self._make(key, row)
 
     def items(self) -> ItemsView[Key, Value]:
         """All items, each built when it is reached."""
         return _Items(self)
 
+    def values(self) -> ValuesView[Value]:
+        """All values, each built when it is reached."""
+        return _Values(self)
+
     def each(self) -> Iterator[tuple[Key, Value]]:
         """All items, faster than by looking up each key."""
-        make, numbers, width = self._make, self._numbers, self._width
-        for key, at in zip(self._rows, range(0, len(numbers), width or 1), strict=False):
-            yield key, make(key, numbers[at:at + width])
+        make = self._make
+        for key, row in self._rows.items():
+            yield key, make(key, row)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._rows)
@@ -81,12 +90,45 @@ class _Items(ItemsView[Key, Value]):
         return self._mapping.each()
 
 
-def packed_loads(loads: Mapping[tuple[str, str], JobLoad]) -> Packed[tuple[str, str], JobLoad]:
-    """Loads by target and job, without the sizes of RPCs."""
-    numbers = array("d")
-    for load in loads.values():
-        numbers.extend(load[2:8])
-    return Packed(loads, numbers, lambda key, each: JobLoad._make((*key, *each, NO_SIZES)))
+class _Values(ValuesView[Value]):
+    """Values of a packed mapping."""
+
+    __slots__ = ()
+    _mapping: Packed[Any, Value]
+
+    def __iter__(self) -> Iterator[Value]:
+        return map(itemgetter(1), self._mapping.each())
+
+
+_LOAD, _NAMES = Struct("6d"), Struct("5d")
+_get_numbers = itemgetter(slice(2, 8))
+_make_load = partial(tuple.__new__, JobLoad)
+"""Makes a load from its fields in half the time."""
+
+
+def packed_loads(loads: Mapping[tuple[str, str], JobLoad],
+                 with_sizes: bool = False) -> Packed[tuple[str, str], JobLoad]:
+    """Loads by target and job. Without ``with_sizes`` they lose the sizes of RPCs."""
+    numbers = array("d", chain.from_iterable(map(_get_numbers, loads.values())))
+    unpack, width = _LOAD.unpack_from, _LOAD.size
+    if not with_sizes:
+        return Packed(loads, lambda key, row: _make_load((*key, *unpack(numbers, row * width), NO_SIZES)))
+    sizes_of = packed_sizes([load.sizes for load in loads.values()])
+    return Packed(loads, lambda key, row: _make_load((*key, *unpack(numbers, row * width), sizes_of(row))))
+
+
+def packed_sizes(each: Sequence[Mapping[int, float]]) -> Callable[[int], Mapping[int, float]]:
+    """Numbers of RPCs by size, packed. Returns a function from the index in ``each`` to an equal mapping."""
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+    uppers = [known.setdefault(names, names) for names in map(tuple, each)]
+    counts = array("d", chain.from_iterable(sizes.values() for sizes in each))
+    starts = array("q", accumulate(map(len, uppers), initial=0))
+
+    def sizes_of(row: int) -> Mapping[int, float]:
+        names = uppers[row]
+        return dict(zip(names, counts[starts[row]:starts[row + 1]], strict=True)) if names else NO_SIZES
+
+    return sizes_of
 
 
 def packed_namespace(namespace: Mapping[str, NamespaceLoad]) -> Packed[str, NamespaceLoad]:
@@ -94,11 +136,14 @@ def packed_namespace(namespace: Mapping[str, NamespaceLoad]) -> Packed[str, Name
     numbers = array("d")
     for load in namespace.values():
         numbers.extend((load.opens, load.closes, load.creates, load.unlinks, load.other_operations))
-    return Packed(namespace, numbers, lambda job, each: NamespaceLoad(job, *each))
+    unpack, width = _NAMES.unpack_from, _NAMES.size
+    return Packed(namespace, lambda job, row: NamespaceLoad(job, *unpack(numbers, row * width)))
 
 
+WHOLE_WINDOWS = 2
+"""Number of the newest windows that are not packed: by default no detector makes profiles from more."""
 WINDOWS_WITH_SIZES = 4
-"""Number of the newest windows that keep the sizes of RPCs, for profiles of jobs. Sizes take most of the memory."""
+"""Number of the newest windows that keep the sizes of RPCs, for profiles of jobs."""
 
 
 class CoarseWindows:
@@ -138,8 +183,9 @@ class CoarseWindows:
         namespace = {job: total_namespace(parts) for job, parts in self._names.items()}
         self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions,
                                             storage_work=window.storage_work)))
-        if len(self._done) > WINDOWS_WITH_SIZES:
-            self._done[-WINDOWS_WITH_SIZES - 1] = packed(self._done[-WINDOWS_WITH_SIZES - 1])
+        for age, with_sizes in ((WHOLE_WINDOWS, True), (WINDOWS_WITH_SIZES, False)):
+            if len(self._done) > age:
+                self._done[-age - 1] = packed(self._done[-age - 1], with_sizes)
         while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds
                                        or sum(len(w.loads) for w in self._done) > self._most_loads):
             self._done.popleft()
@@ -147,9 +193,9 @@ class CoarseWindows:
         return True
 
 
-def packed(window: Window) -> Window:
-    """The window packed into arrays, without the sizes of RPCs."""
-    return replace(window, loads=packed_loads(window.loads), namespace=packed_namespace(window.namespace))
+def packed(window: Window, with_sizes: bool = False) -> Window:
+    """The window packed into arrays. Without ``with_sizes`` it loses the sizes of RPCs."""
+    return replace(window, loads=packed_loads(window.loads, with_sizes), namespace=packed_namespace(window.namespace))
 
 
 def total_namespace(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:
@@ -176,8 +222,10 @@ MIN_SHARE = 0.02
 class History:
     """Keeps windows without negligible loads: long windows, then short windows, oldest first."""
 
-    def __init__(self, history_seconds: float) -> None:
+    def __init__(self, history_seconds: float, recent_seconds: float = 30.0) -> None:
         self._history_seconds = history_seconds
+        self.recent_seconds = recent_seconds
+        """Period from which profiles of jobs are made in every cycle. Its windows are not packed."""
         self._begin()
 
     def _begin(self) -> None:
@@ -205,11 +253,22 @@ class History:
         window = self._with_known_keys(thinned(window))
         self._whole.append(window)
         self._loads += len(window.loads)
+        self._pack_old()
         complete = self.coarse.add(window)
         if complete:
             self._forget(window.end)
             self._keys = {key: key for w in self.windows for key in w.loads}
         return complete
+
+    def _pack_old(self) -> None:
+        """Pack short windows that are no longer recent."""
+        begun = self._whole[-1].end - self.recent_seconds
+        for at in range(len(self._whole) - 1, -1, -1):
+            window = self._whole[at]
+            if isinstance(window.loads, Packed):
+                break
+            if window.end <= begun:
+                self._whole[at] = packed(window)
 
     def _forget(self, now: float) -> None:
         """Remove short windows that long windows cover, if they are old or too many."""

@@ -227,16 +227,17 @@ def regular_loads(changed: Sequence[Changed], max_operations: float, max_bytes: 
 def loads_by_columns(changed: Sequence[Changed], max_operations: float, max_bytes: float) -> list[JobLoad | None]:
     """The results of ``fast_ost_load`` for entries of one shape, many at once."""
     found: list[JobLoad | None] = []
+    known: KnownSizes = {}
     for first in range(0, len(changed), AT_ONCE):
         some = changed[first:first + AT_ONCE]
-        found += _loads_by_column(some, max_operations, max_bytes) or [
+        found += _loads_by_column(some, max_operations, max_bytes, known) or [
             fast_ost_load(target, job, before, after, max_operations, max_bytes)
             for (target, job), before, after in some]
     return found
 
 
-def _loads_by_column(changed: Sequence[Changed], max_operations: float,
-                     max_bytes: float) -> list[JobLoad | None] | None:
+def _loads_by_column(changed: Sequence[Changed], max_operations: float, max_bytes: float,
+                     known: KnownSizes) -> list[JobLoad | None] | None:
     """Loads of OSTs from entries of one shape; None if a limit may be exceeded, so that each needs its own check.
 
     No number may have fallen. The limits apply to the sums of all these entries, which are no less than each one.
@@ -258,9 +259,7 @@ def _loads_by_column(changed: Sequence[Changed], max_operations: float,
     at, zeros = _positions(shape), [0.0] * len(changed)
     columns.append(zeros)  # at `_ABSENT`
     targets, jobs = zip(*[key for key, _, _ in changed], strict=True)
-    by_size: Sequence[Mapping[int, float]] = [
-        {upper: count for upper, count in zip(shape.sizes, each, strict=True) if count}
-        for each in zip(*sizes, strict=True)] or [NO_SIZES] * len(changed)
+    by_size = _shared_sizes(shape.sizes, list(zip(*sizes, strict=True)), known) or [NO_SIZES] * len(changed)
     # `or 0.0` as in `fast_ost_load`
     made = map(_make, zip(
         targets, jobs,
@@ -270,6 +269,18 @@ def _loads_by_column(changed: Sequence[Changed], max_operations: float,
         [reads + writes or 0.0 for reads, writes in zip(columns[at.read_usec], columns[at.write_usec], strict=True)],
         by_size, strict=True))
     return [load if any(done) else None for load, done in zip(made, zip(*samples, strict=True), strict=True)]
+
+
+KnownSizes = dict[tuple[float, ...], Mapping[int, float]]
+"""Sizes of RPCs by their counts, in the order of a shape."""
+
+
+def _shared_sizes(uppers: Sequence[int], each: Sequence[tuple[float, ...]],
+                  known: KnownSizes) -> Sequence[Mapping[int, float]]:
+    """Sizes of RPCs of each load. Equal ones are one object, to save memory: small counts are frequent."""
+    for counts in set(each).difference(known):
+        known[counts] = {upper: count for upper, count in zip(uppers, counts, strict=True) if count}
+    return [known[counts] for counts in each]
 
 
 def _first_of(counts: Sequence[float], others: Sequence[float]) -> list[float]:

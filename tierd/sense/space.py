@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from enum import Enum, auto
+from functools import partial
 from typing import TypeVar
 
 from lustre.filesystem import Filesystem
@@ -47,21 +49,33 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
     A directory that is removed or unreadable is absent. So is one without a default of its own if that of the root
     directory cannot be read.
     """
-    def own_of(directory: str) -> Layout | OSError | None:
-        try:
-            return filesystem.layout(directory)
-        except OSError as error:
-            return error
-
     places = list(directories)
-    own = dict(zip(places, call_each(own_of, places, executor), strict=True))
-    root = own_of("/") if any(layout is None for layout in own.values()) else None
+    own = dict(zip(places, call_each(partial(_default_of, filesystem), places, executor), strict=True))
+    root = _default_of(filesystem, "/") if any(layout is None for layout in own.values()) else None
     found: dict[str, Layout | None] = {}
     for directory, layout in own.items():
         default = root if layout is None else layout
-        if not isinstance(default, OSError):
+        if not isinstance(default, Unreadable):
             found[directory] = default
     return found
+
+
+class Unreadable(Enum):
+    """A directory that is removed or unreadable.
+
+    The error itself is no answer: by its traceback it would keep the variables of all callers until Python's cycle
+    collector runs.
+    """
+
+    DIRECTORY = auto()
+
+
+def _default_of(filesystem: Filesystem, directory: str) -> Layout | Unreadable | None:
+    """The default layout of a directory itself; None if it has none of its own."""
+    try:
+        return filesystem.layout(directory)
+    except OSError:
+        return Unreadable.DIRECTORY
 
 
 def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,

@@ -29,31 +29,24 @@ def late(tmp_path: Path, *jobs: object, settings: Settings | None = None) -> Wor
     return at
 
 
-def run_until_said(at: World, words: str, before: float) -> str:
-    while not (said := [sentence for sentence in at.said if words in sentence]):
-        at.run(until=at.cluster.now + 5)
-        assert at.cluster.now < before, at.said
-    return said[0]
-
-
 def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
-    sentence = run_until_said(at, "both were active before tierd started", before=BEFORE_TIERD + 60)
+    sentence = at.run_until_said("both were active before tierd started", before=BEFORE_TIERD + 60)
     assert "evidence: device time (" in sentence
     (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
     assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)
     assert finding.evidence.lacks_past
-    run_until_said(at, "SET default layout", before=BEFORE_TIERD + 70)
-    run_until_said(at, "KEPT: it helped", before=BEFORE_TIERD + 200)
+    at.run_until_said("SET default layout", before=BEFORE_TIERD + 70)
+    at.run_until_said("KEPT: it helped", before=BEFORE_TIERD + 200)
     assert at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now) > 1.2 * slow
 
 
 def test_files_are_moved_only_after_the_default_layout_has_helped(tmp_path: Path) -> None:
     at = late(tmp_path, replace(READ_AGAIN, start_seconds=0.0, keep=3000))
-    run_until_said(at, "SET default layout", before=BEFORE_TIERD + 70)
-    run_until_said(at, "KEPT: it helped", before=BEFORE_TIERD + 200)
+    at.run_until_said("SET default layout", before=BEFORE_TIERD + 70)
+    at.run_until_said("KEPT: it helped", before=BEFORE_TIERD + 200)
     judged = next(n for n, sentence in enumerate(at.said) if "KEPT: it helped" in sentence)
     assert not any("queued" in sentence for sentence in at.said[:judged])
     assert any("once the default layout has helped" in sentence for sentence in at.said[:judged])

@@ -21,17 +21,11 @@ def said(at: World, words: str) -> list[str]:
     return [sentence for sentence in at.said if words in sentence]
 
 
-def run_until_said(at: World, words: str, before: float) -> None:
-    while not said(at, words):
-        at.run(until=at.cluster.now + 5)
-        assert at.cluster.now < before
-
-
 def test_an_act_that_helps_is_kept_though_hundreds_of_its_files_still_wait(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
-    run_until_said(at, "SET default layout", before=70)
+    at.run_until_said("SET default layout", before=70)
     acted = at.cluster.now
-    run_until_said(at, "KEPT: it helped", before=acted + 120)
+    at.run_until_said("KEPT: it helped", before=acted + 120)
     assert at.gate.waiting > 100
     moved = len(list(at.journal.entries("done")))
     at.run(until=at.cluster.now + 20)
@@ -43,16 +37,16 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     verify = replace(settings.verify, min_gain=0.999999, judge_seconds=20.0)
     settings = replace(settings, limits=SLOWLY, verify=verify)
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
-    run_until_said(at, "SET default layout", before=70)
+    at.run_until_said("SET default layout", before=70)
     at.cluster.slow_down(2, 3.0)  # a disk gets slow: the stream stays slow whatever the layout
-    run_until_said(at, "the remaining moves wait while the effect is measured", before=140)
+    at.run_until_said("the remaining moves wait while the effect is measured", before=140)
     at.run(until=at.cluster.now + 5)  # what the engine had in hand
     held, moved = at.gate.waiting, len(list(at.journal.entries("done")))
     assert held > 50
     at.run(until=at.cluster.now + 15)
     assert len(list(at.journal.entries("done"))) == moved
     assert not said(at, "UNDOING")
-    run_until_said(at, "UNDOING: it did not help", before=220)
+    at.run_until_said("UNDOING: it did not help", before=220)
     at.run(until=at.cluster.now + 5)
     assert said(at, f"dropped {held} queued moves: it did not help")
     assert at.gate.waiting == 0

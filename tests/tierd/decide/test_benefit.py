@@ -54,10 +54,22 @@ def test_moves_must_pay_within_the_horizon() -> None:
 
 def test_a_loss_that_only_an_assumed_cost_predicts_must_be_certain() -> None:
     """The neighbour was there before tierd: the usual throughput is a prediction."""
-    assert reason(noise(gain_low=1.06, gain_high=1.9)) is Reason.UNCERTAIN_GAIN
-    assert reason(noise(gain_low=1.12, gain_high=1.9)) is None
-    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.01)) is None
-    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.03)) \
-        == reason(noise(gain_low=1.06, gain_high=1.9)), "a finding may rest on it, an act may not"
-    assert reason(noise(gain_low=1.06, gain_high=1.9, dose_probability=0.3, cross_section_ratio=0.9)) \
-        is Reason.UNCERTAIN_GAIN
+    assert doubtful() is Reason.UNCERTAIN_GAIN
+    assert doubtful(gain_low=1.2) is Reason.UNCERTAIN_GAIN, "it must be certain on each kind of device"
+    assert doubtful(gain_low=1.2, gain_least=1.12) is None
+    assert doubtful(dose_probability=0.01, dose_loss=0.2) is None
+    assert doubtful(dose_probability=0.03, dose_loss=0.2) is Reason.UNCERTAIN_GAIN, "a finding may rest on it"
+    assert doubtful(dose_probability=0.3, cross_section_ratio=0.9) is Reason.UNCERTAIN_GAIN
+    assert doubtful(cross_section_ratio=1.2, cross_section_probability=0.01) is None
+
+
+def test_other_evidence_of_a_small_loss_does_not_make_a_large_one_certain() -> None:
+    """A neighbour that costs a stream 3% shows in its dose, too."""
+    assert doubtful(dose_probability=0.001, dose_loss=0.03) is Reason.UNCERTAIN_GAIN
+    assert doubtful(cross_section_ratio=1.03, cross_section_probability=0.001) is Reason.UNCERTAIN_GAIN
+    assert doubtful(dose_probability=0.001) is Reason.UNCERTAIN_GAIN, "findings of older versions have no such loss"
+
+
+def doubtful(**evidence: float) -> Reason | None:
+    """Refusal of an act for a victim without a past."""
+    return reason(noise(**{"gain_low": 1.06, "gain_high": 1.9, "gain_least": 1.06, **evidence}))

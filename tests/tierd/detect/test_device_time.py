@@ -23,6 +23,7 @@ from tierd.detect.device_time import (
     CostPrior,
     DeviceCosts,
     DeviceTimeShare,
+    Gain,
     TargetTime,
     Work,
     account,
@@ -322,6 +323,37 @@ def device_times(small_operations: float, job: str = "fio.2") -> list[DeviceTime
     known = replace(KNOWN, covariance=((0.0,) * 3,) * 3)
     return [account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": known},
                     io_limited={} if kind is None else {"hdd": kind})[HDD[0]].device_time(job) for kind in KINDS]
+
+
+@given(st.dictionaries(st.sampled_from(("a", "b", "c", "victim")), st.tuples(amounts, amounts, amounts, amounts),
+                       min_size=2), st.sampled_from(KINDS))
+def test_what_is_certain_on_each_kind_of_device_is_no_more_than_by_the_costs(
+        work: dict[str, tuple[float, float, float, float]], io_limited: bool | None) -> None:
+    loads = [JobLoad(HDD[0], job, 0.0, moved, reads, writes, others)
+             for job, (moved, reads, writes, others) in work.items()]
+    time = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": KNOWN},
+                   io_limited={} if io_limited is None else {"hdd": io_limited})[HDD[0]]
+    others = set(work) - {"victim"}
+    assert -1e-9 <= time.certain_share(others).share <= time.share(others) + 1e-9
+    gain = gain_without([time], "victim", others)
+    assert 1 <= gain.least <= gain.low + 1e-9 <= gain.expected + 2e-9
+    if (io_limited is False or time.io_bound == 1) and time.utilisation >= 1:
+        assert gain.least == pytest.approx(gain.low)
+
+
+def test_small_io_is_a_certain_loss_as_far_as_it_would_fill_an_io_limit() -> None:
+    """A stream of 50 MB/s beside small I/O, most of which would wait for nobody on a device with a limit of bytes."""
+    def gain(small_operations: float, kind: bool | None) -> Gain:
+        loads = [load(HDD[0], "ior.1", 400.0, 80.0), load(HDD[0], "fio.2", 0.0, small_operations)]
+        known = replace(KNOWN, covariance=((0.0,) * 3,) * 3)
+        time = account(loads, 5.0, {HDD[0]: "hdd"}, {"hdd": known}, io_limited={} if kind is None else {"hdd": kind})
+        return gain_without(time.values(), "ior.1", ["fio.2"])
+
+    few, many = gain(75.0, None), gain(250.0, None)
+    assert few.low == pytest.approx(1 / (1 - 0.15 / 1.11), abs=0.01)
+    assert 1.02 < few.least < 1 + 0.6 * (few.low - 1)
+    assert gain(75.0, kind=False).least == gain(75.0, kind=False).low, "disks, as far as is known"
+    assert many.least == many.low, "small I/O takes a third of the time, so it would fill such a limit"
 
 
 def test_small_io_takes_more_of_a_device_whose_io_limit_is_full() -> None:

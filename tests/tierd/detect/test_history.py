@@ -9,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import TARGETS, small_files, small_io, stream, window
-from tierd.detect.history import MAX_COARSE_LOADS, MAX_LOADS, WHOLE_SECONDS, CoarseWindows, History, thinned
-from tierd.model import Window
+from tierd.detect.history import (
+    MAX_COARSE_LOADS,
+    MAX_LOADS,
+    WHOLE_SECONDS,
+    WHOLE_WINDOWS,
+    WINDOWS_WITH_SIZES,
+    CoarseWindows,
+    History,
+    Packed,
+    packed,
+    thinned,
+)
+from tierd.model import JobLoad, NamespaceLoad, Window
 
 CROWD = [f"small.{n}" for n in range(200)]
 
@@ -103,3 +114,46 @@ def test_nothing_is_lost(rates: list[float]) -> None:
     (found,) = coarse.windows
     assert sum(load.moved_bytes for load in found.loads.values()) == pytest.approx(sum(rates) * 5e6)
     assert all(sum(load.sizes.values()) == pytest.approx(load.writes) for load in found.loads.values())
+
+
+AMOUNTS = st.floats(0, 1e15)
+LOADS = st.builds(JobLoad, st.sampled_from(TARGETS), st.sampled_from(["s.1", "m.2", "f.3"]), AMOUNTS, AMOUNTS, AMOUNTS,
+                  AMOUNTS, AMOUNTS, AMOUNTS, st.dictionaries(st.integers(0, 1 << 70), AMOUNTS, max_size=3))
+NAMES = st.builds(NamespaceLoad, st.sampled_from(["s.1", "m.2", "f.3"]), AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
+
+
+@given(st.lists(LOADS), st.lists(NAMES), st.booleans())
+def test_a_packed_window_has_equal_loads_in_the_same_order(loads: list[JobLoad], names: list[NamespaceLoad],
+                                                           with_sizes: bool) -> None:
+    whole = Window(0.0, 5.0, {load[:2]: load for load in loads}, {name.job: name for name in names})
+    small = packed(whole, with_sizes)
+    expected = [(key, load if with_sizes else load._replace(sizes={})) for key, load in whole.loads.items()]
+    assert list(small.loads.items()) == expected
+    assert list(small.loads.values()) == [load for _, load in expected]
+    assert [(key, small.loads[key]) for key in small.loads] == expected
+    assert [small.loads.get(key) for key in whole.loads] == [load for _, load in expected]
+    assert list(small.namespace.items()) == list(whole.namespace.items())
+    assert small.jobs == whole.jobs
+    assert packed(small, with_sizes) == small
+
+
+@pytest.mark.parametrize("recent_seconds", [12.0, 30.0, 60.0])
+def test_windows_that_make_profiles_keep_all_and_older_ones_are_packed(recent_seconds: float) -> None:
+    history = History(900.0, recent_seconds)
+    for n in range(60):
+        history.add(window(n, stream("s.1", 60)))
+        short = [w for w in history.windows if w.seconds == 5.0]
+        for w in short:
+            recent = w.end > short[-1].end - recent_seconds
+            assert isinstance(w.loads, Packed) != recent
+            assert all(bool(load.sizes) == recent for load in w.loads.values())
+
+
+def test_half_minutes_keep_the_sizes_of_rpcs_for_two_minutes() -> None:
+    coarse = CoarseWindows()
+    for n in range(6 * 8):
+        coarse.add(window(n, stream("s.1", 60)))
+    newest_first = coarse.windows[::-1]
+    assert [isinstance(w.loads, Packed) for w in newest_first] == [n >= WHOLE_WINDOWS for n in range(8)]
+    assert [all(load.sizes == {1 << 20: load.writes} for load in w.loads.values()) for w in newest_first] == [
+        n < WINDOWS_WITH_SIZES for n in range(8)]

@@ -121,6 +121,14 @@ def test_many_entries_at_once_come_to_the_same_as_one_by_one(data: st.DataObject
     assert loads_by_columns(changed, *limits) == alone
 
 
+def test_loads_with_equal_sizes_of_rpcs_share_them() -> None:
+    earlier = JobCounters({"write": 1.0}, {}, {4096: 1.0, 1 << 20: 1.0})
+    later = [JobCounters({"write": 9.0}, {}, {4096: 1.0 + n % 2, 1 << 20: 3.0}) for n in range(600)]
+    loads = regular_loads([((OST_TARGET, f"j{n}"), earlier, each) for n, each in enumerate(later)], 1e8, 1e13)
+    assert [load.sizes for load in loads if load] == [{1 << 20: 2.0}, {4096: 1.0, 1 << 20: 2.0}] * 300
+    assert len({id(load.sizes) for load in loads if load}) == 2
+
+
 @given(COUNTERS, COUNTERS)
 def test_the_quick_way_of_metadata_comes_to_the_same(before: JobCounters, after: JobCounters) -> None:
     more = regular_increases(before, after, MAX_OPERATIONS * 5, MAX_BYTES * 5)

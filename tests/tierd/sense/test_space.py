@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 
 import pytest
 
@@ -43,3 +44,13 @@ def test_the_roots_default_holds_where_there_is_no_other(cluster: Cluster) -> No
 
 def test_where_the_roots_default_is_not_known_nothing_is(cluster: Cluster) -> None:
     assert space.default_layouts(RootOut(cluster), ["/own", "/plain"]) == {"/own": FLASH}
+
+
+def test_an_unreadable_directory_leaves_no_cyclic_garbage(cluster: Cluster) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        space.default_layouts(SimulatedFilesystem(cluster), ["/gone"])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -39,7 +39,7 @@ class LoadTracks:
         self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
         """Identity of the windows; packing a window does not change it."""
         self.known: dict[tuple[str, str], LoadArrays] = {}
-        self.doses: dict[DoseKey, tuple[float, float]] = before.doses if before is not None else {}
+        self.doses: dict[DoseKey, tuple[float, float, float]] = before.doses if before is not None else {}
         """When each dose was tested last, and its probability by chance."""
         self.with_past: dict[tuple[str, str], float] = before.with_past if before is not None else {}
         """Victims and suspects whose past can be compared, and when that was seen."""
@@ -50,7 +50,7 @@ class LoadTracks:
             self._old = before.known
             self._from = before.marks.index(self.marks[0])
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
-        self._same = before is not None and self._from == 0 and self._to == len(before.windows)
+        self._same = before is not None and self._from == 0 and self._to == len(before.marks)
         """Whether ``before`` has no windows that these tracks lack."""
         self._loads = [window.loads for window in windows[self._to - self._from:]]
         """Loads of the windows that ``before`` does not have."""
@@ -76,9 +76,9 @@ class LoadTracks:
         return track
 
     def settle(self) -> None:
-        """Release the rest of the previous cycle's arrays. No more lookups follow."""
-        self._old = {}
+        """Release the windows and the rest of the previous cycle's arrays. No more lookups follow."""
         oldest = self.windows[0].end if self.windows else 0.0
+        self._old, self.windows, self._loads = {}, (), []
         self.doses = {key: tested for key, tested in self.doses.items() if tested[0] >= oldest}
         self.with_past = {pair: seen for pair, seen in self.with_past.items() if seen >= oldest}
 
@@ -218,11 +218,29 @@ class StreamSeries:
 
         A stream that was already slow for another reason, such as a failing disk, is compared with its slow state.
         """
-        return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
+        quiet = self.quiet
+        return min(median(quiet), median(self.before_onset(count) or quiet), self._already_slow)
 
     def usual_mean(self, count: int) -> float:
         """Mean throughput without the suspect. Large calls spread over windows change a median, but not a mean."""
-        return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
+        quiet = self.quiet
+        return min(fmean(quiet), fmean(self.before_onset(count) or quiet), self._already_slow)
+
+    @property
+    def _already_slow(self) -> float:
+        """Rate in the last window before the suspect came, if the stream had slowed down in it; otherwise infinite.
+
+        The suspect did nothing in it, and the rate is below all before by more than the range of these.
+        """
+        last = self.onset - 1
+        if not 0 < last < len(self.rates) - 1 or self.disturbed[last] or self.suspect[last]:
+            return float("inf")
+        rate, others = self.rates[last], self.before_onset(last + 1)[:-1]
+        if len(others) < STEADY_WINDOWS:
+            return float("inf")
+        least = min(others)
+        is_slow = rate < least - max(max(others) - least, DOUBT_MARGIN * least)
+        return rate if is_slow else float("inf")
 
 
 def stream_series(

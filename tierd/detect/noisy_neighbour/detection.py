@@ -182,8 +182,9 @@ def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) ->
         slowdown=seen.gain.expected, quiet_windows=0, contended_windows=seen.contended_windows,
         **aggressor_numbers(aggressor, seen.victim, seen.targets, classes),
         device_time_share=taken.share, device_time_share_error=taken.error,
-        gain_low=seen.gain.low, gain_high=seen.gain.high,
+        gain_low=seen.gain.low, gain_high=seen.gain.high, gain_least=seen.gain.least,
         dose_probability=seen.dose.probability if seen.dose else None,
+        dose_loss=seen.dose.loss if seen.dose else None,
         cross_section_ratio=seen.cross_section.ratio if seen.cross_section else None,
         cross_section_probability=seen.cross_section.probability if seen.cross_section else None,
     )

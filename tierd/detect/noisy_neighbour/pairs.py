@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tierd.detect.device_time import TargetTime
 from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, SlowdownSettings
@@ -151,7 +152,7 @@ def sorted_median(ordered: Sequence[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SlowdownView:
     """The input of detectors of slowdowns, made once per cycle."""
 
@@ -173,9 +174,6 @@ class SlowdownView:
     demand_cache: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
     """Result of ``demand_by_target`` by job."""
 
-    rates_cache: dict[str, Sequence[tuple[float, float]]] = field(default_factory=dict, compare=False, repr=False)
-    """Result of ``stream_rates``, once it was needed."""
-
     @property
     def now(self) -> float:
         """End of the newest window; epoch seconds."""
@@ -188,18 +186,15 @@ class SlowdownView:
             known = self.demand_cache[job.job] = demand_by_target(job)
         return known
 
-
+    @cached_property
     def stream_rates(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Mean bytes of an RPC and bytes per second of each stream, by target whose costs are known.
 
         Hundreds of victims are compared with the streams of all targets.
         """
-        if not self.rates_cache:
-            size_of = {stream.job: stream.mean_rpc_bytes for stream in self.streams}
-            self.rates_cache.update({
-                target: [(size_of[job], read + written) for job, (read, written, _) in time.work.items()
-                         if job in size_of and read + written] for target, time in self.device_time.items()})
-        return self.rates_cache
+        size_of = {stream.job: stream.mean_rpc_bytes for stream in self.streams}
+        return {target: [(size_of[job], read + written) for job, (read, written, _) in time.work.items()
+                         if job in size_of and read + written] for target, time in self.device_time.items()}
 
 
 def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before: LoadTracks | None = None,

@@ -20,6 +20,7 @@ unlikely by chance confirms device time as dose and cross-section do.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -59,6 +60,8 @@ class Dose:
 
     probability: float
     """Probability that it falls as much by chance."""
+    loss: float
+    """Part of its throughput that the suspects' operations cost it; negative if it rises with them."""
 
     @property
     def speaks(self) -> bool:
@@ -234,12 +237,13 @@ class Case:
         targets = tuple(sorted(shares))
         moved = self.view.tracks.moved(targets, self.victim.job)
         pasts = self._pasts(blamed)
-        by_chance = recent_dose(self.view.tracks, self.victim.job, blamed, targets)
+        dose = recent_dose(self.view.tracks, self.victim.job, blamed, targets)
         compared = cross_section(self.view, self.victim, shared, blamed)
         found = Signature(
             self.victim, tuple(suspect for suspect in suspects if suspect.job in blamed), targets, tuple(shared), gain,
             sum(self.victim.by_target[target].moved_bytes for target in targets) / self.victim.seconds,
-            sum(each > 0 for each in moved), Dose(self._of_all(by_chance)) if by_chance is not None else None,
+            sum(each > 0 for each in moved),
+            replace(dose, probability=self._of_all(dose.probability)) if dose is not None else None,
             replace(compared, probability=self._of_all(compared.probability)) if compared is not None else None,
             pasts, self._of_all(max(map(past_by_chance, pasts.values()), default=1.0)))
         return found if self._is_certain(found) and self._agrees(found) else None
@@ -266,25 +270,26 @@ class Case:
         return 1 - 1 / found.gain.low >= SURE_LOSS
 
 
-def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: tuple[str, ...]) -> float | None:
-    """Probability of the dose by chance, tested anew every half minute."""
+def recent_dose(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: tuple[str, ...]) -> Dose | None:
+    """The dose, tested anew every half minute."""
     key, now = (victim, frozenset(suspects), targets), tracks.windows[-1].end
     tested = tracks.doses.get(key)
     if tested is not None and now - tested[0] < RECHECK_SECONDS:
-        return tested[1]
-    found = dose_probability(tracks, victim, suspects, targets)
+        return Dose(*tested[1:])
+    found = dose_of(tracks, victim, suspects, targets)
     if found is not None:
-        tracks.doses[key] = now, found
+        tracks.doses[key] = now, found.probability, found.loss
     return found
 
 
-def dose_probability(tracks: LoadTracks, victim: str, suspects: Collection[str],
-                     targets: Sequence[str]) -> float | None:
-    """Probability that rates of the victim and operations of the suspects disagree as much by chance.
+def dose_of(tracks: LoadTracks, victim: str, suspects: Collection[str], targets: Sequence[str]) -> Dose | None:
+    """How the rates of the victim vary with the operations of the suspects; None with too few windows.
 
-    They are compared window by window and target by target. Chance is a random order of the windows. The sum of
+    Their ranks are compared window by window and target by target. Chance is a random order of the windows. The sum of
     products of such an order is distributed nearly normally (Hoeffding, "A Combinatorial Central Limit Theorem", Annals
-    of Mathematical Statistics 22(4), 1951). None with fewer windows than the test needs.
+    of Mathematical Statistics 22(4), 1951). This holds for ranks. Of the values themselves, one window in which a disk
+    stood still would make the whole sum. The loss is that of the linear regression, from none of the suspects'
+    operations to their mean.
     """
     pairs = []
     for target in targets:
@@ -296,15 +301,35 @@ def dose_probability(tracks: LoadTracks, victim: str, suspects: Collection[str],
         return None
     seconds = [tracks.windows[n].seconds for n in at_work]
     products = [[0.0] * len(at_work) for _ in at_work]
-    """Rate of one window times operations of another, summed over targets."""
+    """Rank of the rate of one window times that of the operations of another, summed over targets."""
+    together = squares = 0.0
+    """Of rates times operations, and of operations, both as differences from the mean."""
     for moved, operations in pairs:
-        doses = _centred([operations[n] / s for n, s in zip(at_work, seconds, strict=True)])
-        for n, rate in enumerate(_centred([moved[n] / s for n, s in zip(at_work, seconds, strict=True)])):
-            products[n] = [total + rate * dose for total, dose in zip(products[n], doses, strict=True)]
+        rates = [moved[n] / s for n, s in zip(at_work, seconds, strict=True)]
+        doses = [operations[n] / s for n, s in zip(at_work, seconds, strict=True)]
+        centred = _centred(doses)
+        squares += sum([dose * dose for dose in centred])
+        together += sum([rate * dose for rate, dose in zip(_centred(rates), centred, strict=True)])
+        dose_ranks = _centred(ranks(doses))
+        for n, rank in enumerate(_centred(ranks(rates))):
+            products[n] = [total + rank * dose for total, dose in zip(products[n], dose_ranks, strict=True)]
     observed = sum([row[n] for n, row in enumerate(products)])
-    # rates and operations are centred, so all rows and columns sum to 0, and so does the mean over all orders
+    # ranks are centred, so all rows and columns sum to 0, and so does the mean over all orders
     variance = sum([product * product for row in products for product in row]) / (len(at_work) - 1)
-    return normal_below(observed / sqrt(variance)) if variance else 1.0
+    if not variance:
+        return Dose(1.0, 0.0)
+    falls = -together / squares
+    return Dose(normal_below(observed / sqrt(variance)), falls / (1 + falls) if falls > 0 else falls)
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share their mean rank.
+
+    >>> ranks([3.0, 1.0, 3.0, 2.0])
+    [3.5, 1.0, 3.5, 2.0]
+    """
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) + 1) / 2 for value in values]
 
 
 def _centred(values: Sequence[float]) -> list[float]:
@@ -322,7 +347,7 @@ def cross_section(view: SlowdownView, victim: Profile, shared: Sequence[TargetTi
     work on too few targets of either kind.
     """
     least, most = victim.mean_rpc_bytes / 2, victim.mean_rpc_bytes * 2
-    alike = view.stream_rates()
+    alike = view.stream_rates
     rates: tuple[list[float], list[float]] = [], []
     on = {time.target for time in shared}
     for time in view.device_time.values():

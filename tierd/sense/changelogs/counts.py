@@ -23,8 +23,8 @@ from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
 from tierd.sense.paths import join
 
-MIN_SWEPT = 8
-"""The list of files of a job in a directory is cleaned up at twice its length after the last cleanup, plus this."""
+MIN_SWEPT = 4
+"""The list of files of a job in a directory is cleaned up at 1.5 times its length after the last cleanup, plus this."""
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +161,7 @@ class CountTables:
     def sweep(self, counts: DirectoryCounts) -> None:
         """Remove duplicates and dropped files from the list of a job in a directory."""
         counts.files = self.of(counts)
-        counts.sweep_at = 2 * len(counts.files) + MIN_SWEPT
+        counts.sweep_at = 3 * len(counts.files) // 2 + MIN_SWEPT
 
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""

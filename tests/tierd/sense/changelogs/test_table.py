@@ -10,6 +10,7 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
 from tierd.model import MAX_CLIENTS
+from tierd.sense.changelogs.counts import MIN_SWEPT, CountTables, File
 from tierd.sense.changelogs.table import ActivityTable
 
 DIRECTORY, OTHER = Fid(0x200000402, 4), Fid(0x200000402, 2)
@@ -224,3 +225,17 @@ def test_the_clients_of_a_job_in_a_directory_are_remembered() -> None:
     assert table.of_job("m.2", 0)[0].clients == seen.clients
     table.add([record(RecordType.UNLINK, 50 + n, 14)._replace(nid=f"10.0.1.{n}@tcp") for n in range(20)])
     assert len(table.summaries(0)[0].clients) == MAX_CLIENTS
+
+
+@given(st.integers(0, 40), st.integers(1, 300))
+def test_a_list_of_files_has_at_most_half_as_many_removed_files_as_present_ones(present: int, removed: int) -> None:
+    known = CountTables(max_files=1000, max_counts=9, max_listed_files=1000)
+    mine = known.counts("j.1", "/d", 5.0)
+    for number in range(present + removed):
+        fid = Fid(1, number)
+        known.remember(fid, File(mine, "/d", b"f"))
+        known.keep(mine, fid)
+        if number >= present:
+            del known.files[fid]
+    assert known.of(mine) == [Fid(1, number) for number in range(present)]
+    assert len(mine.files) <= 3 * (present + 1) // 2 + MIN_SWEPT
