@@ -7,8 +7,9 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from threading import RLock
 
@@ -541,23 +542,30 @@ class Remediations:
 
     def drop_moves_of_departed_jobs(self, windows: Sequence[Window]) -> None:
         """Drop queued moves for aggressors that have stopped: these moves would only load the disks."""
+        jobs_of: Callable[[int], Collection[str]] = cache(lambda at: windows[at].jobs)
         with self._lock:
             for case in self._store:
                 if not is_judged(case.finding) or case.closed:
                     continue
-                case.departed = has_departed(case.finding.aggressor, windows, case.finding.tasks)
+                case.departed = has_departed(case.finding.aggressor, windows, case.finding.tasks, jobs_of)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
                     case.tried -= {action.path for action in dropped}  # they may be moved if the job returns
                     self._log.of_number(case.number, [log.departed_sentence(case.finding, len(dropped))])
 
 
-def has_departed(job: str, windows: Sequence[Window], tasks: Collection[str] = ()) -> bool:
-    """Whether a job, or an array of these tasks, had no activity in the last windows: at least two and ten seconds."""
+def has_departed(job: str, windows: Sequence[Window], tasks: Collection[str] = (),
+                 jobs_of: Callable[[int], Collection[str]] | None = None) -> bool:
+    """Whether a job, or an array of these tasks, had no activity in the last windows: at least two and ten seconds.
+
+    ``jobs_of`` returns the jobs of a window by its index, for several calls with the same windows.
+    """
     seconds = looks = 0.0
-    for window in reversed(windows):
+    for at in range(len(windows) - 1, -1, -1):
+        window = windows[at]
         if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learned:
             break
-        if any_at_work(job, tasks, window.jobs) or any_at_work(job, tasks, window.namespace):
+        jobs = jobs_of(at) if jobs_of else window.jobs
+        if any_at_work(job, tasks, jobs) or any_at_work(job, tasks, window.namespace):
             return False
         seconds, looks = seconds + window.seconds, looks + 1
     return seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS

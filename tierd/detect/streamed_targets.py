@@ -49,13 +49,16 @@ class StreamWatch:
         pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
                    for target in members}  # of several pools, the smallest says most
         streams: defaultdict[str, list[str]] = defaultdict(list)
-        latest = latest_windows(view.windows)
+        latest = [window.loads for window in latest_windows(view.windows)]
         for stream in view.streams:
             if may_be_held_up(stream, device_time):
                 for target in stream.by_target:
-                    loads = [window.loads.get((target, stream.job)) for window in latest]
-                    if any(load is not None and load.moved_bytes > 0 for load in loads):
-                        streams[target].append(stream.job)
+                    key = target, stream.job
+                    for loads in latest:
+                        load = loads.get(key)
+                        if load is not None and load.read_bytes + load.write_bytes > 0:
+                            streams[target].append(stream.job)
+                            break
         assumed = self._assumed(pool_of) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time

@@ -120,8 +120,9 @@ def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapp
             moved.append(0.0)
             operations.append(0.0)
         else:
-            moved.append(load.read_bytes + load.write_bytes)
-            operations.append(load.reads + load.writes + load.other_operations)
+            _, _, read_bytes, write_bytes, reads, writes, others, _, _ = load  # faster than by name
+            moved.append(read_bytes + write_bytes)
+            operations.append(reads + writes + others)
 
 
 def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:
