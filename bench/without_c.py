@@ -14,7 +14,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-MODULES = ("lustre._files", "lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines")
+MODULES = ("lustre._files", "lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines",
+           "tierd.sense.changelogs._roll_up", "tierd.sense._readings")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by kind of work."""
