@@ -1,8 +1,8 @@
 """Selects the suspects to blame: those that caused most of the load increase on the victim's targets.
 
-The increase decides, not the total: a job with the same load as before did not slow the victim. Several suspects
-together may cause what none causes alone, such as the tasks of an array job, each with its own job id. Then the few
-that cause most of the increase are named, and small ones are not.
+The increase of device time decides, not the total: a job with the same load as before did not slow the victim. Several
+suspects together may cause what none causes alone, such as the tasks of an array job, each with its own job id. Then
+the few that cause most of the increase are named, and small ones are not.
 
 >>> blamed_jobs({"n.2": 0.3, "m.1": 0.7}, (), 0.25), blamed_jobs({"m.1": 0.1, "n.2": 0.1}, (), 0.25)
 (['m.1', 'n.2'], [])
@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from statistics import fmean
 
+from tierd.detect.device_time import TargetTime
 from tierd.detect.noisy_neighbour.pairs import HEAVY_SHARE, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import Slowdown
 
@@ -46,9 +48,9 @@ def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple
     """Slowdowns whose suspects caused the load increase. ``known`` are active pairs of aggressor and victim."""
     for victim, group in groupby(slowed, key=lambda slow: slow.victim.job):
         mine = list(group)
-        parts = {
-            slow.other.job: share_of_increase(slow, rates(at, slow.targets), rates_before(at, slow)) for slow in mine
-        }
+        parts = {slow.other.job: share_of_increase(
+            slow, rates(at, slow.targets), rates_before(at, slow),
+            [at.device_time[target] for target in slow.targets if target in at.device_time]) for slow in mine}
         names = blamed_jobs(parts, [job for job, of in known if of == victim], load_share)
         yield from (slow for slow in mine if slow.other.job in names)
 
@@ -101,12 +103,26 @@ def rates_before(at: SlowdownView, slow: Slowdown) -> Rates:
     return found
 
 
-def share_of_increase(slow: Slowdown, now: Rates, before: Rates) -> float:
-    """Suspect's share of the load increase on the targets: the mean of its shares of operations and of bytes."""
-    def part(of: int) -> float:
-        more = {job: max(0.0, rate[of] - before.get(job, (0.0, 0.0))[of]) for job, rate in now.items()
+def share_of_increase(slow: Slowdown, now: Rates, before: Rates, times: Sequence[TargetTime]) -> float:
+    """Suspect's share of the increase of other jobs' load on the targets, by the device time it takes.
+
+    ``times`` are the targets whose costs of service are known. While not all are, the share is the mean of those of
+    operations and of bytes.
+    """
+    def part(load: Callable[[str, tuple[float, float]], float]) -> float:
+        more = {job: max(0.0, load(job, rate) - load(job, before.get(job, (0.0, 0.0)))) for job, rate in now.items()
                 if job != slow.victim.job}
         total = sum(more.values())
         return more.get(slow.other.job, 0.0) / total if total else 0.0
 
-    return (part(0) + part(1)) / 2
+    if len(times) < len(slow.targets):
+        return (part(lambda _, rate: rate[0]) + part(lambda _, rate: rate[1])) / 2
+    read_cost, write_cost, operation_cost = map(fmean, zip(*[time.costs.seconds for time in times], strict=True))
+    byte_cost = (read_cost + write_cost) / 2
+
+    def counted(rate: tuple[float, float]) -> float:
+        return operation_cost * rate[0] + byte_cost * rate[1]
+
+    taken = {job: sum([time.taken.get(job, 0.0) for time in times]) for job in now}
+    """With the commits and destroys that rates do not show."""
+    return part(lambda job, rate: taken[job] * counted(rate) / (counted(now[job]) or 1.0))

@@ -237,6 +237,18 @@ def test_where_the_fast_stream_loses_as_much_it_is_the_disk() -> None:
     assert not any(found(beside_a_fast_stream(36.0), known(0.01)))
 
 
+def test_beside_another_new_stream_small_io_is_blamed_by_the_device_time_it_takes() -> None:
+    """Its operations are more than those of the other stream, and its bytes are few, in both cases."""
+    def blamed(small_operations: float, operation_seconds: float, new_stream: float, now: float) -> bool:
+        alone = [window(n, stream("s.1", 60.0)) for n in range(8)]
+        both = [window(8 + n, stream("s.1", now), stream("t.3", new_stream), small_io("f.2", small_operations))
+                for n in range(6)]
+        return "s.1" in {finding.victim for finding in found([*alone, *both], known(operation_seconds))[-1]}
+
+    assert not blamed(24, 0.007, new_stream=24.0, now=52.0), "97 ms a target beside 396"
+    assert blamed(12, 0.015, new_stream=16.0, now=45.0), "107 ms beside 294"
+
+
 def test_two_neighbours_share_the_blame_by_device_time() -> None:
     """One makes many cheap operations, the other few large files: the second takes more time."""
     jobs = stream("s.1", 30.0), small_io("f.2", 60), small_files("m.3", 6, size=4 * MIB)
