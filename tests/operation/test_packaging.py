@@ -278,3 +278,13 @@ def test_every_source_in_c_is_built() -> None:
     sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter", "tierd")
                      for path in (ROOT / package).rglob("_*.c"))
     assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)
+
+
+def test_the_source_archive_has_every_header() -> None:
+    """Without one, setuptools skips the C modules that include it: they are optional."""
+    listed = [line.removeprefix("include ") for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    included = {str((path.parent / name).resolve().relative_to(ROOT.resolve()))
+                for package in ("lustre", "httpserver", "exporter", "tierd")
+                for path in (ROOT / package).rglob("*.[ch]")
+                for name in re.findall(r'#include "(.+)"', path.read_text())}
+    assert included == set(listed)
