@@ -84,12 +84,12 @@ _WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordTy
 
 try:
     from tierd.sense.changelogs import _roll_up
-except ImportError:
+    _PREPARED = _roll_up.prepare(JobCounts, DirectoryCounts, File, Fid, lru_cache(maxsize=4096)(nid_text),
+                                 NID_OF_NOBODY, MAX_CLIENTS, WRITE_MODES)
+except (ImportError, TypeError):  # TypeError: this Python stores the fields of a class in another form
     AVAILABLE = False
 else:
     AVAILABLE = True
-    _PREPARED = _roll_up.prepare(JobCounts, DirectoryCounts, File, Fid, lru_cache(maxsize=4096)(nid_text),
-                                 NID_OF_NOBODY, MAX_CLIENTS, WRITE_MODES)
 
 
 class RollUp:
