@@ -219,29 +219,11 @@ class StreamSeries:
 
         A stream that was already slow for another reason, such as a failing disk, is compared with its slow state.
         """
-        quiet = self.quiet
-        return min(median(quiet), median(self.before_onset(count) or quiet), self._already_slow)
+        return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
 
     def usual_mean(self, count: int) -> float:
         """Mean throughput without the suspect. Large calls spread over windows change a median, but not a mean."""
-        quiet = self.quiet
-        return min(fmean(quiet), fmean(self.before_onset(count) or quiet), self._already_slow)
-
-    @property
-    def _already_slow(self) -> float:
-        """Rate in the last window before the suspect came, if the stream had slowed down in it; otherwise infinite.
-
-        The suspect did nothing in it, and the rate is below all before by more than the range of these.
-        """
-        last = self.onset - 1
-        if not 0 < last < len(self.rates) - 1 or self.disturbed[last] or self.suspect[last]:
-            return float("inf")
-        rate, others = self.rates[last], self.before_onset(last + 1)[:-1]
-        if len(others) < STEADY_WINDOWS:
-            return float("inf")
-        least = min(others)
-        is_slow = rate < least - max(max(others) - least, DOUBT_MARGIN * least)
-        return rate if is_slow else float("inf")
+        return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
 
 
 def stream_series(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -101,19 +101,6 @@ def test_slow_before_the_neighbour_came_is_not_its_fault() -> None:
     already = [window(QUIET + n, stream("s.1", 40)) for n in range(4)]
     both = [window(QUIET + 4 + n, stream("s.1", 40), small_files("m.2", 20)) for n in range(NOISY)]
     assert pairs(alone + already + both) == []
-
-
-def test_one_slow_window_of_a_steady_stream_before_the_neighbour_came_is_enough() -> None:
-    def windows(last: float, now: float, usual: Sequence[float] = (66.0,) * 9) -> list[Window]:
-        alone = [window(n, stream("s.1", rate)) for n, rate in enumerate((*usual, last))]
-        return alone + [window(len(alone) + n, stream("s.1", now), small_files("m.2", 20)) for n in range(NOISY)]
-
-    assert pairs(windows(last=44.0, now=42.0)) == []
-    assert pairs(windows(last=66.0, now=42.0)) == [("m.2", "s.1")]
-    assert pairs(windows(last=44.0, now=30.0)) == [("m.2", "s.1")], "it lost a third of the rest"
-    varying = (66.0, 55.0, 70.0, 60.0, 66.0, 58.0, 68.0, 72.0, 63.0)
-    assert pairs(windows(last=48.0, now=42.0, usual=varying)) == [("m.2", "s.1")], "its own variation"
-    assert pairs([*windows(last=44.0, now=42.0), window(10 + NOISY, stream("s.1", 42.0))]) == [], "as it leaves"
 
 
 def test_a_disk_that_got_slow_before_the_neighbour_came_does_not_hide_it() -> None:
