@@ -297,7 +297,7 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     expected; None for a finding from the victim's past."""
     gain_high: float | None = None
     """One standard error higher."""
-    gain_least: float | None = None
+    gain_certain: float | None = None
     """``gain_low`` by what is certain on each kind of device. On one with an I/O limit beside that of bytes, small I/O
     costs a stream less than device time predicts until this limit is full."""
     dose_probability: float | None = None

@@ -65,8 +65,8 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    certain = 1 - 1 / evidence.gain_least if evidence.gain_least is not None else 0.0 if evidence.lacks_past else 1.0
-    if certain < CERTAIN_LOSS and not evidence.confirmed(CERTAIN_LOSS, ACT_CHANCE):
+    certain = 1 - 1 / (evidence.gain_certain or 1.0)
+    if evidence.lacks_past and certain < CERTAIN_LOSS and not evidence.confirmed(CERTAIN_LOSS, ACT_CHANCE):
         return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(certain)} of its throughput is a certain loss, and "
                        f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly shows such a loss"
                        ).about(finding.victim)

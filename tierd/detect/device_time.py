@@ -500,8 +500,8 @@ class Gain:
     low: float
     high: float
     """Low and high are one standard error away."""
-    least: float
-    """Low, by :meth:`TargetTime.certain_share`."""
+    certain: float
+    """Low, from what is certain on each kind of device (:meth:`TargetTime.certain_share`)."""
 
 
 def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collection[str]) -> Gain:
@@ -511,7 +511,7 @@ def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collectio
     for one server (asymptotic bounds: Lazowska and others, "Quantitative System Performance", 1984, chapter 5). A
     stream over several targets waits for its slowest stripe. So the fullest of its targets shows whether it is held up:
     if even that one is not busy all the time, the stream could have had the rest and did not take it. The others are
-    less busy because it waits. The smallest gain counts for ``low`` and ``least``, the mean for ``expected``. The
+    less busy because it waits. The smallest gain counts for ``low`` and ``certain``, the mean for ``expected``. The
     errors of share and utilisation are independent, and their squares add up.
     """
     mine = [time for time in targets if victim in time.work]
@@ -519,15 +519,15 @@ def gain_without(targets: Iterable[TargetTime], victim: str, suspects: Collectio
         return Gain(1.0, 1.0, 1.0, 1.0)
     saturation = max(saturated(time.utilisation) for time in mine)
     doubt = saturation - max(saturated(time.utilisation - time.utilisation_error) for time in mine)
-    expected, low, high, least = [], [], [], []
+    expected, low, high, certain = [], [], [], []
     for time in mine:
         share, error = time.share(suspects), time.share_error(suspects)
         expected.append(1 + saturation * freed(share))
         low.append(1 + _low_gain(share, error, saturation, doubt))
         high.append(1 + freed(share + error))
-        certain = time.certain_share(suspects)
-        least.append(1 + _low_gain(certain.share, certain.error, saturation, doubt))
-    return Gain(fmean(expected), max(min(low), 1.0), max(high), max(min(least), 1.0))
+        surely = time.certain_share(suspects)
+        certain.append(1 + _low_gain(surely.share, surely.error, saturation, doubt))
+    return Gain(fmean(expected), max(min(low), 1.0), max(high), max(min(certain), 1.0))
 
 
 def _low_gain(share: float, error: float, saturation: float, doubt: float) -> float:

@@ -54,11 +54,8 @@ class StreamWatch:
             if may_be_held_up(stream, device_time):
                 for target in stream.by_target:
                     key = target, stream.job
-                    for loads in latest:
-                        load = loads.get(key)
-                        if load is not None and load.read_bytes + load.write_bytes > 0:
-                            streams[target].append(stream.job)
-                            break
+                    if any(loads[key].moved_bytes > 0 for loads in latest if key in loads):
+                        streams[target].append(stream.job)
         assumed = self._assumed(pool_of) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time

@@ -56,7 +56,7 @@ def test_a_loss_that_only_an_assumed_cost_predicts_must_be_certain() -> None:
     """The neighbour was there before tierd: the usual throughput is a prediction."""
     assert doubtful() is Reason.UNCERTAIN_GAIN
     assert doubtful(gain_low=1.2) is Reason.UNCERTAIN_GAIN, "it must be certain on each kind of device"
-    assert doubtful(gain_low=1.2, gain_least=1.12) is None
+    assert doubtful(gain_low=1.2, gain_certain=1.12) is None
     assert doubtful(dose_probability=0.01, dose_loss=0.2) is None
     assert doubtful(dose_probability=0.03, dose_loss=0.2) is Reason.UNCERTAIN_GAIN, "a finding may rest on it"
     assert doubtful(dose_probability=0.3, cross_section_ratio=0.9) is Reason.UNCERTAIN_GAIN
@@ -72,4 +72,4 @@ def test_other_evidence_of_a_small_loss_does_not_make_a_large_one_certain() -> N
 
 def doubtful(**evidence: float) -> Reason | None:
     """Refusal of an act for a victim without a past."""
-    return reason(noise(**{"gain_low": 1.06, "gain_high": 1.9, "gain_least": 1.06, **evidence}))
+    return reason(noise(**{"gain_low": 1.06, "gain_high": 1.9, "gain_certain": 1.06, **evidence}))

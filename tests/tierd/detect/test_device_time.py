@@ -336,9 +336,9 @@ def test_what_is_certain_on_each_kind_of_device_is_no_more_than_by_the_costs(
     others = set(work) - {"victim"}
     assert -1e-9 <= time.certain_share(others).share <= time.share(others) + 1e-9
     gain = gain_without([time], "victim", others)
-    assert 1 <= gain.least <= gain.low + 1e-9 <= gain.expected + 2e-9
+    assert 1 <= gain.certain <= gain.low + 1e-9 <= gain.expected + 2e-9
     if (io_limited is False or time.io_bound == 1) and time.utilisation >= 1:
-        assert gain.least == pytest.approx(gain.low)
+        assert gain.certain == pytest.approx(gain.low)
 
 
 def test_small_io_is_a_certain_loss_as_far_as_it_would_fill_an_io_limit() -> None:
@@ -351,9 +351,9 @@ def test_small_io_is_a_certain_loss_as_far_as_it_would_fill_an_io_limit() -> Non
 
     few, many = gain(75.0, None), gain(250.0, None)
     assert few.low == pytest.approx(1 / (1 - 0.15 / 1.11), abs=0.01)
-    assert 1.02 < few.least < 1 + 0.6 * (few.low - 1)
-    assert gain(75.0, kind=False).least == gain(75.0, kind=False).low, "disks, as far as is known"
-    assert many.least == many.low, "small I/O takes a third of the time, so it would fill such a limit"
+    assert 1.02 < few.certain < 1 + 0.6 * (few.low - 1)
+    assert gain(75.0, kind=False).certain == gain(75.0, kind=False).low, "disks, as far as is known"
+    assert many.certain == many.low, "small I/O takes a third of the time, so it would fill such a limit"
 
 
 def test_small_io_takes_more_of_a_device_whose_io_limit_is_full() -> None:

@@ -40,7 +40,7 @@ class LoadTracks:
         """Identity of the windows; packing a window does not change it."""
         self.known: dict[tuple[str, str], LoadArrays] = {}
         self.doses: dict[DoseKey, tuple[float, float, float]] = before.doses if before is not None else {}
-        """When each dose was tested last, and its probability by chance."""
+        """When each dose was tested last, its probability by chance, and the loss that it shows."""
         self.with_past: dict[tuple[str, str], float] = before.with_past if before is not None else {}
         """Victims and suspects whose past can be compared, and when that was seen."""
         self._old: dict[tuple[str, str], LoadArrays] = {}

@@ -49,8 +49,7 @@ def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple
     for victim, group in groupby(slowed, key=lambda slow: slow.victim.job):
         mine = list(group)
         parts = {slow.other.job: share_of_increase(
-            slow, rates(at, slow.targets), rates_before(at, slow),
-            [at.device_time[target] for target in slow.targets if target in at.device_time]) for slow in mine}
+            slow, rates(at, slow.targets), rates_before(at, slow), at.device_times(slow.targets)) for slow in mine}
         names = blamed_jobs(parts, [job for job, of in known if of == victim], load_share)
         yield from (slow for slow in mine if slow.other.job in names)
 

@@ -83,12 +83,12 @@ def explained(view: SlowdownView, slowed: Sequence[Slowdown], settings: Slowdown
     for slow in slowed:
         suspects[slow.victim.job].append(slow.other)
         lost = min(1 - slow.now / slow.usual, 1 - settings.enter) if slow.usual else 0.0
-        losses[slow.other.job][slow.victim.job] = lost * usual_share(slow, device_times(view, slow.targets))
+        losses[slow.other.job][slow.victim.job] = lost * usual_share(slow, view.device_times(slow.targets))
 
     recent = sum(window.seconds for window in view.recent)
 
     def is_explained(slow: Slowdown) -> bool:
-        times, mine = device_times(view, slow.targets), suspects[slow.victim.job]
+        times, mine = view.device_times(slow.targets), suspects[slow.victim.job]
         lost = 1 - slow.now / slow.usual if slow.usual else 0.0
         if lost > most_throughput(slow, settings.operation_seconds):
             return False
@@ -152,17 +152,12 @@ def most_throughput(slow: Slowdown, operation_seconds: float) -> float:
                       sum(load.moved_bytes for load in here) / seconds, slow.usual, operation_seconds)
 
 
-def device_times(view: SlowdownView, targets: Collection[str]) -> list[TargetTime]:
-    """Service time of those targets whose pool's costs are known."""
-    return [time for target in targets if (time := view.device_time.get(target)) is not None]
-
-
 def evidence(view: SlowdownView, slow: Slowdown, streams: Collection[Profile],
              settings: SlowdownSettings) -> NoisyNeighbourEvidence:
     """The numbers of a finding from the victim's past."""
     suspect = slow.other
     gain, gain_share = bystanders_gain(view.tracks, slow, streams, settings)
-    times = device_times(view, slow.targets)
+    times = view.device_times(slow.targets)
     taken = mean_share(times, suspect.job) if times else None
     return NoisyNeighbourEvidence(
         victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
@@ -182,7 +177,7 @@ def signature_evidence(seen: Signature, aggressor: Profile, classes: Classes) ->
         slowdown=seen.gain.expected, quiet_windows=0, contended_windows=seen.contended_windows,
         **aggressor_numbers(aggressor, seen.victim, seen.targets, classes),
         device_time_share=taken.share, device_time_share_error=taken.error,
-        gain_low=seen.gain.low, gain_high=seen.gain.high, gain_least=seen.gain.least,
+        gain_low=seen.gain.low, gain_high=seen.gain.high, gain_certain=seen.gain.certain,
         dose_probability=seen.dose.probability if seen.dose else None,
         dose_loss=seen.dose.loss if seen.dose else None,
         cross_section_ratio=seen.cross_section.ratio if seen.cross_section else None,

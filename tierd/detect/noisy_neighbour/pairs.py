@@ -83,12 +83,12 @@ def comparable(mine: ActiveWindows, theirs: Sequence[float], presence: float, le
     return stays and quiet >= least
 
 
-def least_compared(least: int) -> int:
+def min_windows_compared(least: int) -> int:
     """Windows in which a stream must have moved bytes to be comparable with any suspect.
 
     Every second window of a stay may be one without the suspect, and counts for both.
 
-    >>> least_compared(4), comparable([(n, 1.0) for n in range(6)], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0], 0.05, 4)
+    >>> min_windows_compared(4), comparable([(n, 1.0) for n in range(6)], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0], 0.05, 4)
     (6, True)
     """
     return least + (least + 1) // 2
@@ -185,6 +185,10 @@ class SlowdownView:
         if known is None:
             known = self.demand_cache[job.job] = demand_by_target(job)
         return known
+
+    def device_times(self, targets: Collection[str]) -> list[TargetTime]:
+        """Service time of those targets whose pool's costs are known."""
+        return [time for target in targets if (time := self.device_time.get(target)) is not None]
 
     @cached_property
     def stream_rates(self) -> Mapping[str, Sequence[tuple[float, float]]]:

@@ -21,8 +21,8 @@ from tierd.detect.noisy_neighbour.pairs import (
     SlowdownView,
     active_windows,
     comparable,
-    least_compared,
     may_have_slowed,
+    min_windows_compared,
     shared_targets,
     significant_jobs,
 )
@@ -124,7 +124,7 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
     """Every victim that slowed down since one of the others came. Active findings of ``kind`` have laxer thresholds."""
     on = significant_jobs(others)
     known = {job for of, _, job in at.active if of == kind}
-    needed = least_compared(settings.min_windows)
+    needed = min_windows_compared(settings.min_windows)
     for victim in victims:
         if victim.job not in known:
             if victim.job not in at.slowed_cache:

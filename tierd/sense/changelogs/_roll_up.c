@@ -4,8 +4,9 @@
  *         finds the fields of the classes JobCounts, DirectoryCounts and File. Raises TypeError for other classes.
  *     add(prepared, data, at, end, jobs, files, moved, known, most_files, paths) -> tuple[int, int, int]
  *         adds records from the byte `at` up to the byte `end`, until one needs Python. Returns the offset of that record,
- *         or `end`, the number of records, and of CLOSE records of known files. jobs: JobTable.by_id. files: CountTables.files. moved: OwnMoves.files.
- *         known: CountTables, for its methods. paths: whether JobCounts.places is valid.
+ *         or `end`, the number of records, and of CLOSE records of known files. jobs: JobTable.by_id. files:
+ *         CountTables.files. moved: OwnMoves.files. known: CountTables, for its methods. paths: whether JobCounts.places
+ *         is valid.
  *
  * A record needs Python if its job, its directory or its client is new there, if it may be tierd's own, if a name
  * changes, or if its type is rare. Such a record has changed nothing. */
