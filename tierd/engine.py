@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from math import log
+
+import numpy as np
 
 from lustre.fid import Fid
 from tierd import policies
@@ -13,15 +17,14 @@ from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.block_accelerator import Accelerator, accelerators, with_absorbed
-from tierd.detect.builtin import SLOWDOWNS
-from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account, costs_of_history, own_unlinks
+from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
+from tierd.detect.costs import CostLearner, DeviceCosts, TargetTime, device_times
 from tierd.detect.history import History, packed
-from tierd.detect.noisy_neighbour.baseline import LoadTracks
-from tierd.detect.noisy_neighbour.detection import continued_finding, held_finding
-from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
+from tierd.detect.interference import Interference
 from tierd.detect.plugin import DetectorRunner, View
-from tierd.detect.profile import waits_for_commits
-from tierd.detect.streamed_targets import StreamWatch
+from tierd.detect.profile import profiles
+from tierd.detect.slowdowns import NOISY_NEIGHBOUR, SlowdownView, noisy_neighbours, shared_bandwidth
+from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.model import (
     ACTIONABLE_KINDS,
     EVIDENCE_BY_KIND,
@@ -34,7 +37,6 @@ from tierd.model import (
     Finding,
     NoisyNeighbourEvidence,
     OtherEvidence,
-    SlowdownEvidence,
     StreamedTargets,
     Window,
 )
@@ -43,7 +45,8 @@ OLD_SECONDS = 90.0
 """Findings of half-minute detectors older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 6
 """Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
-SLOWDOWN_KINDS = frozenset(detector.name for detector in SLOWDOWNS)
+LEAST_REMEMBERED = 0.1
+"""Least relative error of a usual throughput from Prometheus' history: files and targets differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,10 @@ class Engine:
         self._active: dict[tuple[str, str, str], Finding] = {}
         self._targets_of_victims: Collection[str] = frozenset()
         """Targets of active findings with a disturbed stream."""
-        self._learned_jobs: frozenset[str] = frozenset()
-        """Jobs that Prometheus' history covers."""
+        self._remembered: dict[str, int] = {}
+        """Windows of Prometheus' history by job."""
+        self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
+        self._interference = Interference()
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
         self._accelerated: tuple[Facts, Mapping[str, Accelerator]] = self._facts, {}
@@ -82,10 +87,6 @@ class Engine:
         self.streamed_targets: StreamedTargets | None = None
         """Targets whose streams would lose throughput to further work; None before the first window."""
         self._early_facts = 0
-        self._history_teaches = False
-        """Whether costs are to be fitted to Prometheus' history, as no earlier run left any."""
-        self._tracks: LoadTracks | None = None
-        """Loads of jobs from the previous cycle, reused in the next."""
 
     @property
     def detector_faults(self) -> Mapping[str, str]:
@@ -110,8 +111,16 @@ class Engine:
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""
         self._history.learned = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
-        self._learned_jobs = frozenset(jobs)
-        self._history_teaches = not self._learner.costs
+        rates: dict[str, list[float]] = {}
+        for window in windows:
+            moved: dict[str, float] = {}
+            for (_, job), load in window.loads.items():
+                moved[job] = moved.get(job, 0.0) + load.moved_bytes
+            for job, size_bytes in moved.items():
+                if job in jobs and size_bytes:
+                    rates.setdefault(job, []).append(log(size_bytes / window.seconds))
+        self._remembered = {job: len(each) for job, each in rates.items()}
+        self._interference.remember({self._recent.jobs[job]: usual_rate(each) for job, each in rates.items()})
 
     def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
                   own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
@@ -126,15 +135,14 @@ class Engine:
                                           partial(attribution.main_directory, counts or activities, since))
         window = with_arrays(window, self._tasks, self._settings.noisy_neighbour.classes)
         complete = self._history.add(window)
-        windows = self._history.windows
-        view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
-        self._tracks = view.tracks
-        view = replace(view, device_time=self._account(view, complete, facts))
-        self.streamed_targets = self._streams.targets(view, self._device_time, self._facts.pools)
+        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
+            self._facts, self._early_facts = facts(), self._early_facts + 1
+        view = self._slowdowns(window)
         counted = partial(self._activities, counts or activities)
+        settings = self._settings.noisy_neighbour
+        slowed = chain(noisy_neighbours(view, settings), shared_bandwidth(view, settings))
         found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
-                 for finding in map(partial(self._unless_absorbed, view), self._slowed(view))}
-        view.tracks.settle()
+                 for finding in map(partial(self._unless_absorbed, view), slowed)}
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
         found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
@@ -164,51 +172,35 @@ class Engine:
         """Start with the costs that an earlier run learned."""
         self._learner = CostLearner(costs, self._settings.resolved_scopes.flash_pools)
 
-    def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
-        """Learn from the newest window, and account for the recent ones."""
-        if complete or (not self._facts.pools and self._early_facts < MAX_EARLY_FACTS):
-            self._facts, self._early_facts = facts(), self._early_facts + 1
-        if not self._facts.pools:
-            return {}
-        window = view.windows[-1]
-        pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
-                   for target in targets}  # of several pools, the smallest says most
-        streams = {stream.job for stream in view.streams}
-        classes = self._settings.noisy_neighbour.classes
-        committing = {job.job for job in view.jobs.values() if waits_for_commits(job, classes)}
-        if self._history_teaches and streams:
-            self._history_teaches = False
-            self.use_costs(costs_of_history(self._history.learned, streams, pool_of,
-                                            self._settings.resolved_scopes.flash_pools, committing))
-        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
-                            own_unlinks(window.namespace.values()), committing)
-        loads = [load for job in view.jobs.values() for load in job.by_target.values()]
-        seconds = sum(each.seconds for each in view.recent)
-        self._device_time = account(loads, seconds, pool_of, self._learner.costs, own_unlinks(view.jobs.values()),
-                                    committing, self._settings.device_time.io_limited)
-        return self._device_time
-
-    def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
-        """Slowdowns found in this cycle, and earlier slowdowns that continue."""
-        seen = set()
-        for detector in SLOWDOWNS:
-            for finding in detector.detect(view, self._settings.noisy_neighbour):
-                if not uses_learned_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
-                    seen.add(finding.key)
-                    yield finding
-        for key, finding in self._active.items():
-            if finding.kind in SLOWDOWN_KINDS and key not in seen:
-                held = (continued_finding(finding, view, self._settings.noisy_neighbour)
-                        or held_finding(finding, view, self._settings.noisy_neighbour))
-                if held:
-                    yield held
+    def _slowdowns(self, window: Window) -> SlowdownView:
+        """Learn from the newest window what service costs, and what each stream loses."""
+        recent = self._recent
+        columns = recent.add(window)
+        kinds = recent.kinds()
+        names, pool = pool_numbers(recent.targets, self._facts.pools)
+        unhealthy = np.array([recent.targets[target] for target in window.conditions if target in recent.targets],
+                             dtype=np.int64)
+        self._learner.learn(columns, kinds, pool, names, unhealthy)
+        costs = self._learner.table(pool, names, unhealthy)
+        work = recent_work(recent.windows, kinds, len(recent.jobs))
+        losses = self._interference.update(columns, work, kinds, costs)
+        jobs, targets = list(recent.jobs), list(recent.targets)
+        self._device_time = device_times(work, targets, jobs, pool, names, self._learner.costs)
+        lately = self._history.recent
+        self.streamed_targets = self._streams.targets(
+            streams_by_target(work, kinds, jobs, targets), lately, self._device_time, self._facts.pools)
+        rivals = self._interference.rival_losses
+        named = {jobs[job] for loss in (*losses, *rivals) for job in (loss.victim, *loss.suspects)}
+        return SlowdownView(
+            window.end, losses, rivals, jobs, targets, profiles(lately, named) if named else {}, self._active.keys(),
+            self._device_time, self._remembered, targets)
 
     def _unless_absorbed(self, view: SlowdownView, finding: Finding) -> Finding:
         """The finding, as advice only if accelerators in front of the disks take the aggressor's writes in."""
         if self._accelerated[0] is not self._facts:
             self._accelerated = self._facts, accelerators(self._facts.disk_writes)
-        aggressor = view.jobs.get(finding.aggressor)
-        if not self._accelerated[1] or aggressor is None or finding.kind != "noisy-neighbour":
+        aggressor = view.profiles.get(finding.aggressor)
+        if not self._accelerated[1] or aggressor is None or finding.kind != NOISY_NEIGHBOUR:
             return finding
         return with_absorbed(finding, aggressor.by_target, self._accelerated[1])
 
@@ -243,9 +235,14 @@ class Engine:
         )
 
 
-def uses_learned_windows(finding: Finding) -> bool:
-    """Whether the victim's usual throughput comes from Prometheus' history, at least in part."""
-    return isinstance(finding.evidence, SlowdownEvidence) and finding.evidence.learnt_windows is not None
+def usual_rate(logs: Sequence[float]) -> tuple[float, float]:
+    """The usual rate of a stream and its error, as logarithms, from windows in which neighbours may have slowed it.
+
+    >>> usual_rate([1.0, 1.0, 1.0, 0.5, 1.0, 1.0])
+    (1.0, 0.1)
+    """
+    usual, middle = np.quantile(logs, (0.75, 0.5))
+    return float(usual), max(LEAST_REMEMBERED, float(usual - middle))
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:

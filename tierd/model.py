@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from enum import IntEnum
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -243,9 +244,26 @@ class OtherEvidence(Evidence):
         return dict(self.values)
 
 
+class Carrier(IntEnum):
+    """What taught most about a loss."""
+
+    ARRIVAL = 1
+    """The stream was seen before the other job came."""
+    LOAD = 2
+    """The stream gets less when the other job does more."""
+    HISTORY = 3
+    """Prometheus has what the stream got before."""
+    DEVICE_TIME = 4
+    """What the work of the jobs costs the targets, and nothing else."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowdownEvidence(Evidence):
-    """A stream that slowed down after another job came to its targets: the evidence of ``shared-bandwidth``."""
+    """A stream that loses throughput to another job on its targets: the evidence of ``shared-bandwidth``.
+
+    Losses are parts of the throughput that the stream would have without the other job. Low and high hold it with a
+    probability of nine tenths.
+    """
 
     victim_usual_bytes_per_second: float
     """Throughput without the aggressor."""
@@ -253,16 +271,21 @@ class SlowdownEvidence(Evidence):
     """Throughput now."""
     slowdown: float
     """Usual throughput divided by throughput now; infinite if the victim stands still."""
-    quiet_windows: int
-    """Windows without the aggressor."""
-    contended_windows: int
-    """Windows since the aggressor came."""
+    loss_low: float
+    loss_high: float
+    loss_probability: float
+    """Probability that the loss is at least ``min_loss`` of ``[noisy_neighbour]``."""
+    carrier: Carrier
+    """What the loss rests on."""
+    aggressor_came_at: float = 0.0
+    """Epoch seconds; 0 if it was there before the stream was seen."""
     learnt_windows: int | None = None
-    """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
+    """Windows of Prometheus' history that the usual throughput comes from; None if tierd's own windows were enough."""
 
-
-CHANCE = 0.05
-"""Probability at which a dose may come by chance, at the most."""
+    @property
+    def lacks_past(self) -> bool:
+        """Whether the finding rests on device time alone: the aggressor was active before the stream or tierd began."""
+        return self.carrier == Carrier.DEVICE_TIME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,44 +307,10 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
     """0 for I/O within large files."""
     aggressor_bytes_per_file: float
     """0 for I/O within large files."""
-    bystanders_gain_bytes_per_second: float = 0.0
-    """Throughput that other streams gained since the victim slowed down, and lose when it recovers."""
-    bystanders_gain_share: float = 0.0
-    """The largest such gain, as a share of that stream's throughput."""
     device_time_share: float | None = None
     """The aggressor's part of the service time of the shared targets; None while the costs of service are not known."""
     device_time_share_error: float | None = None
     """Standard error of it."""
-    gain_low: float | None = None
-    """Throughput without the aggressors of this victim as a multiple of throughput now, one standard error lower than
-    expected; None for a finding from the victim's past."""
-    gain_high: float | None = None
-    """One standard error higher."""
-    gain_certain: float | None = None
-    """``gain_low`` by what is certain on each kind of device. On one with an I/O limit beside that of bytes, small I/O
-    costs a stream less than device time predicts until this limit is full."""
-    dose_probability: float | None = None
-    """Probability that the victim's throughput falls by chance as the aggressor's operations rise; None if not
-    tested."""
-    dose_loss: float | None = None
-    """Part of the victim's throughput that the aggressor's operations cost it, by the dose."""
-    cross_section_ratio: float | None = None
-    """What streams alike get on targets of the same pool without aggressors, as a multiple of what they get on the
-    shared ones; None if there are too few such targets."""
-    cross_section_probability: float | None = None
-    """Probability that they get as much more by chance."""
-
-    def confirmed(self, loss: float, chance: float) -> bool:
-        """Whether dose or cross-section shows such a loss at least, with at most this probability by chance."""
-        return ((self.dose_probability is not None and self.dose_probability <= chance
-                 and self.dose_loss is not None and self.dose_loss >= loss)
-                or (self.cross_section_ratio is not None and self.cross_section_ratio * (1 - loss) >= 1
-                    and self.cross_section_probability is not None and self.cross_section_probability <= chance))
-
-    @property
-    def lacks_past(self) -> bool:
-        """Whether the finding rests on signatures alone: the aggressor was active before tierd started."""
-        return self.gain_low is not None
 
     @property
     def whole_small_files(self) -> bool:
@@ -547,8 +536,6 @@ class Finding:
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
-    held: bool = False
-    """Whether the newest window did not confirm it, and the windows before do. No act begins on it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):

@@ -177,19 +177,20 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
 
 
 def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
-    """What the victim was expected to gain from the acts, and by which evidence. Device time has an error band.
+    """What the victim was expected to gain from the acts, with its 90% interval.
 
     >>> judged = JudgementRow(3, 0.0, "helped", usual=60e6, contended=40e6, after=58e6)
-    >>> expected_text(judged, {"gain_low": 1.25, "gain_high": 1.75})
-    '20.0 MB/s more (10.0 MB/s to 30.0 MB/s), by device time'
+    >>> expected_text(judged, {"loss_low": 0.2, "loss_high": 0.5})
+    '20.0 MB/s more (10.0 MB/s to 40.0 MB/s)'
     >>> expected_text(judged, {})
-    '20.0 MB/s more, by the throughput before the noise'
+    '20.0 MB/s more'
     """
     gain = change_text(found.usual - found.contended)
-    if "gain_low" not in evidence or "gain_high" not in evidence:
-        return f"{gain}, by the throughput before the noise"
-    low, high = (rate_text(found.contended * (evidence[name] - 1)) for name in ("gain_low", "gain_high"))
-    return f"{gain} ({low} to {high}), by device time"
+    if "loss_low" not in evidence or "loss_high" not in evidence:
+        return gain
+    low, high = (rate_text(found.contended * loss / (1 - loss)) for loss in (evidence["loss_low"],
+                                                                              evidence["loss_high"]))
+    return f"{gain} ({low} to {high})"
 
 
 def change_text(bytes_per_second: float) -> str:

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from tierd.config.scopes import Scope, original_location
 from tierd.config.sense import RobinhoodSettings, SenseSettings, ServerAccess
 from tierd.config.settings import Settings
-from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import Common
 
 Location = tuple[int | str, ...]
@@ -122,13 +121,19 @@ def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Con
 
     The defaults of each detector show which of the two is the higher one.
     """
-    yield from wrong_way_round(settings.noisy_neighbour, ("noisy_neighbour",), values)
+    slowdown = settings.noisy_neighbour
+    if slowdown.end_probability > slowdown.probability:
+        above = ("noisy_neighbour",)
+        yield Contradiction(
+            one_that_is_set(values, (*above, "end_probability"), (*above, "probability")),
+            f"a finding begins at probability = {slowdown.probability:g} and would end below end_probability = "
+            f"{slowdown.end_probability:g}, which is wrong: probability must be the higher one. Exchange them",
+            others=((*above, "probability"), (*above, "end_probability")))
     for configured in settings.detect:
         yield from wrong_way_round(configured.settings, ("detect", configured.detector.table), values)
 
 
-def wrong_way_round(table: SlowdownSettings | Common, above: Location,
-                    values: Mapping[str, object]) -> Iterator[Contradiction]:
+def wrong_way_round(table: Common, above: Location, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """The pairs of one table that are the wrong way round."""
     names = {field.name for field in fields(table)}
     defaults = type(table)()
@@ -160,10 +165,6 @@ def pools(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradi
                 seen.add(location)
                 yield Contradiction(location, why)
     configured = {name for _, scope in tables for name in (scope.pools.flash, scope.pools.hdd)}
-    for name in settings.device_time.io_limited:
-        why = why_no_pool_name(name)
-        if why:
-            yield Contradiction(("device_time", "io_limited", name), why)
     limits: list[tuple[Location, Iterable[str]]] = [(("limits", "pools"), settings.limits.pools)]
     limits += [(("scopes", number, "limits", "pools"), scope.limits.pools)
                for number, scope in enumerate(settings.scopes) if scope.limits is not None]

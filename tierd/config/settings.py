@@ -42,8 +42,8 @@ from tierd.decide import (
     rebalance,
     restripe,
 )
-from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
+from tierd.detect.slowdowns import SlowdownSettings
 from tierd.verify import judgement as verify
 
 
@@ -175,17 +175,6 @@ class WebSettings:
 
 
 @dataclass(frozen=True)
-class DeviceTimeSettings:
-    """What the administrator knows of the devices below the targets, and counters do not show."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    io_limited: dict[str, bool] = field(default_factory=dict)
-    """By pool: whether its devices have a limit of I/Os per second beside that of bytes, as volumes of a cloud have and
-    LUNs with a quality of service; false for disks and RAID groups."""
-
-
-@dataclass(frozen=True)
 class Settings:
     """The whole configuration. Every part has defaults that fit a file system with pools ``flash`` and ``hdd``."""
 
@@ -202,7 +191,6 @@ class Settings:
     movers: MoverSettings = field(default_factory=MoverSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
-    device_time: DeviceTimeSettings = field(default_factory=DeviceTimeSettings)
     noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)

@@ -15,8 +15,8 @@ from tierd.daemon.answers import CaseAnswer, DefaultLayoutRow, JobTimeRow, Refus
 from tierd.daemon.curves import Curve, StreamCurves
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, State
-from tierd.detect.device_time import TargetTime
-from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
+from tierd.detect.costs import TargetTime
+from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.refusal import REMEDIES, Refusal
 from tierd.verify.judgement import Judgement
 
@@ -102,7 +102,7 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
            if (row := known_now[key] if key in known_now and before.widest.get(key) is finding
                else mean_time(finding.targets, times)) is not None}
     earlier = {key: row for key in widest if (row := before.time_before.get(key) if key in acted else now.get(key))}
-    onsets = {key: before.onsets.get(key) or onset(finding, windows) for key, finding in widest.items()}
+    onsets = {key: before.onsets.get(key) or onset(finding) for key, finding in widest.items()}
     return CaseFigures(widest, {key: drawn[stream] for key, stream in streams.items() if stream in drawn}, now, earlier,
                        {key: time for key, time in onsets.items() if time}, times)
 
@@ -112,14 +112,9 @@ def has_acted(case: RemediationSnapshot) -> bool:
     return bool(case.defaults or case.moved_at or case.verdict)
 
 
-def onset(finding: Finding, windows: Sequence[Window]) -> float:
-    """When the aggressor came: the start of the windows beside it. 0 if it was active before tierd started."""
-    evidence = finding.evidence
-    if not isinstance(evidence, SlowdownEvidence) or (
-            isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past):
-        return 0.0
-    until = [window for window in windows if window.end <= finding.time + 1.0]
-    return until[-min(evidence.contended_windows, len(until))].start if until and evidence.contended_windows else 0.0
+def onset(finding: Finding) -> float:
+    """When the aggressor came. 0 if it was active before the stream or tierd began."""
+    return finding.evidence.aggressor_came_at if isinstance(finding.evidence, SlowdownEvidence) else 0.0
 
 
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:

@@ -152,11 +152,10 @@ def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
 def throughput_text(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise. Without a past, device time predicted the first."""
     evidence = finding.evidence
-    if not isinstance(evidence, NoisyNeighbourEvidence) or evidence.gain_low is None:
+    if not isinstance(evidence, NoisyNeighbourEvidence) or not evidence.lacks_past:
         return (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
                 f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
-    low, high = (evidence.victim_bytes_per_second * gain
-                 for gain in (evidence.gain_low, evidence.gain_high or evidence.slowdown))
+    low, high = (evidence.victim_bytes_per_second / (1 - loss) for loss in (evidence.loss_low, evidence.loss_high))
     return (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
             f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
             f"({rate_text(low)} to {rate_text(high)}) without the noise")

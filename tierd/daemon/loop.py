@@ -27,7 +27,7 @@ from tierd.daemon.remediation import Remediation, Remediations, RemediationStore
 from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
 from tierd.detect import metadata_storm
-from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
+from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
@@ -54,9 +54,13 @@ COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
 
 
-def is_learning(windows: int, device_time: Mapping[str, TargetTime], settings: Settings) -> bool:
-    """Whether there are too few windows to compare a stream with its past, and device time is unknown too."""
-    return not device_time and windows < 2 * settings.noisy_neighbour.min_windows
+LEARNING_WINDOWS = 4
+"""Windows before costs of service and the usual throughput of a stream mean something."""
+
+
+def is_learning(windows: int, device_time: Mapping[str, TargetTime]) -> bool:
+    """Whether there are too few windows to know the usual throughput of a stream, and device time is unknown too."""
+    return not device_time and windows < LEARNING_WINDOWS
 
 
 def storm_threshold(settings: Settings) -> float:
@@ -343,7 +347,7 @@ class Daemon:
     @property
     def learning(self) -> bool:
         """Whether too little is known to conclude that no stream is slowed."""
-        return is_learning(len(self.windows), self.device_time, self._settings)
+        return is_learning(len(self.windows), self.device_time)
 
     @property
     def history(self) -> History:

@@ -28,7 +28,7 @@ from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.detect.builtin import SLOWDOWNS
+from tierd.detect.slowdowns import SLOWDOWN_KINDS
 from tierd.model import Finding, NoisyNeighbourEvidence, Window
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
@@ -381,7 +381,7 @@ def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
     """All possible kinds of findings, so that each has a series before its first."""
-    return (*(detector.name for detector in SLOWDOWNS), *(c.detector.name for c in settings.detect))
+    return (*SLOWDOWN_KINDS, *(c.detector.name for c in settings.detect))
 
 
 Pair = tuple[str, str]
@@ -614,7 +614,7 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
         ("finding", max(counters.found_at.values(), default=0.0)),
-        ("slowdown", max((counters.found_at.get(detector.name, 0.0) for detector in SLOWDOWNS), default=0.0)),
+        ("slowdown", max(counters.found_at.get(kind, 0.0) for kind in SLOWDOWN_KINDS)),
         ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
         ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
         ("moves-begun", gate.completed_acts.moves_begun_at),

@@ -270,7 +270,7 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
         for finding in findings:
-            if (finding.advice_only or finding.held or self._refused_by_settings(finding) or self._backs_off(finding)
+            if (finding.advice_only or self._refused_by_settings(finding) or self._backs_off(finding)
                     or self._in_hand(finding)):
                 continue
             plan = self._planning.for_finding(finding)

@@ -58,9 +58,9 @@ from tierd.daemon.cases import (
 )
 from tierd.daemon.changes import Changes
 from tierd.daemon.curves import StreamCurves
-from tierd.daemon.loop import Daemon, is_learning
+from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.users import UserNames
-from tierd.detect.device_time import TargetTime
+from tierd.detect.costs import TargetTime
 from tierd.model import Action, Facts, Finding, SlowdownEvidence, Window
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
@@ -317,7 +317,6 @@ class StatusView:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
         acted_on = [f for f in view.findings if not f.advice_only]
         activities = self._activities()
-        min_windows = settings.noisy_neighbour.min_windows
         return extend(
             StateAnswer,
             self.operating_state(),
@@ -331,11 +330,11 @@ class StatusView:
             advice=sum(f.advice_only for f in view.findings),
             last_cycle=view.window.end if view.window else None,
             windows=view.windows,
-            least_windows=min_windows,
+            least_windows=LEARNING_WINDOWS,
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
-            least_seconds=min_windows * settings.sense.cycle_seconds,
-            learning=is_learning(view.windows, view.device_time, settings),
+            least_seconds=LEARNING_WINDOWS * settings.sense.cycle_seconds,
+            learning=is_learning(view.windows, view.device_time),
             device_time=device_time_rows(view.device_time),
             cycles=view.cycles,
             cycle_seconds=view.cycle_seconds,

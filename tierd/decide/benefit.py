@@ -1,7 +1,7 @@
 """Weighs the expected benefit of an act against its costs.
 
-The benefit is the throughput that the victim would regain, judged by earlier acts. The costs are the throughput that
-other streams on the same targets would lose (a slow victim leaves them bandwidth), and the disk load of the moves.
+The benefit is the throughput that the victim would regain, judged by earlier acts. The cost is the disk load of the
+moves.
 """
 
 from __future__ import annotations
@@ -24,26 +24,19 @@ class Settings:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.12
-    """Minimum expected gain of the victim as a fraction of its usual throughput."""
+    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
+    """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
+    expected to win back ``first_effect``."""
+    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``."""
     factor: Annotated[float, Ge(1)] = 2.0
-    """Minimum expected gain of the victim as a multiple of the cost to others."""
-    max_taken: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Fraction of its throughput that another stream may lose, even if the noise gave it that throughput."""
+    """Minimum expected gain of the victim as a multiple of the bytes moved."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
     """Expected duration of the noise: moves must pay within this time."""
     first_effect: Annotated[float, Gt(0), Le(1)] = 0.8
     """Part of a loss that an act is expected to win back, before any judgement."""
     first_weight: Annotated[float, Gt(0)] = 2.0
     """Weight of ``first_effect``, in judgements."""
-
-
-CERTAIN_LOSS = 0.1
-"""Loss of a victim without a past from which an act is worth it: one standard error lower than expected, and on the
-kind of device on which it is less. A second kind of evidence that shows such a loss makes up for certainty."""
-ACT_CHANCE = 0.01
-"""Probability by chance of this second kind, at the most. Dose and cross-section are tested again and again, so the
-chance at which a finding may rest on them is too much."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -65,16 +58,10 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    certain = 1 - 1 / (evidence.gain_certain or 1.0)
-    if evidence.lacks_past and certain < CERTAIN_LOSS and not evidence.confirmed(CERTAIN_LOSS, ACT_CHANCE):
-        return Refusal(Reason.UNCERTAIN_GAIN, f"only {percent(certain)} of its throughput is a certain loss, and "
-                       f"{percent(CERTAIN_LOSS)} are needed while no other evidence clearly shows such a loss"
+    if evidence.loss_probability < settings.min_probability:
+        return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
+                       f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} are needed"
                        ).about(finding.victim)
-    lost = evidence.bystanders_gain_bytes_per_second
-    part = evidence.bystanders_gain_share
-    if part > settings.max_taken or gain < settings.factor * lost:
-        return Refusal(Reason.OTHERS_WOULD_LOSE, f"other streams on these targets would lose the {rate_text(lost)} "
-                       f"that they gained ({percent(part)} of one stream's throughput)").about(finding.victim)
     return None
 
 

@@ -20,21 +20,13 @@ from tierd.detect import (
     read_ahead,
     rpc_size,
     rpcs_in_flight,
-    shared_bandwidth,
     shared_file_contention,
     small_random_io,
     statahead,
     storage_rebuild,
     striping,
 )
-from tierd.detect.noisy_neighbour import detection
-from tierd.detect.noisy_neighbour.pairs import SlowdownDetector
 from tierd.detect.plugin import AnyDetector
-
-SLOWDOWNS: tuple[SlowdownDetector, ...] = (
-    detection.DETECTOR,
-    shared_bandwidth.DETECTOR,
-)
 
 BUILT_IN: tuple[AnyDetector, ...] = (
     small_random_io.DETECTOR,

@@ -243,6 +243,12 @@ class History:
         begun = self._whole[0].start if self._whole else float("inf")
         return (*self.learned, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
 
+    @property
+    def recent(self) -> Sequence[Window]:
+        """Windows of the last ``recent_seconds``, oldest first."""
+        begun = self._whole[-1].end - self.recent_seconds if self._whole else 0.0
+        return [window for window in self._whole if window.end > begun]
+
     def add(self, window: Window) -> bool:
         """Add a window. Returns whether a long window is now complete."""
         if self._whole and window.end <= self._whole[-1].end:

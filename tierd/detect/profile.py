@@ -13,7 +13,7 @@ True
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -25,12 +25,13 @@ from tierd.model import JobLoad, Window
 ByKey = defaultdict[tuple[str, str], list[JobLoad]]
 
 
-def by_key(windows: Iterable[Window]) -> ByKey:
-    """Loads of each job on each target, window by window."""
+def by_key(windows: Iterable[Window], jobs: Collection[str] | None = None) -> ByKey:
+    """Loads of each job on each target, window by window; of all jobs, or of some of them."""
     found: ByKey = defaultdict(list)
     for window in windows:
         for key, load in window.loads.items():
-            found[key].append(load)
+            if jobs is None or key[1] in jobs:
+                found[key].append(load)
     return found
 
 
@@ -195,14 +196,14 @@ def waits_for_commits(profile: Profile, classes: Classes) -> bool:
             and is_small_io(profile, classes))
 
 
-def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
-    """Profiles of all jobs that are active in these windows."""
+def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> dict[str, Profile]:
+    """Profiles of all jobs that are active in these windows, or of some of them."""
     active: defaultdict[str, list[Window]] = defaultdict(list)
     for window in windows:
-        for job in window.jobs:
+        for job in window.jobs if jobs is None else window.jobs.intersection(jobs):
             active[job].append(window)
     loads: defaultdict[str, dict[str, JobLoad]] = defaultdict(dict)
-    for (target, job), each in by_key(windows).items():
+    for (target, job), each in by_key(windows, jobs).items():
         loads[job][target] = total(each)
     return {job: profile(job, active[job], targets) for job, targets in loads.items()}
 

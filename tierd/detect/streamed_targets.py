@@ -4,7 +4,7 @@ A stream has its next request ready when one is done. On a target that is busy a
 for others is a second in which the stream waits. Where the targets of a stream are clearly idle for a part of the time,
 the stream waits for something else, and idle time costs it nothing.
 
-The times are the costs of :mod:`tierd.detect.device_time`. While the costs of a pool are not known, a byte takes as
+The times are the costs of :mod:`tierd.detect.costs`. While the costs of a pool are not known, a byte takes as
 long as in the fastest window of any of its targets: a target can do what it, or one alike, has done. Then the streams
 there count as held up, because nothing shows that they are not.
 """
@@ -15,9 +15,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
-from tierd.detect.device_time import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Work
-from tierd.detect.noisy_neighbour.pairs import SlowdownView
-from tierd.detect.profile import Profile
+import numpy as np
+
+from tierd.detect.columns import JobKinds, RecentWork
+from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Vector
 from tierd.model import StreamedTarget, StreamedTargets, Window
 
 CLEARLY_IDLE = SATURATED / 2
@@ -40,22 +41,25 @@ class StreamWatch:
         self._seen_until = -inf
         """End of the newest window that was compared."""
 
-    def targets(self, view: SlowdownView, device_time: Mapping[str, TargetTime],
-                pools: Mapping[str, tuple[str, ...]]) -> StreamedTargets:
-        """The targets with streams that further work would slow, as of the newest window."""
-        for window in view.recent:
+    def targets(self, streaming: Mapping[str, Collection[str]], recent: Sequence[Window],
+                device_time: Mapping[str, TargetTime], pools: Mapping[str, tuple[str, ...]]) -> StreamedTargets:
+        """The targets with streams that further work would slow, as of the newest window.
+
+        ``streaming`` are the targets of each stream (:func:`streams_by_target`), ``recent`` the windows of late.
+        """
+        for window in recent:
             if window.end > self._seen_until:
                 self._learn(window)
         pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
                    for target in members}  # of several pools, the smallest says most
         streams: defaultdict[str, list[str]] = defaultdict(list)
-        latest = [window.loads for window in latest_windows(view.windows)]
-        for stream in view.streams:
-            if may_be_held_up(stream, device_time):
-                for target in stream.by_target:
-                    key = target, stream.job
+        latest = [window.loads for window in latest_windows(recent)]
+        for job, its_targets in streaming.items():
+            if may_be_held_up(its_targets, device_time):
+                for target in its_targets:
+                    key = target, job
                     if any(loads[key].moved_bytes > 0 for loads in latest if key in loads):
-                        streams[target].append(stream.job)
+                        streams[target].append(job)
         assumed = self._assumed(pool_of) if streams else {}
         return StreamedTargets({
             target: StreamedTarget(tuple(sorted(jobs)), *(device_time[target].costs.seconds if target in device_time
@@ -71,14 +75,13 @@ class StreamWatch:
             if size_bytes:
                 self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds)
 
-    def _assumed(self, pool_of: Mapping[str, str]) -> Mapping[str, Work]:
+    def _assumed(self, pool_of: Mapping[str, str]) -> Mapping[str, Vector]:
         """By pool, or by target without a pool: seconds for a byte and an operation while the costs are not known."""
         fastest: dict[str, float] = {}
         for target, rate in self._fastest.items():
             key = pool_of.get(target, target)
             fastest[key] = max(fastest.get(key, 0.0), rate)
-        return {key: Work(1 / rate, 1 / rate,
-                          (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
+        return {key: (1 / rate, 1 / rate, (FLASH_PRIOR if key in self._flash else CostPrior()).operation_seconds)
                 for key, rate in fastest.items()}
 
 
@@ -92,8 +95,17 @@ def latest_windows(windows: Sequence[Window]) -> Sequence[Window]:
     return windows[len(windows) - count:]
 
 
-def may_be_held_up(stream: Profile, device_time: Mapping[str, TargetTime]) -> bool:
+def may_be_held_up(targets: Collection[str], device_time: Mapping[str, TargetTime]) -> bool:
     """Whether a stream may wait for one of its targets. Unknown costs are no proof that it does not."""
     return any(target not in device_time
                or device_time[target].utilisation + device_time[target].utilisation_error > CLEARLY_IDLE
-               for target in stream.by_target)
+               for target in targets)
+
+
+def streams_by_target(recent: RecentWork, kinds: JobKinds, jobs: Sequence[str],
+                      targets: Sequence[str]) -> Mapping[str, Collection[str]]:
+    """Targets of each stream."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in np.flatnonzero(kinds.stream[recent.job]).tolist():
+        found[jobs[recent.job[row]]].append(targets[recent.target[row]])
+    return found
