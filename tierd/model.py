@@ -284,7 +284,7 @@ class SlowdownEvidence(Evidence):
 
     @property
     def lacks_past(self) -> bool:
-        """Whether the finding rests on device time alone: the aggressor was active before the stream or tierd began."""
+        """Whether the finding rests on device time alone: hardly any window showed more."""
         return self.carrier == Carrier.DEVICE_TIME
 
 

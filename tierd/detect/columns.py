@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tierd.detect.profile import SMALL_SHARE, STEADY_SHARE, Classes
+from tierd.detect.profile import MIN_FILES, SMALL_SHARE, STEADY_SHARE, Classes
 from tierd.model import JobLoad, Window
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes
     moved, rpcs = total[:, 0] + total[:, 1], total[:, 2] + total[:, 3]
     closes, creates, unlinks = names.T
     files = np.where(closes >= 0.3 * creates, np.maximum(closes, creates), 0.0)
-    small_files = (closing >= STEADY_SHARE * active) & (moved > 0) & (files > 0) & (
+    small_files = (closing >= STEADY_SHARE * active) & (moved > 0) & (files >= MIN_FILES) & (
         moved <= classes.small_file_bytes * files)
     small_io = (rpcs > 0) & (total[:, 5] >= SMALL_SHARE * rpcs)
     large = (moved >= classes.stream_rpc_bytes * rpcs) & (moved > 0)

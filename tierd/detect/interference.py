@@ -95,6 +95,9 @@ SHARING, LEAST_SHARE = 0.25, 0.1
 further."""
 SMALL_IO_BYTES = 256 << 10
 """Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
+LEARNED = 0.2
+"""Relative error of the cost of an operation from which it counts as learned; from twice of it, as not learned. A choice.
+"""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
@@ -298,7 +301,9 @@ class Interference:
         target = streams.target[first]
         relative = costs.errors(target, work) / np.maximum(busy, 1e-9)
         # a device with an I/O limit that is not full loses nothing to small I/O
-        by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (1 - streams.io_bound[stream]) / 2
+        learned = np.clip(2 - costs.operation_errors(target) / LEARNED, 0, 1)
+        by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
+            1 - learned * streams.io_bound[stream]) / 2
         saturation = streams.saturation[stream]
         sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
         error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + by_limit**2 + ((1 - saturation) / 2)**2)
@@ -396,7 +401,8 @@ class Interference:
         at = np.searchsorted(streams.job, window.job)
         at[at == len(streams.job)] = 0
         mine = (streams.job[at] == window.job) & costs.known[window.target]
-        return sums(at[mine], work[mine, :2], len(streams.job)).sum(axis=1)
+        found: Floats = sums(at[mine], work[mine, :2], len(streams.job)).sum(axis=1)
+        return found
 
     def _begin_levels(self, streams: Streams, rate: Floats, exposure: Floats, there: Bools) -> None:
         """Begin the level of new streams: by what is remembered, or by the first window as device time explains it."""

@@ -193,7 +193,7 @@ CARRIED = {
     Carrier.HISTORY: "compared with Prometheus' history beside {}",
     Carrier.ARRIVAL: "since {} came",
     Carrier.LOAD: "and less when {} does more",
-    Carrier.DEVICE_TIME: "by device time alone: {} was active before the stream or tierd began",
+    Carrier.DEVICE_TIME: "beside {} (by device time alone)",
 }
 
 

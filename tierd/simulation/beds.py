@@ -146,8 +146,8 @@ def draw_device(kind: BedKind, rng: Random) -> DeviceSettings:
 def small_ios_per_second(ost: OstSettings) -> float:
     """About how many small I/Os a second a target does, to draw a load that matters there.
 
-    A disk turns by half and seeks for each. A RAID 6 reads and writes three chunks twice, on its ten disks. A cache gets
-    the rate of the disks below, an SSD a hundredth of what it can: more files would make a simulation slow.
+    A disk turns by half and seeks for each. A RAID 6 reads and writes three chunks twice, on its ten disks. A cache
+    gets the rate of the disks below, an SSD a hundredth of what it can: more would make a simulation slow.
     """
     device = ost.device
     if isinstance(device, ThrottledSettings):
