@@ -19,7 +19,7 @@ from lustre.layout.model import Component, Layout
 from lustre.nid import nid_bytes
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.model import Carrier, Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import JobCounters, Reading
 
@@ -229,8 +229,8 @@ def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
         stream = next((s for s in streams[number:] if places & set(s.targets)), streams[number])
         targets = tuple(f"big-OST{target:04x}" for target in stream.targets)
         finding = Finding("noisy-neighbour", 0.0, noise.name, stream.name, targets, "made up", NoisyNeighbourEvidence(
-            victim_usual_bytes_per_second=2e6, victim_bytes_per_second=1e6, slowdown=2.0, quiet_windows=8,
-            contended_windows=8, aggressor_operations_per_second=100.0, aggressor_operations_share=0.5,
+            victim_usual_bytes_per_second=2e6, victim_bytes_per_second=1e6, slowdown=2.0, loss_low=0.4, loss_high=0.6,
+            loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_operations_per_second=100.0, aggressor_operations_share=0.5,
             aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=1e4, aggressor_largest_rpc_bytes=0,
             aggressor_read_share=0.0, aggressor_files_per_second=50.0, aggressor_bytes_per_file=2e4))
         made.append(Remediation(finding, number + 1, 0.0, 0.0, COVERING))

@@ -486,7 +486,7 @@ def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
     >>> evidence_of("tape-drive", {"mounts": 2.0})
     OtherEvidence(values={'mounts': 2.0})
     >>> numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5,
-    ...            "quiet_windows": 8.0, "contended_windows": 6.0}
+    ...            "loss_low": 0.28, "loss_high": 0.38, "loss_probability": 0.99, "carrier": 1.0, "aggressor_came_at": 0.0}
     >>> evidence_of("shared-bandwidth", {**numbers, "dropped": 1.0}).numbers() == numbers
     True
     """
@@ -497,10 +497,15 @@ def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
     if any(each.default is MISSING and each.name not in numbers for each in known.values()):
         return OtherEvidence(numbers)
     try:
-        return of(**{name: int(value) if str(known[name].type).startswith("int") else float(value)
-                     for name, value in numbers.items() if name in known})
+        return of(**{name: _typed(str(known[name].type), value) for name, value in numbers.items() if name in known})
     except (TypeError, ValueError, OverflowError):  # the journal holds something else than numbers
         return OtherEvidence(numbers)
+
+
+def _typed(of: str, value: float) -> float:
+    if of == "Carrier":
+        return Carrier(int(value))
+    return int(value) if of.startswith("int") else float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ REMEDIES = {
     Reason.OTHER_MOVER: "stop the other mover, or wait until it has ended",
     Reason.OTHER_LAYOUT: "remove or change the default layout that is there (lfs setstripe -d)",
     Reason.LITTLE_TO_GAIN: "lower benefit.min_gain to act on smaller losses",
-    Reason.OTHERS_WOULD_LOSE: "raise benefit.max_taken, or lower benefit.factor, if the victim matters more",
+    Reason.UNCERTAIN_GAIN: "lower benefit.min_probability to act on less certain losses",
     Reason.MOVES_TOO_DEAR: "raise benefit.horizon_seconds if the neighbour stays longer",
     Reason.COOLING_DOWN: "lower verify.cooldown_seconds to try again sooner",
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",

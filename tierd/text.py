@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+
+from tierd.model import Carrier
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -113,16 +115,37 @@ def evidence_parts(name: str, value: float) -> tuple[str, str]:
     (('victim usual throughput', '177 GB/s'), ('device time share, standard error', '3%'))
     >>> evidence_parts("aggressor_bytes_per_file", 1 << 20), evidence_parts("aggressor_mean_rpc_bytes", 4096.0)
     (('aggressor, size per file', '1 MiB'), ('aggressor mean RPC size', '4 KiB'))
-    >>> evidence_parts("slowdown", 1.5), evidence_parts("quiet_windows", 12), evidence_parts("cold_bytes", 3.3e12)
-    (('slowdown', '1.50 times'), ('quiet windows', '12'), ('cold size', '3 TiB'))
+    >>> evidence_parts("slowdown", 1.5), evidence_parts("loss_high", 0.38), evidence_parts("cold_bytes", 3.3e12)
+    (('slowdown', '1.50 times'), ('loss, upper end of the 90% interval', '38%'), ('cold size', '3 TiB'))
+    >>> evidence_parts("carrier", 1.0), evidence_parts("aggressor_came_at", 0.0)
+    (('loss, known by', 'the time before the aggressor came'), ('aggressor came', 'before the victim was seen'))
     """
-    if name == "learnt_windows":
-        return "quiet windows from Prometheus' history", f"{value:g}"
+    if name in _EVIDENCE_WORDS:
+        words, form = _EVIDENCE_WORDS[name]
+        return words, form(value)
     ending, label, form = next((each for each in _EVIDENCE_FORMS if name.endswith(each[0])), ("", "", "{:.6g}".format))
     words = f"{name.removesuffix(ending)}{label}".replace("_", " ").replace("rpc", "RPC").strip()
     return words, form(value)
 
 
+def _time(epoch_seconds: float) -> str:
+    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+CARRIERS = {
+    Carrier.ARRIVAL: "the time before the aggressor came",
+    Carrier.LOAD: "how it varies with the aggressor's load",
+    Carrier.HISTORY: "Prometheus' history",
+    Carrier.DEVICE_TIME: "device time alone",
+}
+_EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "learnt_windows": ("windows from Prometheus' history", "{:g}".format),
+    "loss_low": ("loss, lower end of the 90% interval", percent),
+    "loss_high": ("loss, upper end of the 90% interval", percent),
+    "loss_probability": ("probability that the loss is more than min_loss", percent),
+    "carrier": ("loss, known by", lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
+    "aggressor_came_at": ("aggressor came", lambda time: _time(time) if time else "before the victim was seen"),
+}
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", " throughput", rate_text),
     ("_per_second", "", "{:.1f}/s".format),
@@ -137,7 +160,7 @@ _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("_usec", "", lambda usec: f"{usec / 1000:.1f} ms"),
     ("slowdown", "slowdown", "{:.2f} times".format),
     ("_ratio", "", "{:.2f} times".format),
-    ("_before", " before", lambda time: datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")),
+    ("_before", " before", _time),
 )
 
 

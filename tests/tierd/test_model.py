@@ -13,6 +13,7 @@ from tierd.config.act import ActSettings
 from tierd.model import (
     ACTIONABLE_KINDS,
     EVIDENCE_BY_KIND,
+    Carrier,
     Evidence,
     Finding,
     NoisyNeighbourEvidence,
@@ -25,23 +26,27 @@ from tierd.model import (
 @given(data=st.data())
 def test_evidence_comes_back_from_the_journal_as_it_was(kind: str, data: st.DataObject) -> None:
     of = EVIDENCE_BY_KIND[kind]
-    values = {field.name: data.draw(st.integers(0, 1 << 50)) if str(field.type).startswith("int")
-              else data.draw(st.floats(allow_nan=False)) for field in fields(of)}
+    drawn = {"int": st.integers(0, 1 << 50), "Carrier": st.sampled_from(Carrier)}
+    values = {field.name: data.draw(drawn.get(str(field.type).partition(" ")[0], st.floats(allow_nan=False)))
+              for field in fields(of)}
     evidence = of(**values)
     assert evidence_of(kind, json.loads(json.dumps(evidence.numbers()))) == evidence
 
 
 def test_numbers_of_an_older_or_newer_version_are_read_as_far_as_they_are_there() -> None:
-    numbers = noise(bystanders_gain_share=0.3).numbers()
+    numbers = noise(device_time_share=0.3).numbers()
     assert "learnt_windows" not in numbers
     newer = evidence_of("noisy-neighbour", {**numbers, "moon_phase": 0.5})
-    assert newer == noise(bystanders_gain_share=0.3)
-    del numbers["bystanders_gain_share"], numbers["bystanders_gain_bytes_per_second"]
+    assert newer == noise(device_time_share=0.3)
+    assert isinstance(newer, NoisyNeighbourEvidence)
+    assert newer.carrier is Carrier.ARRIVAL
+    del numbers["device_time_share"]
     assert evidence_of("noisy-neighbour", numbers) == noise()
     del numbers["aggressor_read_share"]
     assert evidence_of("noisy-neighbour", numbers) == OtherEvidence(numbers)
-    assert evidence_of("noisy-neighbour", {**noise().numbers(), "quiet_windows": float("inf")}).numbers()[
-        "quiet_windows"] == float("inf")
+    for name, value in (("carrier", 99.0), ("aggressor_largest_rpc_bytes", float("inf"))):
+        odd = {**noise().numbers(), name: value}
+        assert evidence_of("noisy-neighbour", odd) == OtherEvidence(odd)
 
 
 def test_a_finding_takes_its_numbers_as_a_mapping_too() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tierd.model import JobLoad, NamespaceLoad, NoisyNeighbourEvidence, Window
+from tierd.model import Carrier, JobLoad, NamespaceLoad, NoisyNeighbourEvidence, Window
 
 TARGETS = tuple(f"lustre-OST000{n}" for n in range(2, 6))
 MIB = 1 << 20
@@ -51,8 +51,9 @@ def window(number: int, *parts: list[JobLoad] | tuple[list[JobLoad], NamespaceLo
 def noise(**numbers: float) -> NoisyNeighbourEvidence:
     """A victim at 44 MB/s instead of 66 MB/s, beside 20 unread files of 1 MiB per second."""
     usual = {
-        "victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5, "quiet_windows": 8,
-        "contended_windows": 6, "aggressor_operations_per_second": 40.0, "aggressor_operations_share": 0.4,
+        "victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5, "loss_low": 0.28,
+        "loss_high": 0.38, "loss_probability": 0.99, "carrier": Carrier.ARRIVAL, "aggressor_came_at": 40.0,
+        "aggressor_operations_per_second": 40.0, "aggressor_operations_share": 0.4,
         "aggressor_bytes_per_second": 20.0 * MIB, "aggressor_mean_rpc_bytes": float(MIB),
         "aggressor_largest_rpc_bytes": MIB, "aggressor_read_share": 0.0, "aggressor_files_per_second": 20.0,
         "aggressor_bytes_per_file": float(MIB),

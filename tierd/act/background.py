@@ -21,7 +21,7 @@ BACKGROUND_KINDS = frozenset({"imbalance", "cold-on-flash"})
 RPC_BYTES = 1 << 20
 """Size of the RPCs of a copy: the least default of ``max_pages_per_rpc``. Larger ones take fewer operations."""
 OBJECT_OPERATIONS = 1.5
-"""Small operations for each object that is created or destroyed (:data:`tierd.detect.device_time.OTHER_IOS`)."""
+"""Small operations for each object that is created or destroyed (:data:`tierd.detect.columns.OTHER_IOS`)."""
 Charge = Mapping[tuple[str, float], float]
 """Seconds that a move takes from each stream, by job id and the part that it may lose."""
 

@@ -23,10 +23,9 @@ _DETECTORS = {
     "striping": ("least_bytes_per_second", "least_files"),
 }
 OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
-    ("benefit",): ("least_gain", "most_taken"),
+    ("benefit",): ("least_gain",),
     ("cold_to_disk",): ("least_bytes", "most_moves"),
     ("hot_files_to_flash",): ("most_moves",),
-    ("noisy_neighbour",): ("least_windows",),
     ("sense", "exporter_access"): ("most_bytes",),
     ("sense", "prometheus", "access"): ("most_bytes",),
     ("sense", "robinhood"): ("most_files",),
@@ -59,8 +58,8 @@ class OldKey:
 def new_key(key: str) -> str:
     """The name of an old key in this version.
 
-    >>> new_key("most_taken"), new_key("least_gain")
-    ('max_taken', 'min_gain')
+    >>> new_key("most_moves"), new_key("least_gain")
+    ('max_moves', 'min_gain')
     """
     return f"max_{key.removeprefix('most_')}" if key.startswith("most_") else f"min_{key.removeprefix('least_')}"
 

@@ -58,7 +58,7 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
                        f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
-    if evidence.loss_probability < settings.min_probability:
+    if not evidence.loss_probability >= settings.min_probability:
         return Refusal(Reason.UNCERTAIN_GAIN, f"the loss is real with a probability of "
                        f"{percent(evidence.loss_probability)}, and {percent(settings.min_probability)} are needed"
                        ).about(finding.victim)

@@ -63,7 +63,7 @@ def on_flash(job: Job, whole: bool) -> Job:
 
 PHASE_SECONDS_MIN = 2.0
 MIN_SECONDS = 4 * CYCLE_SECONDS
-"""tierd finds nothing in less: ``min_windows`` of ``[noisy_neighbour]`` is 4 by default."""
+"""tierd knows no usual throughput in less."""
 
 
 @dataclass(frozen=True, slots=True)

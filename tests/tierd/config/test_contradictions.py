@@ -18,8 +18,7 @@ from tierd.detect.builtin import BUILT_IN
 DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
              for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()
              if enter.name.startswith("enter")]
-PAIRS = [("noisy_neighbour", "enter", "leave", Settings().noisy_neighbour),
-         ("noisy_neighbour", "enter_steady", "leave_steady", Settings().noisy_neighbour), *DETECTORS]
+PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *DETECTORS]
 
 
 @every("table, enter, leave, defaults", PAIRS, lambda case: f"{case[0]}.{case[1]}")
@@ -35,12 +34,11 @@ def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
 
 
 def test_thresholds_of_all_detectors_with_two_of_them_are_checked() -> None:
-    assert len(PAIRS) >= 14
+    assert len(PAIRS) >= 13
 
 
 REFUSED = [
     ('[small_files_to_flash]\nflash_pool = "lustre.flash"', 2, "write the pool without the name of the file system"),
-    ('[device_time]\nio_limited = {"lustre.hdd" = true}', 2, "write the pool without the name of the file system"),
     ('[small_files_to_flash]\nhdd_pool = "slow disks"', 2, "a pool's name has no blanks and no /"),
     ('[small_files_to_flash]\nhdd_pool = "a-name-of-16-char"', 2, "a pool's name has 15 characters at most"),
     ('[small_files_to_flash]\nflash_pool = "none"', 2, "Lustre reserves this name"),

@@ -69,12 +69,12 @@ def test_a_setting_under_both_names_is_a_mistake() -> None:
 
 
 def test_a_drop_in_overrides_an_old_key_with_the_new_one(tmp_path: Path) -> None:
-    (tmp_path / "tierd.toml").write_text("[benefit]\nleast_gain = 0.3\nmost_taken = 0.2\n")
+    (tmp_path / "tierd.toml").write_text("[verify]\nleast_gain = 0.3\nmost_harm = 0.2\n")
     (tmp_path / "tierd.d").mkdir()
-    (tmp_path / "tierd.d" / "10.toml").write_text("[benefit]\nmin_gain = 0.4\n")
+    (tmp_path / "tierd.d" / "10.toml").write_text("[verify]\nmin_gain = 0.4\n")
     warnings: list[str] = []
     settings = load(tmp_path / "tierd.toml", warnings.append)
-    assert (settings.benefit.min_gain, settings.benefit.max_taken) == (0.4, 0.2)
+    assert (settings.verify.min_gain, settings.verify.max_harm) == (0.4, 0.2)
     assert [warning.split(" ")[0] for warning in warnings] == [f"{tmp_path}/tierd.toml:{line}:" for line in (2, 3)]
 
 

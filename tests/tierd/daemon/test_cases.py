@@ -17,19 +17,19 @@ from tests.tierd.site import site as site
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.answers import DefaultLayoutRow
-from tierd.daemon.cases import CaseFigures, RemediationSnapshot, case_answers, mean_time, onset, updated_figures
+from tierd.daemon.cases import CaseFigures, RemediationSnapshot, case_answers, mean_time, updated_figures
 from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
 from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
-from tierd.detect.device_time import DeviceCosts, TargetTime, Work
-from tierd.model import Action, Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.detect.costs import DeviceCosts, TargetTime
+from tierd.model import Action, Carrier, Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.refusal import Reason, Refusal
 
 ZERO = (0.0, 0.0, 0.0)
-COSTS = DeviceCosts(Work(1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
+COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
 EVIDENCE = NoisyNeighbourEvidence(
-    victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, quiet_windows=8,
-    contended_windows=3, aggressor_operations_per_second=20.0, aggressor_operations_share=0.4,
+    victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, loss_low=0.4, loss_high=0.6,
+    loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_came_at=85.0, aggressor_operations_per_second=20.0, aggressor_operations_share=0.4,
     aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=4096.0, aggressor_largest_rpc_bytes=4096,
     aggressor_read_share=0.5, aggressor_files_per_second=5.0, aggressor_bytes_per_file=1e5)
 FINDING = Finding("noisy-neighbour", 100.0, "noise.1", "stream.2", ("a", "b"), "slow", EVIDENCE, ("/in",))
@@ -97,13 +97,6 @@ def test_a_finding_on_fewer_targets_for_one_cycle_keeps_its_rates() -> None:
     figures = updated_figures(figures, curves, (fewer,), (), (), {})
     (case,) = case_answers((fewer,), {FINDING.key: 1}, (), {}, figures)
     assert (case.usual, case.targets) == (80e6, ("a", "b"))
-
-
-def test_the_onset_is_where_the_windows_beside_the_aggressor_begin() -> None:
-    windows = [window(5.0 * n, a=1) for n in range(1, 22)]
-    assert onset(FINDING, windows) == 85.0
-    assert onset(replace(FINDING, evidence=replace(EVIDENCE, gain_low=1.2)), windows) == 0.0
-    assert onset(FINDING, []) == 0.0
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:
