@@ -26,6 +26,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tierd.detect.history import total_namespace
+from tierd.detect.interference import SUSPECTS
 from tierd.detect.profile import Classes, total
 from tierd.model import JobLoad, NamespaceLoad, Window
 
@@ -100,8 +101,8 @@ def any_at_work(name: str, tasks: Collection[str], jobs: Collection[str]) -> boo
             or (bool(tasks) and any(array_of(job) == name for job in jobs)))
 
 
-FEW_TASKS = 10
-"""Arrays with up to this many tasks stay single jobs: each task does at least about a tenth of the work."""
+FEW_TASKS = SUSPECTS
+"""Arrays with up to this many tasks stay single jobs: the model has a slot for each."""
 RECENT_SECONDS = 30.0
 """A task that was idle for longer is not counted for :data:`FEW_TASKS`."""
 

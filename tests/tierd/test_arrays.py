@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.arrays import ArrayTracker, any_at_work, array_of, group_of, groups
+from tierd.arrays import FEW_TASKS, ArrayTracker, any_at_work, array_of, group_of, groups
 
 NUMBERS = st.integers(0, 10**7)
 TASK_IDS: tuple[Callable[[int, int], str], ...] = (
@@ -102,9 +102,9 @@ def nowhere(_job: str) -> str:
 
 def test_a_large_array_is_a_group_until_its_last_tasks() -> None:
     tracker = ArrayTracker()
-    assert tracker.update(tasks_at_work(10), 5.0, 0.0, nowhere) == {}
-    assert len(tracker.update(tasks_at_work(11), 10.0, 0.0, nowhere)["77_[]"]) == 11
-    assert len(tracker.update(tasks_at_work(3), 100.0, 0.0, nowhere)["77_[]"]) == 11, "all tasks of the history"
+    assert tracker.update(tasks_at_work(FEW_TASKS), 5.0, 0.0, nowhere) == {}
+    assert len(tracker.update(tasks_at_work(FEW_TASKS + 1), 10.0, 0.0, nowhere)["77_[]"]) == 7
+    assert len(tracker.update(tasks_at_work(3), 100.0, 0.0, nowhere)["77_[]"]) == 7, "all tasks of the history"
     assert tracker.update(tasks_at_work(1), 200.0, 150.0, nowhere) == {}
 
 

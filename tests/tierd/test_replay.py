@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ import pytest
 from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
 from tierd.config.settings import Settings
-from tierd.model import NoisyNeighbourEvidence, SlowdownEvidence
+from tierd.engine import Engine
+from tierd.model import Carrier, Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters
+from tierd.sense import tape as tapes
+from tierd.sense.readings import window
 
 read_once = cache(parameters.reading)
 """Readings of the tapes. Parsing them again takes half of the time of a replay."""
@@ -38,9 +42,9 @@ def test_finds_what_the_tape_says_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("noisy")])
-def test_finds_it_within_thirty_seconds_of_the_onset(name: str) -> None:
+def test_finds_it_within_twelve_seconds_of_the_onset(name: str) -> None:
     onset = next(p["start"] for p in truth(name)["phases"] if p["name"] == "contended")
-    assert all(onset < f.time <= onset + 30 for f in report(name).findings)
+    assert all(onset < f.time <= onset + 12 for f in report(name).findings)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("control")])
@@ -62,14 +66,32 @@ def test_the_flash_component_holds_the_whole_file(name: str) -> None:
         assert all(a.layout.components[-1].pool == "hdd" for a in defaults)
 
 
-def test_numbers_agree_with_what_the_application_measured() -> None:
-    for name in NAMES:
-        measured = truth(name)["phase_mean_mb_s"]
-        for finding in report(name).findings:
-            evidence = finding.evidence
-            assert isinstance(evidence, SlowdownEvidence)
-            assert evidence.victim_usual_bytes_per_second / 1e6 == pytest.approx(measured["alone"], rel=0.1)
-            assert evidence.victim_bytes_per_second / 1e6 == pytest.approx(measured["contended"], rel=0.15)
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("noisy")])
+def test_the_loss_after_half_a_minute_is_what_the_application_measured(name: str) -> None:
+    measured = truth(name)["phase_mean_mb_s"]
+    onset = next(p["start"] for p in truth(name)["phases"] if p["name"] == "contended")
+    tape = tape_of(name)
+    kept = [n for n, time in enumerate(tape.times) if time <= onset + 31]
+    cut = replace(tape, times=tuple(tape.times[n] for n in kept), trees=tuple(tape.trees[n] for n in kept))
+    (found,) = [f for f in last_findings(cut) if f.kind == "noisy-neighbour"]
+    evidence = found.evidence
+    assert isinstance(evidence, SlowdownEvidence)
+    assert evidence.loss_low <= 1 - measured["contended"] / measured["alone"] <= evidence.loss_high
+    assert evidence.loss_high - evidence.loss_low <= 0.2
+    assert evidence.carrier is Carrier.ARRIVAL
+    assert evidence.aggressor_came_at == pytest.approx(onset, abs=6)
+    assert evidence.victim_usual_bytes_per_second / 1e6 == pytest.approx(measured["alone"], rel=0.15)
+
+
+def last_findings(tape: tapes.Tape) -> tuple[Finding, ...]:
+    """Findings of the last window."""
+    engine = Engine(Settings())
+    readings = [read_once(tree, time) for tree, time in zip(tape.trees, tape.times, strict=True)]
+    facts = Facts(pools=parameters.pool_capacity(tape.trees[0]).pools)
+    found: tuple[Finding, ...] = ()
+    for pair in pairwise(readings):
+        found = engine.run_cycle(window(*pair), lambda *_: (), lambda: facts).findings
+    return found
 
 
 Vary = Callable[[Settings], Settings]
@@ -80,20 +102,12 @@ def noisy(**changes: float) -> Vary:
 
 
 @pytest.mark.parametrize("vary", [
-    pytest.param(noisy(enter=0.78), id="enter 0.78"),
-    pytest.param(noisy(enter=0.9, leave=0.95), id="enter 0.9"),
-    pytest.param(noisy(target_share=0.08), id="target 8 %"),
-    pytest.param(noisy(target_share=0.25), id="target 25 %"),
-    pytest.param(noisy(slow_windows=0.45), id="slow 45 %"),
-    pytest.param(noisy(slow_windows=0.75), id="slow 75 %"),
+    pytest.param(noisy(min_loss=0.03), id="loss 3%"),
+    pytest.param(noisy(min_loss=0.08), id="loss 8%"),
+    pytest.param(noisy(probability=0.7), id="probability 70%"),
+    pytest.param(noisy(probability=0.9), id="probability 90%"),
     pytest.param(noisy(recent_seconds=20), id="recent 20 s"),
     pytest.param(noisy(recent_seconds=60), id="recent 60 s"),
-    pytest.param(noisy(load_share=0.1), id="load 10 %"),
-    pytest.param(noisy(load_share=0.4), id="load 40 %"),
-    pytest.param(noisy(operation_seconds=0.04), id="operation 40 ms"),
-    pytest.param(noisy(operation_seconds=0.3), id="operation 300 ms"),
-    pytest.param(noisy(presence=0.02), id="presence 2 %"),
-    pytest.param(noisy(presence=0.1), id="presence 10 %"),
 ])
 def test_no_verdict_hangs_on_one_threshold(vary: Vary) -> None:
     for name in NAMES:
@@ -190,24 +204,28 @@ def begun_after_the_onset(name: str, seconds: float) -> Report:
                   read_once)
 
 
-def test_writes_that_never_vary_take_as_much_device_time_as_the_stream_lost() -> None:
-    """Each 4 KiB write waits for a commit. Without the commits they took 16%, with an error of 9%."""
+def test_writes_that_never_vary_take_as_much_device_time_as_the_stream_lost_within_the_error() -> None:
+    """Each 4 KiB write waits for a commit. Without the commits they took 16%."""
     measured = truth("noisy-random-4k")["phase_mean_mb_s"]
     (found,) = [f for f in begun_after_the_onset("noisy-random-4k", 1.0).findings if f.kind == "noisy-neighbour"]
     assert isinstance(found.evidence, NoisyNeighbourEvidence)
-    assert found.evidence.device_time_share == pytest.approx(1 - measured["contended"] / measured["alone"], abs=0.1)
+    share, error = found.evidence.device_time_share, found.evidence.device_time_share_error
+    assert share is not None
+    assert error is not None
+    assert share > 0.25
+    assert share == pytest.approx(1 - measured["contended"] / measured["alone"], abs=error)
 
 
 @pytest.mark.parametrize("seconds", [1.0, 15.0])
 @pytest.mark.parametrize("name", NAMES)
-def test_finds_by_its_signature_a_neighbour_that_was_there_before(name: str, seconds: float) -> None:
+def test_finds_by_device_time_a_neighbour_that_was_there_before(name: str, seconds: float) -> None:
     expect = truth(name)["expect"]
     cut = begun_after_the_onset(name, seconds)
     found = [f for f in cut.findings if f.kind == "noisy-neighbour"]
     assert {f.aggressor for f in found} == set(expect["aggressors"])
     assert {f.victim for f in found} == set(expect["victims"])
     assert {t for f in found for t in f.targets} == set(expect["targets"])
-    assert all(f.time <= cut.tape.times[0] + 61 for f in found)
+    assert all(f.time <= cut.tape.times[0] + 16 for f in found), "after the three windows that show costs of service"
     if expect.get("min_flash_component_bytes"):  # a large file was opened before anybody listened
         assert {d for f in found for d in f.directories} == set(expect["directories"])
         assert {a.directory for a in cut.plan} == set(expect["directories"])

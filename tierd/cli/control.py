@@ -163,15 +163,14 @@ def status_lines(answer: StatusAnswer) -> list[str]:
             lines.append(f"{activity.doing} has taken {ago(activity.under_way_seconds)} so far"
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
-    if answer.windows < 2 * answer.least_windows:
-        lines.append(f"learning the usual throughput of streams: {answer.windows} readings so far; a comparison needs "
-                     f"{answer.least_windows} readings without the aggressor")
+    if answer.windows < answer.least_windows:
+        lines.append(f"learning: {answer.windows} of the {answer.least_windows} readings that a judgement of streams "
+                     "needs")
     elif (not answer.device_time and answer.looking_since
           and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
             f"learning: observing since {time_text(answer.looking_since)}; the cost of operations on the targets is "
-            f"unknown until a stream runs. An aggressor that was active in the first {answer.least_seconds:.0f} s is "
-            "found after that, or after it has paused"
+            "unknown until a stream runs, and no aggressor is found before"
         )
     lines += case_lines(answer)
     if answer.advice:

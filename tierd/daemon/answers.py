@@ -286,7 +286,7 @@ class CaseAnswer:
     """Whether the finding holds."""
     since: float
     onset: float | None
-    """When the aggressor came; None if it was active before tierd started, and for findings without a victim."""
+    """When the aggressor came; None if it was active before the stream was seen, and for findings without a victim."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
     state: str

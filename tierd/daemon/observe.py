@@ -180,8 +180,7 @@ class Observer:
             what = f"{passed:.0f} s passed between two readings: a clock was set, or a cycle took long"
         else:
             return
-        self._log.say(f"{what}. tierd may have to learn baselines again. It finds a neighbour that begins "
-                          "before then only after a pause of that neighbour")
+        self._log.say(f"{what}. tierd may have to learn baselines again")
 
 
 def few_jobs_left(before: Reading, now: Reading) -> bool:

@@ -281,7 +281,7 @@ def headline(overview: OverviewAnswer) -> Headline:
     if state.faults or any(source.stale for source in state.sources):
         return Headline("warn", "tierd cannot see everything", "The sources below show what is missing.")
     if state.learning:
-        need = f"{state.windows} of {2 * state.least_windows} readings"
+        need = f"{state.windows} of {state.least_windows} readings"
         return Headline("learning", f"Learning: {need}",
                         "Too little is known to say that nobody is slowed.")
     if not overview.jobs:
@@ -292,7 +292,7 @@ def headline(overview: OverviewAnswer) -> Headline:
                         f"{judging[0].state}.")
     if not state.device_time:
         return Headline("learning", "No finding; device time is not known yet",
-                        "An aggressor that was active before tierd started is found once a stream has run for a while.")
+                        "An aggressor is found once a stream has run for a while.")
     return Headline("quiet", "Nobody is slowed", f"{count_of(overview.all_jobs, 'job')} on "
                     f"{count_of(overview.all_targets, 'target')}.")
 

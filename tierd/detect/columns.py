@@ -171,6 +171,8 @@ class RecentWindows:
 
     def add(self, window: Window) -> WindowColumns:
         """Add the newest window; older ones leave."""
+        if self.windows and window.end <= self.windows[-1].end:
+            self.windows.clear()  # the clock went back
         new = window_columns(window, self.targets, self.jobs, self._classes.small_rpc_bytes)
         self.windows.append(new)
         while len(self.windows) > 1 and self.windows[0].end <= new.end - self._seconds:

@@ -217,6 +217,8 @@ class Interference:
         streams = self._streams(recent, kinds, costs)
         if streams is None:
             return []
+        if window.end < self._now:  # the clock went back
+            np.minimum(self._seen_at, window.start, out=self._seen_at)
         self._now = window.end
         work = kinds.work(window)
         taken = costs.taken(window.target, work)

@@ -121,8 +121,8 @@ def test_mistakes_of_all_kinds_come_at_once_and_in_the_order_of_the_lines(
 [verify]
 min_gain = 7
 [noisy_neighbour]
-enter = 0.95
-leave = 0.9
+probability = 0.7
+end_probability = 0.9
 [sense]
 exporters = ["http://a:1/metrics", "http://a:1/metrics"]
 stale_seconds = "old"
@@ -148,7 +148,7 @@ def test_the_check_ends_with_ok(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_an_invalid_setting_does_not_count_as_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse(b"[noisy_neighbour]\nenter = 7\nleave = 0.5\n", "t.toml")
+        parse(b"[noisy_neighbour]\nprobability = 7\nend_probability = 0.9\n", "t.toml")
     assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["t.toml:2:"]
 
 

@@ -19,8 +19,8 @@ def test_every_mistake_is_reported_at_once_with_line_and_remedy() -> None:
 history_seconds = "long"
 
 [noisy_neighbour]
-entre = 0.8
-leave = 7
+min_los = 0.8
+probability = 7
 
 [noisy_neighbour.classes]
 small_file_bytes = -1
@@ -33,7 +33,7 @@ small_file_bytes = -1
     assert [line.split(" ")[0] for line in lines] == [
         "tierd.toml:1:", "tierd.toml:4:", "tierd.toml:5:", "tierd.toml:8:", "tierd.toml:10:"]
     error = str(caught.value)
-    assert "noisy_neighbour.entre: unknown setting; known here: before_windows, classes, enter" in error
+    assert "noisy_neighbour.min_los: unknown setting; known here: classes, end_probability, min_loss" in error
     assert "noisy_neighbour.classes.small_file_bytes: must be greater than 0 (it is -1)" in error
     assert "small_files_to_flahs: unknown setting; known here:" in error
 

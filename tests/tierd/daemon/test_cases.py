@@ -96,7 +96,7 @@ def test_a_finding_on_fewer_targets_for_one_cycle_keeps_its_rates() -> None:
     figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), {})
     figures = updated_figures(figures, curves, (fewer,), (), (), {})
     (case,) = case_answers((fewer,), {FINDING.key: 1}, (), {}, figures)
-    assert (case.usual, case.targets) == (80e6, ("a", "b"))
+    assert (case.usual, case.targets, case.onset) == (80e6, ("a", "b"), 85.0)
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:

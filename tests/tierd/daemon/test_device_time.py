@@ -1,4 +1,4 @@
-"""A neighbour that was there before tierd: found by its signature, acted on gently, and judged by the act."""
+"""A neighbour that was there before tierd: found by device time, acted on gently, and judged by the act."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tests.tierd.simulated import NOISE, STREAM, World, world
 from tests.tierd.site import READ_AGAIN
 from tierd.acts import ActKind, Outcome
 from tierd.cli.control import device_time_lines
-from tierd.config.settings import DeviceTimeSettings, Settings
+from tierd.config.settings import Settings
 from tierd.daemon.loop import COSTS_STATE
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.status import device_time_rows
-from tierd.detect.device_time import costs_from_json
+from tierd.detect.costs import costs_from_json
 from tierd.model import NoisyNeighbourEvidence
 
 ALWAYS_THERE = replace(NOISE, start_seconds=0.0)
 BEFORE_TIERD = 60.0
 
 
-def late(tmp_path: Path, *jobs: object, settings: Settings | None = None) -> World:
+def late(tmp_path: Path, *jobs: object) -> World:
     """A world whose jobs have been at work for a minute when tierd looks first."""
-    at = world(tmp_path, jobs=(STREAM, *jobs), settings=settings)  # type: ignore[arg-type]
+    at = world(tmp_path, jobs=(STREAM, *jobs))  # type: ignore[arg-type]
     at.cluster.advance(BEFORE_TIERD)
     return at
 
@@ -32,8 +32,8 @@ def late(tmp_path: Path, *jobs: object, settings: Settings | None = None) -> Wor
 def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
-    sentence = at.run_until_said("both were active before tierd started", before=BEFORE_TIERD + 60)
-    assert "evidence: device time (" in sentence
+    sentence = at.run_until_said("FOUND noisy-neighbour", before=BEFORE_TIERD + 60)
+    assert f"beside {NOISE.job_id} (by device time alone)" in sentence
     (finding,) = [f for f in at.daemon.findings if f.kind == "noisy-neighbour"]
     assert (finding.aggressor, finding.victim) == (NOISE.job_id, STREAM.job_id)
     assert isinstance(finding.evidence, NoisyNeighbourEvidence)
@@ -60,20 +60,14 @@ def test_a_stream_alone_is_nobodys_victim(tmp_path: Path) -> None:
     assert at.daemon.findings == ()
     times = at.daemon.device_time
     assert times
-    assert all(time.share([STREAM.job_id]) == pytest.approx(1.0, abs=0.01) for time in times.values())
-
-
-def test_pools_with_an_io_limit_are_configured(tmp_path: Path) -> None:
-    at = late(tmp_path, settings=Settings(device_time=DeviceTimeSettings({"hdd": True})))
-    at.run(until=BEFORE_TIERD + 30)
-    assert {time.io_limited for time in at.daemon.device_time.values()} == {True}
+    assert all(time.device_time(STREAM.job_id).share == pytest.approx(1.0, abs=0.01) for time in times.values())
 
 
 def test_costs_outlive_tierd(tmp_path: Path) -> None:
     at = late(tmp_path, ALWAYS_THERE)
     at.run(until=BEFORE_TIERD + 30)
     stored = costs_from_json(at.journal.state()[COSTS_STATE])
-    assert stored["hdd"].seconds.write_bytes > 0
+    assert stored["hdd"].seconds[1] > 0
     at.journal.close()
     again = world(tmp_path)
     again.run(until=15)

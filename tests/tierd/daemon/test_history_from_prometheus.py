@@ -47,7 +47,7 @@ def test_without_a_history_the_device_time_names_the_neighbour(tmp_path: Path) -
     at.run(300)
     (found,) = [words for words in said if words.startswith("FOUND")]
     assert NOISE.job_id in found
-    assert "evidence: device time (" in found
+    assert "(by device time alone)" in found
 
 
 def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> No
     (case,) = at.daemon.cases
     learned = case.finding.evidence.numbers()["learnt_windows"]
     assert learned == 5
-    assert evidence_text("learnt_windows", learned) == "quiet windows from Prometheus' history: 5"
+    assert evidence_text("learnt_windows", learned) == "windows from Prometheus' history: 5"
 
 
 def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:

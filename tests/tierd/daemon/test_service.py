@@ -47,8 +47,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=20)
-    learning = ("learning the usual throughput of streams: {} readings so far; a comparison needs 4 readings without "
-                "the aggressor")
+    learning = "learning: {} of the 4 readings that a judgement of streams needs"
     assert learning.format(3) in shown(capsys, "status", site=site)
     site.run(until=50)
     assert "learning" not in shown(capsys, "status", site=site)
