@@ -450,7 +450,8 @@ class Interference:
     def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
         """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise."""
         age = self._age[row]
-        new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0)
+        # of a job that was there before the stream was seen, no window shows what its arrival cost
+        new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (self._came_after[row] > 0)
         come = (exposure * new).sum(axis=1)
         jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
         chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
