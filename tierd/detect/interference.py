@@ -134,9 +134,12 @@ class Loss:
         return 1 - exp(-max(self.mean + errors * self.error, 0.0))
 
     def probability(self, share: float) -> float:
-        """Probability that the stream loses at least this share. A loss is not negative."""
-        edge = -log1p(-share)
-        return min(normal((self.mean - edge) / self.error) / max(normal(self.mean / self.error), 1e-9), 1.0)
+        """Probability that the stream loses at least this share.
+
+        What the normal distribution has below 0 is the probability that it loses nothing: a device with a limit of
+        I/Os that is not full, or with a cache, loses nothing to small I/O.
+        """
+        return normal((self.mean + log1p(-share)) / self.error)
 
 
 def normal(z: float) -> float:
