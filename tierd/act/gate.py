@@ -124,7 +124,7 @@ class MoveBatches:
         moved = numbered.outcome
         ended = outcome_of_move(moved)
         if tripped := self._breaker.note(ended, moved.move.path):
-            self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
+            self._operating_state.trip(tripped.sentence)
         each = self._open.pop(numbered.act, None)
         if each is None:  # it was given up, and a mover has ended it after all
             self._journal.end(numbered.act, ended, moved.detail, self._clock.now())

@@ -142,7 +142,7 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             " windows, or may start them (0).", float(bool(gate.operating_state.held)))
     yield GaugeMetricFamily("tierd_breaker_open",
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
-                            float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
+                            float(bool(gate.operating_state.tripped)))
     yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
                             counters.last_cycle_at)
     yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", counters.cycle_seconds)
