@@ -42,7 +42,7 @@ HELPS = {
     "pause": "stop all changes until resume, also across restarts",
     "drain": "finish the queue and start no new acts until resume",
     "resume": "continue after pause, drain or an open circuit breaker",
-    "undo": "undo one act (17) or all default layouts of a finding (F3)",
+    "undo": "undo one act (17) or all directory defaults of a finding (F3)",
 }
 
 
@@ -61,7 +61,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             progress.add_wait_option(command)
         if name == "undo":
             command.add_argument("id", type=act_or_finding, metavar="ID",
-                                 help="17: undo this act from tierctl history; F3: restore the default layouts of this "
+                                 help="17: undo this act from tierctl history; F3: restore the directory defaults of this "
                                       "finding and drop its queued moves (moved files stay)")
         if name == "findings":
             command.add_argument("--job", default="", metavar="JOB",
@@ -399,7 +399,7 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
     if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
     dropped = count_of(answer.dropped_moves, "queued move")
-    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'default layout')} to restore"]
+    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'directory default')} to restore"]
     lines += [f"  {undo_line(act)}" for act in answer.acts]
     if answer.moved_files:
         first, last = answer.moved_files[0], answer.moved_files[-1]

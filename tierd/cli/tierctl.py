@@ -28,7 +28,7 @@ control:
   tierctl pause --for 2h "maintenance"                   stop all changes for two hours
   tierctl drain                                          finish the queue and start no new acts
   tierctl history; tierctl undo 17                       list acts; undo one act
-  tierctl undo F3                                        restore the default layouts of finding F3
+  tierctl undo F3                                        restore the directory defaults of finding F3
   tierctl history --job ior.1002 --since 1d              list the acts of the last day for findings about a job
 move files by hand:
   tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it

@@ -196,7 +196,7 @@ def undo_lines(answer: Json) -> tuple[list[str], bool]:
     lines = [f"{act.result}: {act.entry.kind} of {quoted(act.entry.place)}: {act.detail}" for act in acts]
     if not isinstance(found, UndoAnswer):
         lines.insert(0, f"F{found.finding}: {count_of(found.dropped_moves, 'queued move')} dropped, "
-                        f"{count_of(len(acts), 'default layout')} to restore.")
+                        f"{count_of(len(acts), 'directory default')} to restore.")
         if found.moved_files:
             lines.append(f"{count_of(len(found.moved_files), 'moved file')} stay where they are.")
     return lines, found.result == Outcome.UNDONE

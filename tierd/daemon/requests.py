@@ -16,7 +16,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer
 from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import Gate
+from tierd.act.gate import DEFAULT_KINDS, Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
@@ -267,7 +267,8 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
-        """Undo what was done about a finding: drop its queued moves at once, then restore its default layouts.
+        """Undo what was done about a finding: drop its queued moves at once, then restore the defaults of
+        its directories.
 
         Moved files stay where they are. Each of these acts can be undone by its number.
         """
@@ -277,7 +278,7 @@ class ChangingRequests:
                 raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
-        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT)
+        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind in DEFAULT_KINDS)
         self._publish()
         undone = all(act.result == Outcome.UNDONE for act in acts)
         return UndoFindingAnswer(Outcome.UNDONE if undone else "not undone", number, dropped, acts,
