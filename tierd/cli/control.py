@@ -61,8 +61,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             progress.add_wait_option(command)
         if name == "undo":
             command.add_argument("id", type=act_or_finding, metavar="ID",
-                                 help="17: undo this act from tierctl history; F3: restore the directory defaults of this "
-                                      "finding and drop its queued moves (moved files stay)")
+                                 help="17: undo this act from tierctl history; F3: restore the directory defaults of "
+                                      "this finding and drop its queued moves (moved files stay)")
         if name == "findings":
             command.add_argument("--job", default="", metavar="JOB",
                                  help="show only findings with this job as aggressor or victim")
