@@ -22,7 +22,7 @@ from tierd.act.guard import REQUEST, ActGuard, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
-from tierd.act.movers.moves import Halt, Mover, MoveResult
+from tierd.act.movers.moves import Halt, Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
@@ -76,7 +76,8 @@ class MoveBatches:
 
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Examine files as before a move, without moving them: a dry run."""
-        found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
+        found = {outcome.move.path: outcome
+                 for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
         for each, entry in self._intend(batch, dry_run=True):
             outcome = found[each.action.path]
             result, detail = outcome_of_move(outcome), outcome.detail

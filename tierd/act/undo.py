@@ -23,7 +23,7 @@ from lustre.layout.model import Component, Layout, names_osts, same_shape, witho
 from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
@@ -301,7 +301,6 @@ class Undo:
         return "; ".join(filter(None, (reason, more)))
 
     def _moved_back(self, move: Move) -> UndoResult:
-        for moved in self._mover.move([move]):
-            done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
-            return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
-        return UndoResult(Outcome.FAILED, "the mover did not report an outcome")
+        (moved,) = outcome_of_each(self._mover.move, [move])
+        done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
+        return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
