@@ -94,7 +94,10 @@ class Filesystem(Protocol):
         """List the subdirectories of a directory, without symbolic links. No file is stat'ed."""
 
     def xattr(self, path: str, name: str) -> bytes:
-        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent."""
+        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
+
+        Raises Unsupported where the mount (``nouser_xattr``) or the release has no attributes of this kind.
+        """
 
     def layout(self, path: str) -> Layout | None:
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""

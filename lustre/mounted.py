@@ -8,7 +8,6 @@ mounts of one file system return the same values. A mount that was just removed 
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -100,15 +99,9 @@ class MountedFilesystem:
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
 
-        An attribute that the release or the mount (``nouser_xattr``) does not support counts as absent.
+        Raises Unsupported where the mount (``nouser_xattr``) or the release has no attributes of this kind.
         """
-        try:
-            return os.getxattr(self._whole(path), name, follow_symlinks=False)
-        except OSError as error:
-            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
-                return b""
-            with typed(f"get {name}", path):
-                raise
+        return attribute(self._whole(path), name) or b""
 
     def layout(self, path: str) -> Layout | None:
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own.

@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
-from lustre.errors import with_copied
+from lustre.errors import of_errno, with_copied
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -41,6 +41,7 @@ class SimulatedFilesystem:
         """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
         self._wait = wait or cluster.wait_for
+        self._mount = cluster.settings.clients[cluster.settings.mover_client]
         self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
 
     @property
@@ -112,13 +113,15 @@ class SimulatedFilesystem:
         return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
-        """Read an extended attribute; b"" if absent."""
+        """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
+        if name.startswith("user.") and not self._mount.user_xattr:  # the client asks no MDT
+            raise of_errno(errno.EOPNOTSUPP, f"get {name}", path)
         self.calls.to_mdt(calls.XATTR, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
-        """Set an extended attribute as setfattr(1) does; b"" deletes it."""
+        """Set an extended attribute as setfattr(1) does on another client; b"" deletes it."""
         self.calls.to_mdt(calls.SET_XATTR, path)
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs

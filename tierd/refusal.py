@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
     OPTED_OUT = "opted-out"
+    OPT_OUT_UNREADABLE = "opt-out-unreadable"
     OTHER_MOVER = "other-mover"
     OTHER_LAYOUT = "other-layout"
     IN_USE = "in-use"
@@ -61,7 +62,6 @@ class Reason(StrEnum):
     """NATS does not answer, so movers on other nodes cannot be reached."""
     NO_MOVERS = "no-movers"
     # acts: one file or directory
-    OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
     TARGET_CLOSED = "target-closed"
@@ -142,7 +142,10 @@ REMEDIES = {
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",
     Reason.NOT_SMALL: "raise small_files_to_flash.sizing.largest_component_bytes, if flash is to hold such files",
     Reason.SIZES_MIXED: "have the job keep small and large files in different directories",
-    Reason.OPTED_OUT: "the owner can take part again: setfattr -n user.tierd -v on DIRECTORY",
+    Reason.OPTED_OUT: "the owner can take part again: setfattr -n user.tierd -v on DIRECTORY, and rm "
+                      "DIRECTORY/.tierd-off",
+    Reason.OPT_OUT_UNREADABLE: "mount the file system on tierd's node with -o user_xattr, and check that root may read "
+                               "the directory (no root squash)",
     Reason.OTHER_MOVER: "stop the other mover, or wait until it has ended",
     Reason.OTHER_LAYOUT: "remove or change the default layout that is there (lfs setstripe -d)",
     Reason.LITTLE_TO_GAIN: "lower benefit.min_gain to act on smaller losses",

@@ -206,6 +206,7 @@ class Daemon:
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
+        self._log.fault("opt-outs", self._opt_outs_unreadable())
         self._gate.note_closed(self.closed_targets)
         if self._has_recent_reading() and self._take_claim():
             with self._log_filesystem_errors():
@@ -217,6 +218,11 @@ class Daemon:
                     self._remediations.requeue()
                 if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
                     self.drains.step()
+
+    def _opt_outs_unreadable(self) -> str:
+        """Why users' opt-outs cannot be read on this mount; "" if they can."""
+        why = self._gate.opt_out_refusal("/")
+        return why.sentence if why is not None and why.reason is Reason.OPT_OUT_UNREADABLE else ""
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""

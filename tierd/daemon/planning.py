@@ -155,7 +155,7 @@ class Planner:
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
         if why := self._gate.opt_out_refusal(directory):
-            return Refusal(Reason.OPTED_OUT, why.sentence)
+            return why
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
             return Refusal(Reason.OTHER_MOVER, f"{mover} moves files there; tierd leaves the directory alone until "
                            f"{OTHER_MOVER_SECONDS / 60:.0f} minutes after the last such move")

@@ -89,7 +89,7 @@ def build_gate(
     ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
     """
     rotating = (media or PoolMedia(())).rotating
-    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock, rotating)
+    guard = SiteGuard(settings, OptOut(filesystem, clock, settings.act.without_user_xattr), claim, clock, rotating)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,

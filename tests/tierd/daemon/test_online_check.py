@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lustre.errors import of_errno
 from tests.tierd.sense.loopback_server import answers, liar
 from tierd.__main__ import main
 from tierd.config.contradictions import Contradiction
@@ -17,7 +19,7 @@ from tierd.config.load import parse
 from tierd.daemon.online_check import Node, online_contradictions, this_node
 
 POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lustre-OST0001",), "spare": ()}
-SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), lambda url, access, kinds: b"", {},
+SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), bytes, lambda url, access, kinds: b"", {},
              lambda name: "/bin/lfs", lambda name: None)
 
 
@@ -73,6 +75,18 @@ def test_the_flash_pool_is_found_where_its_name_is_wrong() -> None:
 def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
     text = '[small_files_to_flash]\nflash_pool = "nvme"\n[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/b"'
     assert [each.location for each in found(text)] == [("small_files_to_flash", "flash_pool")]
+
+
+def test_a_mount_that_hides_opt_outs_is_named() -> None:
+    def unsupported() -> bytes:
+        raise of_errno(errno.EOPNOTSUPP, "get user.tierd", "/")
+
+    hiding = replace(SOUND, opt_out=unsupported)
+    (one,) = found("", hiding)
+    assert (one.location, one.fatal) == (("filesystem", "mount"), True)
+    assert "mount it with -o user_xattr" in one.sentence
+    (allowed,) = found("[act]\nwithout_user_xattr = true", hiding)
+    assert not allowed.fatal
 
 
 def test_metadata_targets_that_the_client_does_not_know() -> None:
