@@ -24,6 +24,8 @@ MARKER = ".tierd-off"
 PIN = "lustre.pin"
 NO_USER_XATTR = (f"users' opt-outs ({OPT_OUT}) cannot be read, because the file system is mounted without user_xattr: "
                  "mount it with -o user_xattr, or set [act] without_user_xattr = true")
+REMEMBER_SECONDS = 30.0
+"""Time for which the opt-out of a directory is remembered. A choice: two requests to an MDT for each directory."""
 _ROOT = 0
 
 
@@ -31,7 +33,7 @@ class OptOut:
     """Reads the opt-outs. Caches those of directories for some seconds: each takes two requests to an MDT."""
 
     def __init__(self, filesystem: Filesystem, clock: Clock, without_user_xattr: bool = False,
-                 remember_seconds: float = 10.0) -> None:
+                 remember_seconds: float = REMEMBER_SECONDS) -> None:
         """``without_user_xattr``: an attribute that this mount cannot read counts as absent."""
         self._filesystem = filesystem
         self._clock = clock

@@ -154,6 +154,7 @@ class Daemon:
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
+        self._opt_outs_readable = False
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
@@ -206,7 +207,7 @@ class Daemon:
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
-        self._log.fault("opt-outs", self._opt_outs_unreadable())
+        self._try_opt_outs()
         self._gate.note_closed(self.closed_targets)
         if self._has_recent_reading() and self._take_claim():
             with self._log_filesystem_errors():
@@ -219,10 +220,12 @@ class Daemon:
                 if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
                     self.drains.step()
 
-    def _opt_outs_unreadable(self) -> str:
-        """Why users' opt-outs cannot be read on this mount; "" if they can."""
-        why = self._gate.opt_out_refusal("/")
-        return why.sentence if why is not None and why.reason is Reason.OPT_OUT_UNREADABLE else ""
+    def _try_opt_outs(self) -> None:
+        """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
+        if not self._opt_outs_readable:
+            why = self._gate.opt_out_refusal("/")
+            self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
+            self._log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
