@@ -110,6 +110,14 @@ class RecordingCheck:
         whys = "; ".join(sorted(set(self.unchecked.values())))
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
+    def backlog(self, mdt: str, position: int) -> str:
+        """How many records an MDT has after a position, and how many it keeps, for people; "" if that is unknown."""
+        state = self._states.get(f"{self._fsname}-{mdt}")
+        if state is None or state.last_index is None or state.last_index < position:
+            return ""
+        kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
+        return f"{state.last_index - position:,} records are to be read{kept}"
+
     def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
         """Records without the records of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None

@@ -37,7 +37,8 @@ class Site:
         self.marks = 0
         self.recording = RecordingCheck("l", {"MDT0000": reader} if reader else {}, self,
                                    None if shown else self.mark, lambda: marks_allowed)
-        self.follower = Follower(lambda _, after: self.log.read(after), ["MDT0000"], recording=self.recording)
+        self.follower = Follower(lambda _, after: self.log.read(after), ["MDT0000"], self,
+                                 recording=self.recording)
 
     def now(self) -> float:
         return self.time
