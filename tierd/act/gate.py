@@ -376,6 +376,10 @@ class Gate:
         """Delay the moves of exactly these findings while the effect of their acts is measured."""
         self._queue.hold(finding_keys)
 
+    def hold_directories(self, directories: Collection[str]) -> None:
+        """Delay moves in exactly these directories, but for those that an administrator requested."""
+        self._queue.hold_directories(directories)
+
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
 

@@ -88,6 +88,7 @@ class MoveQueue:
         """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
+        self._held_directories: frozenset[str] = frozenset()
         self.waits_for = ""
         """The limit that the first skipped move of the last batch had reached; "" for none."""
         self.closed: Mapping[str, str] = {}
@@ -145,6 +146,10 @@ class MoveQueue:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
+    def hold_directories(self, directories: Collection[str]) -> None:
+        """Skip the moves in exactly these directories until the next call, but for those that were requested."""
+        self._held_directories = frozenset(directories)
+
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
 
@@ -178,7 +183,8 @@ class MoveQueue:
             while (len(batch) < min(self._batch, most) and len(passed) < MAX_SKIPPED and not (batch and enough())
                    and (each := self._take()) is not None):
                 kind = each.action.finding[0]
-                if (requests_only and kind != REQUEST) or each.action.finding in self._held:
+                held = requests_only or each.action.directory in self._held_directories
+                if (held and kind != REQUEST) or each.action.finding in self._held:
                     passed.append(each)
                     continue
                 try:

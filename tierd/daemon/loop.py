@@ -194,6 +194,12 @@ class Daemon:
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+        self._gate.hold_directories(self._table.unchecked)
+
+    @property
+    def records_taken_in(self) -> int:
+        """Changelog records of the present or last :meth:`take_in_records`, so far."""
+        return self._table.records_read
 
     def gather_facts_beforehand(self) -> None:
         """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
