@@ -42,7 +42,7 @@ class ChangelogDevice:
         """Whether the last call reached the end of the changelog."""
 
     def read(self, after_index: int, limit_bytes: int = 1 << 20) -> bytes:
-        """Read records with a higher index, oldest first, up to about ``limit_bytes``; b"" if there are no such records.
+        """Read records with a higher index, oldest first, up to about ``limit_bytes``; b"" if there are none.
 
         A call that continues where the last one ended uses its descriptor. After records up to the end, it returns
         b"" without opening the device again; the call after that one looks for new records.

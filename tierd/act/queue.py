@@ -7,7 +7,7 @@ have no budget left, so one busy target does not delay the others.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -88,7 +88,7 @@ class MoveQueue:
         """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
-        self._held_directories: frozenset[str] = frozenset()
+        self._held_directories: Container[str] = frozenset()
         self.waits_for = ""
         """The limit that the first skipped move of the last batch had reached; "" for none."""
         self.closed: Mapping[str, str] = {}
@@ -146,9 +146,9 @@ class MoveQueue:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
-    def hold_directories(self, directories: Collection[str]) -> None:
-        """Skip the moves in exactly these directories until the next call, but for those that were requested."""
-        self._held_directories = frozenset(directories)
+    def hold_directories(self, directories: Container[str]) -> None:
+        """Skip the moves in the directories that are in it at the time, but for those that were requested."""
+        self._held_directories = directories
 
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.

@@ -58,7 +58,7 @@ milliseconds if it waits for a disk. A choice."""
 class _Later(NamedTuple):
     """The highest index in a read that a missing record ended, and the time of the read."""
 
-    index: int
+    highest_index: int
     seen_at: float
 
 
@@ -120,8 +120,9 @@ class Follower:
         gaps: defaultdict[str, list[str]] = defaultdict(list)
         for mdt, before in list(self._positions.items()):
             at_its_end = yield from self._of(mdt, problems, gaps[mdt])
-            if at_its_end and self.recording is not None:
-                self._judge(mdt, before, self.recording)
+            some = mdt in self._later and self._positions[mdt] != before
+            if self.recording is not None and (at_its_end or some):
+                self._judge(mdt, before, self.recording, complete=at_its_end)
         for mdt, why in self._missed.items():
             gaps[mdt].append(why)
         self._missed.clear()
@@ -133,9 +134,9 @@ class Follower:
         if problems:
             raise ChangelogError("; ".join(problems))
 
-    def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
+    def _judge(self, mdt: str, before: int, recording: RecordingCheck, *, complete: bool) -> None:
         """Check an MDT that could be read, and apply the verdict."""
-        verdict = recording.check(mdt, before, self._positions[mdt])
+        verdict = recording.check(mdt, before, self._positions[mdt], complete=complete)
         if verdict.problem:
             self.mark_lost(mdt, verdict.problem, "recording")
         else:
@@ -170,9 +171,11 @@ class Follower:
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
+                if before is not None:
+                    self._later[mdt] = before
                 return False
             if behind:
-                known = before is not None and behind <= before.index
+                known = before is not None and behind <= before.highest_index
                 self._later[mdt] = before if before is not None and known else _Later(end, begun_at)
                 return False
             if self._positions[mdt] == start:
@@ -197,7 +200,7 @@ class Follower:
             if at == len(records):
                 return 0
             behind = records[at].index
-            if before is None or behind > before.index or now - before.seen_at < LATE_SECONDS:
+            if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
                 return behind
             gaps.append(f"records {last + 1} to {behind - 1} are missing")
             last, records = behind - 1, records[at:]
@@ -244,7 +247,8 @@ class TimedCalls:
         self._executor = DaemonExecutor("tierd-changelog")
         self._calls: dict[str, _Call] = {}
 
-    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer], doing: str = "waiting for it") -> Answer:
+    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer],
+                 doing: str = "a call") -> Answer:
         """The result of ``ask``. Raises the error of ``ask``. ``doing`` describes the call.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a

@@ -1,12 +1,13 @@
 """Adds changelog records to the activity table, and checks directories again after a gap in the records.
 
-A record of an MDT is about an operation on a file of that MDT, or on a name in a directory of it (``mdd_changelog_*`` in
-lustre/mdd of Lustre 2.17). So missing records of an MDT concern the directories with files there. They are listed again,
-because a file may have been removed, renamed or replaced. A directory above any directory may have been renamed too:
-of a directory whose known files are all on other MDTs, one file is looked up by its name. It must still be that file.
+A record of an MDT is about an operation on a file of that MDT, or on a name in a directory of it (``mdd_changelog_*``
+in lustre/mdd of Lustre 2.17). So missing records of an MDT concern the directories with files there. They are listed
+again, because a file may have been removed, renamed or replaced. A directory above any directory may have been renamed
+too: of a directory whose known files are all on other MDTs, one file is looked up by its name. It must still be that
+file.
 
-tierd begins no act in a directory until it is checked, and goes on in the others. Acts do not rely on it alone: the gate
-and the mover look at each file again, by its FID.
+tierd begins no act in a directory until it is checked, and goes on in the others. Acts do not rely on it alone: the
+gate and the mover look at each file again, by its FID.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class DirectoryRescan:
         self._count = len(self._to_list) + len(self._to_compare)
         for place in set(table.places()) - self._to_compare.keys() - set(self._to_list):
             table.forget_directory(place)
-        self._note()
+        table.unchecked.clear()
+        table.unchecked.update(self._to_list, self._to_compare)
 
     def _concerns(self, files: Collection[int]) -> bool:
         """Whether missing records may be about files of these sequences, or about files that are not known."""
@@ -60,9 +62,6 @@ class DirectoryRescan:
                 except OSError:
                     self._index_of[sequence] = -1
         return not files or any(self._index_of[sequence] in {-1, *self._indexes} for sequence in files)
-
-    def _note(self) -> None:
-        self._table.unchecked = frozenset((*self._to_list, *self._to_compare))
 
     @property
     def concerned(self) -> int:
@@ -78,7 +77,9 @@ class DirectoryRescan:
         while self._to_compare or self._to_list:
             if self._to_compare:
                 place = next(iter(self._to_compare))
-                if not any(self._is_there(place, fid, name) for fid, name in self._to_compare.pop(place).values()):
+                if any(self._is_there(place, fid, name) for fid, name in self._to_compare.pop(place).values()):
+                    self._table.unchecked.discard(place)
+                else:
                     self._to_list.append(place)
             else:
                 place = self._to_list.pop(0)
@@ -86,9 +87,9 @@ class DirectoryRescan:
                     self._table.reconcile(place, self._listed(place))
                 except OSError:  # removed or unreadable
                     self._table.forget_directory(place)
+                self._table.unchecked.discard(place)
             if self._now() >= until:
                 break
-        self._note()
         return not self._table.unchecked
 
     def _is_there(self, place: str, fid: Fid, name: str) -> bool:

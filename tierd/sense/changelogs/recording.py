@@ -127,8 +127,11 @@ class RecordingCheck:
         mark.seen.update(ours.values())
         return [record for record in records if record.index not in ours] if ours else records
 
-    def check(self, mdt: str, before: int, after: int) -> RecordingVerdict:
-        """Check one MDT after a complete and successful read of its changelog from one position to another."""
+    def check(self, mdt: str, before: int, after: int, *, complete: bool = True) -> RecordingVerdict:
+        """Check one MDT after a successful read of its changelog from one position to another.
+
+        ``complete`` is False if the read ended at a record that may be late: records of a mark may be behind it.
+        """
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.pop(mdt, None)
@@ -140,6 +143,8 @@ class RecordingCheck:
         if verdict.problem or (state is not None and state.recorded is not None):
             known.mark, known.problem = None, ""
             return verdict
+        if not complete:
+            return replace(verdict, problem=known.problem)
         if self._mark is not None and self._marks_allowed():
             rarely = state is not None or mdt in self._readers
             return replace(verdict, problem=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))

@@ -5,7 +5,7 @@ Any thread may read the table. It is not locked while paths are looked up or rec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import chain, islice
 from threading import RLock
@@ -165,7 +165,7 @@ class ActivityTable:
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""
         self._lock = RLock()
-        self.unchecked: Collection[str] = frozenset()
+        self.unchecked: set[str] = set()
         """Directories of which records may be missing, and which have not been checked again. No act begins there."""
         self.records_read = 0
         """Number of records in the last call."""

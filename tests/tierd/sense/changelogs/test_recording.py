@@ -37,7 +37,7 @@ class Site:
         self.marks = 0
         self.recording = RecordingCheck("l", {"MDT0000": reader} if reader else {}, self,
                                    None if shown else self.mark, lambda: marks_allowed)
-        self.follower = Follower(lambda _, after: self.log.read(after), ["MDT0000"], self,
+        self.follower = Follower(lambda _, after: self.log.read(after, self.time), ["MDT0000"], self,
                                  recording=self.recording)
 
     def now(self) -> float:
@@ -172,6 +172,30 @@ def test_records_that_cannot_be_read_though_the_mdt_has_written_more() -> None:
     site.work()
     site.cycle()
     assert "records 4 to 6 are missing" in site.cycle()[1]
+
+
+def test_a_mark_behind_a_late_record_is_not_taken_for_a_masked_one() -> None:
+    site = Site(shown=False, reader="")
+    assert site.cycle()[1] == ""
+    assert site.marks == 1
+    site.log.late_every, site.log.late_seconds = 3, 6.0
+    assert [site.cycle() for _ in range(2)] == [([], ""), ([], "")]
+    site.work()
+    assert site.within(5) == ""
+
+
+def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> None:
+    site = Site(shown=True)
+    site.work(50)
+    site.log.late_every, site.log.late_seconds = 7, 5.0
+    site.cycle()
+    site.log.set_mask([kind for kind in site.log.mask if kind is not RecordType.CLOSE])
+    site.work(50)
+    site.time -= 5
+    seen, problem = site.cycle()
+    assert seen
+    assert site.follower.waiting
+    assert "its mask leaves out CLOSE" in problem
 
 
 def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old() -> None:
