@@ -55,6 +55,10 @@ LATE_SECONDS = 2.0
 milliseconds if it waits for a disk. A choice."""
 
 
+GAPS_NAMED = 3
+"""Gaps of one MDT that a message names. A choice."""
+
+
 class _Later(NamedTuple):
     """The highest index in a read that a missing record ended, and the time of the read."""
 
@@ -128,7 +132,7 @@ class Follower:
         self._missed.clear()
         lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
-        missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
+        missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items() if whys]
         if missing:
             raise MissingRecordsError("; ".join(missing + problems), [mdt for mdt, whys in gaps.items() if whys])
         if problems:
@@ -208,6 +212,12 @@ class Follower:
     def _backlog(self, mdt: str) -> str:
         backlog = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
         return f"; {backlog}" if backlog else ""
+
+
+def first_of(gaps: Sequence[str]) -> str:
+    """The gaps of one MDT in a sentence. Beyond :data:`GAPS_NAMED`, only their number."""
+    more = f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else ""
+    return "; ".join(gaps[:GAPS_NAMED]) + more
 
 
 def first_missing(last: int, records: Sequence[Record]) -> int:

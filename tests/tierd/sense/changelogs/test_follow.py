@@ -132,13 +132,13 @@ def test_a_late_record_of_the_first_read_is_not_skipped() -> None:
 def test_all_records_that_are_lost_are_said_in_the_second_read() -> None:
     log, watch = Log(2000, batch=2000), Watch()
     follower = Follower(log.read, ["MDT0000"], watch)
-    log.late = {3, 4, 700, 1999}
+    log.late = {3, 4, 700, 900, 1999}
     assert drained(follower) == ([1, 2], "")
     watch.time += LATE_SECONDS
     seen, problem = drained(follower)
     assert seen == [n for n in range(5, 2001) if n not in log.late]
-    assert problem == ("changelog of MDT0000: records 3 to 4 are missing; changelog of MDT0000: records 700 to 700 are "
-                       "missing; changelog of MDT0000: records 1999 to 1999 are missing")
+    assert problem == ("changelog of MDT0000: records 3 to 4 are missing; records 700 to 700 are missing; records 900 "
+                       "to 900 are missing; and 1 more")
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.sets(st.integers(1, 60), max_size=6), st.floats(0.0, 1.9)), max_size=9),

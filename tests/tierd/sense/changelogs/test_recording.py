@@ -174,6 +174,20 @@ def test_records_that_cannot_be_read_though_the_mdt_has_written_more() -> None:
     assert "records 4 to 6 are missing" in site.cycle()[1]
 
 
+def test_a_read_that_takes_long_is_reported_with_what_is_to_be_read() -> None:
+    site = Site(shown=True)
+    site.work()
+    site.cycle()
+    site.recording.set_states({"l-MDT0000": ChangelogState(1203, frozenset({"cl1"}), None, 33_913)})
+
+    def slow(mdt: str, after: int) -> bytes:
+        raise TimeoutError(110, f"reading the records after {after} has taken 65 s so far")
+
+    follower = Follower(slow, ["MDT0000"], site, {"MDT0000": 3}, recording=site.recording)
+    assert drained(follower)[1].endswith("reading the records after 3 has taken 65 s so far; 1,200 records are to be "
+                                         "read, of 33,913 that its users have not cleared")
+
+
 def test_a_mark_behind_a_late_record_is_not_taken_for_a_masked_one() -> None:
     site = Site(shown=False, reader="")
     assert site.cycle()[1] == ""
