@@ -377,8 +377,9 @@ class Gate:
         self._queue.hold(finding_keys)
 
     def hold_directories(self, directories: Container[str]) -> None:
-        """Delay moves in the directories that are in it at the time, but for those that an administrator requested."""
+        """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
         self._queue.hold_directories(directories)
+        self._default_layouts.held_directories = directories
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.

@@ -10,7 +10,7 @@ from simulator.costs import PRODUCTION
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, Timeline
 from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE, STREAM, world
+from tests.tierd.simulated import HDD, NOISE, STREAM, world
 from tests.tierd.site import READ_AGAIN, Site
 from tests.tierd.site import site as site
 from tierd.config.settings import Settings
@@ -75,7 +75,11 @@ def test_no_act_begins_in_a_directory_that_is_not_checked_yet(tmp_path: Path) ->
     (case,) = at.daemon.cases
     plan = at.daemon._planning.for_finding(replace(case.finding, directories=(NOISE.directory,)))
     assert ([refusal.reason for refusal in plan.refusals], plan.actions) == ([Reason.RECORDS_MISSING], ())
+    default = replace(case.defaults[0].action, layout=HDD)
+    at.gate.submit([default], case.number)
+    assert at.gate.set_defaults() == []
     at.daemon._table.unchecked.clear()
+    assert [act.action for act in at.gate.set_defaults()] == [default]
     at.run(at.cluster.now + 15)
     assert len(list(at.journal.entries("done"))) > done
 
