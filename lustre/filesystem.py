@@ -122,7 +122,13 @@ class Filesystem(Protocol):
         """
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none."""
+        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
+
+        A record that was written late may be missing in one call, and there in a later one from before it.
+        """
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Return the index of the MDT that has a FID."""
 
 
 class FileFlags(Flag):

@@ -113,6 +113,12 @@ def lose_changelog_records(cluster: Cluster, target: str) -> None:
     log.forget()
 
 
+def write_changelog_late(cluster: Cluster, target: str, every: int, seconds: float) -> None:
+    """Write one record of ``every`` late from now on: a read within some seconds returns later records without it."""
+    log = _mdt(cluster, target).changelog
+    log.late_every, log.late_seconds = every, seconds
+
+
 def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
     """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds

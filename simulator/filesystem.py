@@ -43,6 +43,8 @@ class SimulatedFilesystem:
         self._wait = wait or cluster.wait_for
         self._mount = cluster.settings.clients[cluster.settings.mover_client]
         self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
+        self._read_to: dict[str, int] = {}
+        """Index of the last record that the last call for an MDT returned."""
 
     @property
     def fsname(self) -> str:
@@ -179,13 +181,24 @@ class SimulatedFilesystem:
             raise migration.finished.error
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT above an index, oldest first."""
+        """Read the raw records of one MDT above an index, oldest first.
+
+        As on a real client, a call after the last record of a call returns b"" without opening the device again.
+        """
         with self._cluster.lock:
             log = self._changelog(mdt)
-            data = log.read(after_index)
+            if self._read_to.pop(mdt, None) == after_index:
+                return b""
+            data, walked = log.read(after_index, self._cluster.epoch), log.walked(after_index)
             records = log.last_index - after_index if data else 0
-        self.calls.take_records(records)
+            if data:
+                self._read_to[mdt] = log.last_index
+        self.calls.take_records(records, walked)
         return data
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Return the index of the MDT that has a FID. Clients know it: it costs nothing."""
+        return self._cluster.namespace.mdt_index_of(fid)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Clear the records up to an index for one reader. Raises OSError as :meth:`Changelog.clear` does."""

@@ -15,6 +15,8 @@ class Reason(StrEnum):
 
     # plans
     NO_CHANGELOG = "no-changelog"
+    RECORDS_MISSING = "records-missing"
+    """Changelog records of the directory may be missing, and it has not been listed again yet."""
     NO_PATH = "no-path"
     ROOT_DIRECTORY = "root-directory"
     NO_POOL = "no-pool"

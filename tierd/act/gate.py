@@ -8,7 +8,7 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
@@ -376,6 +376,11 @@ class Gate:
     def hold_moves(self, finding_keys: Collection[tuple[str, str, str]]) -> None:
         """Delay the moves of exactly these findings while the effect of their acts is measured."""
         self._queue.hold(finding_keys)
+
+    def hold_directories(self, directories: Container[str]) -> None:
+        """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
+        self._queue.hold_directories(directories)
+        self._default_layouts.held_directories = directories
 
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.

@@ -7,7 +7,7 @@ have no budget left, so one busy target does not delay the others.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
@@ -91,6 +91,7 @@ class MoveQueue:
         """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
+        self._held_directories: Container[str] = frozenset()
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
@@ -149,6 +150,10 @@ class MoveQueue:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
 
+    def hold_directories(self, directories: Container[str]) -> None:
+        """Skip the moves in the directories that are in it at the time, but for those that were requested."""
+        self._held_directories = directories
+
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
 
@@ -180,6 +185,10 @@ class MoveQueue:
         try:
             while (len(batch) < min(self._batch, most) and not (batch and enough())
                    and (taken := self._take(skipped, requests_only)) is not None):
+                finding = taken.action.finding
+                if finding[0] != REQUEST and taken.action.directory in self._held_directories:
+                    skipped.setdefault(finding, []).append(taken)
+                    continue
                 each, why_not = self._checked(taken, now)
                 if isinstance(why_not, LimitReached):
                     skipped.setdefault(each.action.finding, []).append(each)

@@ -247,7 +247,7 @@ class MdtReader:
         self._token = token
         self._windows.clear()
         self._unpublished.clear()
-        self._follower = Follower(self._read, [self._mdt], {self._mdt: position.index}, max_reads=1)
+        self._follower = Follower(self._read, [self._mdt], self._clock, {self._mdt: position.index}, max_reads=1)
         self._new_table()
         self._reset_window(position.index)
 
@@ -264,7 +264,7 @@ class MdtReader:
         self._opened_at = self._monotonic()
 
     def _take_in(self) -> None:
-        """Read once, some 4 MiB, and roll the records up."""
+        """Read once, some 1 MiB, and roll the records up."""
         assert self._follower is not None
         count = 0
         self._problem = ""
@@ -276,7 +276,7 @@ class MdtReader:
             self._gap = self._gap or _without_name(str(error), self._mdt)
         except OSError as error:
             self._problem = _without_name(str(error), self._mdt)
-        self._at_end = not count and not self._problem
+        self._at_end = not count and not self._problem and not self._follower.waiting
         self._records += count
         self.counters.records += count
 

@@ -101,6 +101,7 @@ class Daemon:
         echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
                              journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
+        gate.hold_directories(self._table.unchecked)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
@@ -195,6 +196,11 @@ class Daemon:
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+
+    @property
+    def records_taken_in(self) -> int:
+        """Changelog records of the present or last :meth:`take_in_records`, so far."""
+        return self._table.records_read
 
     def gather_facts_beforehand(self) -> None:
         """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""

@@ -152,8 +152,8 @@ class Observer:
         self._counters.records += self._ingest.records_read
         self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
-        if self._ingest.gap_closed:
-            self._log.say(self._ingest.gap_closed)
+        for sentence in filter(None, (self._ingest.gap_begun, self._ingest.gap_closed)):
+            self._log.say(sentence)
 
     def _log_missing_targets(self, reading: Reading) -> None:
         """Log which targets are left out, and which counters no target reports."""

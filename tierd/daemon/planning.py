@@ -95,8 +95,8 @@ class Planner:
         located = self._located(finding)
         cooling = self._cooling({activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
-        refusals = tuple(cooling.values())
-        if located and not rest:
+        refusals = (*self._unchecked(finding), *cooling.values())
+        if refusals and not rest:
             return Plan((), refusals)
         if known := self._still_refused(finding):
             return Plan((), (*refusals, *known))
@@ -119,10 +119,18 @@ class Planner:
         return self._enriched(self._located(finding), self._filesystem)
 
     def _located(self, finding: Finding) -> list[DirectoryActivity]:
-        """These directories, as far as changelogs know them."""
+        """These directories, as far as changelogs know them. Unchecked ones are left out."""
         since = finding.time - self._settings.history_seconds
-        return list(attribution.activities_of_finding(finding, attribution.activities_of_jobs(
-            self._table.of_job, finding.aggressors, finding.aggressor, since)))
+        unchecked = self._table.unchecked
+        known = attribution.activities_of_jobs(self._table.of_job, finding.aggressors, finding.aggressor, since)
+        checked = [activity for activity in known if activity.directory not in unchecked]
+        return [activity for activity in attribution.activities_of_finding(finding, checked)
+                if activity.directory not in unchecked]
+
+    def _unchecked(self, finding: Finding) -> tuple[Refusal, ...]:
+        return tuple(Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
+                             "listed again").about(quoted(place))
+                     for place in finding.directories if place in self._table.unchecked)
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""

@@ -37,7 +37,7 @@ from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
-from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
+from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
@@ -318,15 +318,17 @@ class Service:
             return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
-                     acts: bool = False, driven: bool = False) -> Activity:
+                     acts: bool = False, driven: bool = False,
+                     explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, each_cycle),
+            activity("records", "reading changelogs", self._take_in_records, each_cycle,
+                     explain=self._records_wait_for),
             activity("observe", "reading the counters", daemon.observe, each_cycle, driven=True),
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
@@ -391,6 +393,12 @@ class Service:
         self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
+
+    def _records_wait_for(self) -> str:
+        """What a long step of :meth:`_take_in_records` waits for."""
+        return self._sources.timed_calls.under_way() or (
+            f"{self._daemon.records_taken_in:,} records were taken in, and no MDT owes an answer about its changelog: "
+            "paths of directories are looked up, or directories listed again, slowly")
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:

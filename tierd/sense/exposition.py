@@ -112,7 +112,8 @@ MAX_TAILS = 10_000
 CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
               "lustre_ost_avail_bytes")
 CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_changelog_mask_info"
-CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
+CHANGELOG_BEHIND = "lustre_changelog_user_behind_records"
+CHANGELOG_USERS = (CHANGELOG_BEHIND, "lustre_changelog_user_idle_seconds")
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 NONROTATIONAL = "lustre_osd_nonrotational"
 DATA_LIMITS = ("lustre_lod_dom_stripe_size_bytes", "lustre_lod_dom_stripe_size_current_bytes")
@@ -171,10 +172,11 @@ class JobEntry:
 class ChangelogSamples:
     """Samples of the changelog of one MDT."""
 
-    __slots__ = ("last_index", "types", "users")
+    __slots__ = ("kept_records", "last_index", "types", "users")
 
     def __init__(self) -> None:
         self.last_index: int | None = None
+        self.kept_records: int | None = None
         self.users: set[str] = set()
         self.types: frozenset[str] | None = None
 
@@ -186,11 +188,13 @@ class ChangelogSamples:
             self.types = frozenset(labels.get("mask", "").split(","))
         else:
             self.users.add(number_of(labels.get("user", "")))
+            if name == CHANGELOG_BEHIND:
+                self.kept_records = max(self.kept_records or 0, int(value))
 
     def state(self) -> ChangelogState | None:
         """The state of the changelog; None if its last index is missing."""
         known = self.last_index is not None
-        return ChangelogState(self.last_index, frozenset(self.users), self.types) if known else None
+        return ChangelogState(self.last_index, frozenset(self.users), self.types, self.kept_records) if known else None
 
 
 class ExporterView:

@@ -103,7 +103,9 @@ def changelogs(tree: Tree) -> dict[str, ChangelogState]:
                                             tree.read(f"mdd/{target}/changelog_current_mask"))
             found[target] = ChangelogState(
                 known.current_index, frozenset(number_of(user.id.decode("ascii", "replace")) for user in known.users),
-                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask))
+                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask),
+                max((known.current_index - user.index for user in known.users), default=0)
+                if known.current_index is not None else None)
     return found
 
 

@@ -313,6 +313,8 @@ class ChangelogState:
     """Registered users by number, such as ``cl1``, without their names."""
     recorded: frozenset[str] | None = None
     """Record types in the mask, as Lustre prints them (``CREAT``); None if the mask is unknown."""
+    kept_records: int | None = None
+    """Records that the slowest user has not cleared; None if unknown. Opening the device walks them."""
 
 
 def number_of(user: str) -> str:

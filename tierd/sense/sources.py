@@ -182,7 +182,7 @@ class Sources:
         else:
             recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.timed_calls.marking(mark),
                                   marks_allowed)
-            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, positions,
+            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, clock, positions,
                                      recording=recording)
         if not isinstance(self.follower, TallySource):
             self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,

@@ -127,7 +127,7 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
                             claim or NoClaim(), clock, executor, media=media)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
-    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
+    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], clock, recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))

@@ -136,7 +136,7 @@ def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
     series = [*about("MDT0000", 0, 10), log("records_total", 0, 10), log("user_behind_records", 0, user="cl1"),
               log("user_behind_records", 0, 10, user="cl2"), log("mask_info", 10, mask="MARK,CREAT")]
     assert merged_reading(series, []).changelogs == {
-        "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}))}
+        "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}), 10)}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=10), st.floats(0, 100))

@@ -165,6 +165,8 @@ class ActivityTable:
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""
         self._lock = RLock()
+        self.unchecked: set[str] = set()
+        """Directories of which records may be missing, and which have not been checked again. No act begins there."""
         self.records_read = 0
         """Number of records in the last call."""
         self.oldest_time = float("inf")
@@ -300,6 +302,17 @@ class ActivityTable:
         """All directories in the table, the most recently active first."""
         with self._lock:
             return known_directories(self._known)
+
+    def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
+        """FID and name of one known file of each directory, for each sequence of FIDs in it."""
+        with self._lock:
+            files = list(self._known.files.items())
+        latest: dict[str, dict[int, tuple[Fid, File]]] = {}
+        for fid, file in files:
+            if file.name:
+                latest.setdefault(file.directory, {})[fid.sequence] = fid, file
+        return {place: {sequence: (fid, file.name.decode("utf-8", "surrogateescape"))
+                        for sequence, (fid, file) in mine.items()} for place, mine in latest.items()}
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""
