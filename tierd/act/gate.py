@@ -18,7 +18,7 @@ from lustre.filesystem import Filesystem
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
-from tierd.act.guard import REQUEST, ActGuard, NoGuard
+from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
@@ -84,7 +84,7 @@ class MoveBatches:
                 result, detail = Outcome.REFUSED, each.refusal.sentence
             if each.refusal or outcome.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
-            yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
+            yield self._completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
         """Hand files over. Yields the outcomes that are known, also of earlier batches.
@@ -96,7 +96,8 @@ class MoveBatches:
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
                 refused = each.refusal.sentence
-                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before)
+                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
+                                                 why=each.refusal)
             else:
                 self._open[entry] = each
                 moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] == REQUEST))
@@ -202,6 +203,10 @@ class Gate:
         self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
         """Moves of an earlier run that were not queued again, by reason."""
+
+    def check_jobs(self, jobs: JobCheck) -> None:
+        """From now on look at the jobs that acts are for, just before each act."""
+        self._queue.jobs = self._default_layouts.jobs = jobs
 
     @property
     def dry_run(self) -> bool:
