@@ -105,8 +105,18 @@ class MoveBatches:
             if numbered.move.fid is not None:
                 self._on_begin(numbered.move.fid)
         if moves:
-            self._dispatch.begin(moves, self._halt)
+            self._dispatch.begin(moves, partial(self._halt_of, batch))
         yield from self.collect(keep)
+
+    def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
+        """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
+        return self._halt() or self.idle(batch)
+
+    def idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
+        """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""
+        handed_over = self._open.copy().values() if moves is None else moves
+        of_each = {each.action.finding: each.action for each in handed_over}
+        return next((why for action in of_each.values() if (why := self._queue.jobs.idle(action))), None)
 
     def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
         """Enter the outcomes that have come since the last call. Yields them."""
@@ -405,14 +415,16 @@ class Gate:
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
-        """Enter outcomes of moves that were handed over before. While acts are halted, take back moves not begun.
+        """Enter outcomes of moves that were handed over before.
+
+        Take back moves not begun while acts are halted, or the job of one is not at work.
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
         if self._dry_run or not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._batches.collect(self._keep))
-        if self.under_way and (why := self._halt()):
+        if self.under_way and (why := self._halt() or self._batches.idle()):
             self.dispatch.withdraw(why)
             outcomes += self._batches.collect(self._keep)
         return outcomes

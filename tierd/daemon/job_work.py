@@ -1,8 +1,9 @@
 """Whether the jobs that acts are for are still at work, by counters and changelog records.
 
-Moves of a job that has stopped would only load the disks. They are dropped after the first windows without any work of the
-job, and put back if it returns while its remediation goes on: a job that pauses between two phases loses the moves of the
-pause, in which nobody reads its files. Each act is checked again just before it begins, because a cycle may take long.
+Moves of a job that has stopped would only load the disks. They are dropped after the first windows without any work of
+the job, and put back if it returns while its remediation goes on: a job that pauses between two phases loses the moves
+of the pause, in which nobody reads its files. Each act is checked again just before it begins, because a cycle may take
+long.
 """
 
 from __future__ import annotations
@@ -65,15 +66,16 @@ class JobWork:
     def note(self, window: Window) -> None:
         """Note which jobs of remediations were at work in the newest window, or have records since the last call."""
         work, now = WindowWork(window), self._clock.now()
+        is_short = window.seconds <= self._seen_seconds  # a long one may have begun before the job ended
         self._noted_at = now
         for case in self._cases():
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
+            seen = recorded > max(case.last_record, now - self._seen_seconds) or (
+                (is_short or not recorded) and work.has(case.finding, jobs))
             with self._store.lock:
-                is_new = recorded > max(case.last_record, now - self._seen_seconds)
                 case.last_record = max(case.last_record, recorded)
-                case.idle_seconds = (0.0 if is_new or work.has(case.finding, jobs)
-                                     else case.idle_seconds + window.seconds)
+                case.idle_seconds = 0.0 if seen else case.idle_seconds + window.seconds
                 case.departed = case.idle_seconds >= DEPARTED_SECONDS
 
     def _cases(self) -> Iterator[Remediation]:
@@ -85,7 +87,7 @@ class JobWork:
         now = self._clock.now()
         if case is None or (not case.idle_seconds and now - self._noted_at <= self._seen_seconds):
             return None
-        if now - self._table.last_record(self._jobs_of(case.finding)) <= self._seen_seconds:
+        if not case.departed and now - self._table.last_record(self._jobs_of(case.finding)) <= self._seen_seconds:
             return None
         return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
 

@@ -308,10 +308,11 @@ class Remediations:
             return False
         if (why := standing_refusal(finding)) is not None:
             with self._lock:
-                if not finding.held or self._store.get(finding.key) is None:
-                    self._refusals[finding.key] = (why,)
                 if finding.advice_only:
+                    self._refusals[finding.key] = (why,)
                     self._log.refusals(finding, (why,))
+                elif self._store.get(finding.key) is None:
+                    self._refusals.setdefault(finding.key, (why,))
         return True
 
     def _refused_by_settings(self, finding: Finding) -> bool:
@@ -473,6 +474,9 @@ class Remediations:
                 case.to(State.JUDGING)
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
+                self._refusals[case.finding.key] = tuple(
+                    Refusal(outcome.reason or Reason.UNREADABLE, outcome.detail).about(quoted(outcome.action.directory))
+                    for outcome in outcomes[:MAX_ADVICE])
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
@@ -567,6 +571,9 @@ class Remediations:
         """
         with self._lock:
             departed = [case for case in self._store if case.departed and case.queued]
+            back = {case.finding.key for case in self._store if not case.departed}
+            self._refusals = {key: whys for key, whys in self._refusals.items()
+                              if key not in back or all(why.reason is not Reason.JOB_GONE for why in whys)}
         waiting = self._gate.waiting_by_finding() if departed else Counter()
         for case in departed:
             if waiting[case.finding.key] and (dropped := self._gate.drop(case.finding.key)):
@@ -587,8 +594,9 @@ def standing_refusal(finding: Finding) -> Refusal | None:
         return UNCONFIRMED
     if finding.advice:
         return Refusal(Reason.ABSORBED, finding.advice[0].effect)
-    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {binary_text(evidence.aggressor_mean_rpc_bytes)}"
-                   " in the mean, and it finishes no small files: small I/O or a stream over short stripes")
+    mean = binary_text(evidence.aggressor_mean_rpc_bytes)
+    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} in the mean, and it finishes no small "
+                   "files: this may be small I/O, or a stream over short stripes")
 
 
 def without_mere_advice(plan: Plan) -> Plan:

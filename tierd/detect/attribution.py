@@ -21,8 +21,8 @@ STAY_SECONDS = 30.0
 MAX_DIRECTORIES = 512
 """Maximum number of directories named for one job. If there are more, their parents are named too."""
 ACTIVE_SECONDS = 60.0
-"""A job works in a directory for this long after its last record there. A choice: less than the time between two runs of a
-job name, which may use different directories, and more than the pauses between the steps of one run."""
+"""A job works in a directory for this long after its last record there. A choice: less than the time between two runs
+of a job name, which may use different directories, and more than the pauses between the steps of one run."""
 COVERED_SHARE = 0.5
 """If the active directories have a smaller share of the operations, their parents are named instead."""
 
@@ -143,8 +143,8 @@ def main_directory(activities: Activities, since: float, job: str) -> str:
 def with_directories(finding: Finding, activities: Activities, since: float) -> Finding:
     """The finding with the aggressor's directories. There are none if the changelogs do not name the job.
 
-    For a noisy neighbour they are those in which it works now: earlier ones, perhaps of an earlier run with the same job
-    id, show only whether it makes a directory for each of its steps.
+    For a noisy neighbour they are those in which it works now: earlier ones, perhaps of an earlier run with the same
+    job id, show only whether it makes a directory for each of its steps.
     """
     every = activities(finding.aggressor, since)
     if not isinstance(finding.evidence, NoisyNeighbourEvidence):

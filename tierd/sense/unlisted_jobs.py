@@ -1,7 +1,7 @@
 """Metadata operations of jobs that no MDT lists in its ``job_stats``, from changelog records.
 
-An MDT of Lustre 2.17.57 was seen to list a job no more after its entry had been cleaned up, while the job made thousands
-of files and the changelog named it.
+An MDT of Lustre 2.17.57 was seen to list a job no more after its entry had been cleaned up, while the job made
+thousands of files and the changelog named it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tierd.model import NamespaceLoad, Window
 from tierd.sense.changelogs.table import OperationCounts
 
 UNLISTED_FACTOR = 4.0
-"""A job counts as not listed if the changelogs have more than so many times its operations in ``job_stats``. A choice: the
-two are read at different times, so they differ in the windows in which a job begins or ends."""
+"""A job counts as not listed if the changelogs have more than so many times its operations in ``job_stats``. A choice:
+the two are read at different times, so they differ in the windows in which a job begins or ends."""
 LATE_SECONDS = 15.0
 """Records this much older than the window are not those of the window: tierd catches up with missed ones. A choice."""
 ByDirectory = Mapping[str, OperationCounts]

@@ -21,7 +21,6 @@ from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, T
 from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
 
-
 OperationCounts = tuple[int, int, int, int]
 """Creates, opens of existing files, closes and unlinks."""
 
