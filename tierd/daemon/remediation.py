@@ -373,6 +373,9 @@ class Remediations:
         For a finding with a victim, each directory is planned once. Other findings are planned until they end.
         """
         with self._lock:
+            known = self._store.get(finding.key)
+            if known is not None and known.departed:
+                return True
             if is_judged(finding):
                 planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
                 if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
