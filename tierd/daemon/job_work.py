@@ -66,16 +66,20 @@ class JobWork:
     def note(self, window: Window) -> None:
         """Note which jobs of remediations were at work in the newest window, or have records since the last call."""
         work, now = WindowWork(window), self._clock.now()
-        is_short = window.seconds <= self._seen_seconds  # a long one may have begun before the job ended
-        self._noted_at = now
+        is_long = window.seconds > self._seen_seconds  # its work may have ended long ago
+        if not is_long:
+            self._noted_at = now
         for case in self._cases():
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
-            seen = recorded > max(case.last_record, now - self._seen_seconds) or (
-                (is_short or not recorded) and work.has(case.finding, jobs))
+            is_new = recorded > max(case.last_record, now - self._seen_seconds)
+            worked = work.has(case.finding, jobs)
             with self._store.lock:
                 case.last_record = max(case.last_record, recorded)
-                case.idle_seconds = 0.0 if seen else case.idle_seconds + window.seconds
+                if is_new or (worked and not is_long):
+                    case.idle_seconds = 0.0
+                elif not worked:
+                    case.idle_seconds += window.seconds
                 case.departed = case.idle_seconds >= DEPARTED_SECONDS
 
     def _cases(self) -> Iterator[Remediation]:

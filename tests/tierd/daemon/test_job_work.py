@@ -70,6 +70,22 @@ def test_moves_of_a_neighbour_that_has_gone_are_dropped_after_the_verdict(tmp_pa
     assert layout.components[0].pool == "flash"
 
 
+def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(tmp_path: Path) -> None:
+    """The window in which it went still shows its work."""
+    at = with_moves_waiting(tmp_path)
+    at.run(until=at.cluster.now + 40, cycle_seconds=20.0)
+    assert at.gate.waiting > 50
+    at.run(until=at.cluster.now + 5)
+    gone, moved = gone_at(at), moves_done(at)
+    assert moved > 5
+    at.run(until=gone + 40, cycle_seconds=40.0)
+    assert moves_done(at) == moved
+    assert not said(at, "has stopped"), "its work in that window may have ended just now"
+    at.run(until=gone + 120, cycle_seconds=40.0)
+    assert moves_done(at) == moved
+    assert at.gate.waiting == 0
+
+
 def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:
     """As between two phases, the second of which reads the files again."""
     at = with_moves_waiting(tmp_path)
