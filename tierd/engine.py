@@ -132,7 +132,7 @@ class Engine:
         view = replace(view, device_time=self._account(view, complete, facts))
         self.streamed_targets = self._streams.targets(view, self._device_time, self._facts.pools)
         counted = partial(self._activities, counts or activities)
-        found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
+        found = {finding.key: attribution.with_directories(finding, counted, since)
                  for finding in map(partial(self._unless_absorbed, view), self._slowed(view))}
         view.tracks.settle()
         further = self._further(complete, partial(self._activities, activities), facts)
@@ -149,6 +149,10 @@ class Engine:
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         """Activities of a job, or of all tasks of an array."""
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
+
+    def jobs_of(self, finding: Finding) -> Sequence[str]:
+        """Job ids of the aggressor of a finding: if it is an array, of its present tasks."""
+        return self._tasks.get(finding.aggressor, finding.aggressors)
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:

@@ -210,7 +210,7 @@ class DirectoryActivity:
     lately: int = 0
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
-    """Time of the newest record; epoch seconds."""
+    """Time of the newest record, without closes by client threads; epoch seconds."""
     write_opens: int = 0
     """Opens of existing files for writing. 0 if the changelog has no open modes."""
     clients: tuple[str, ...] = ()

@@ -51,6 +51,18 @@ class Reason(StrEnum):
     MODE = "mode"
     REPORTED_ONLY = "reported-only"
     NOTHING_TO_DO = "nothing-to-do"
+    UNCONFIRMED = "unconfirmed"
+    """The newest window did not confirm the finding, and the windows before did."""
+    UNCLEAR_IO = "unclear-io"
+    """The I/O of the neighbour may be small or a stream: its counters do not show which."""
+    ABSORBED = "absorbed"
+    """An accelerator or write cache takes the small writes of the neighbour in."""
+    JOB_GONE = "job-gone"
+    """The job has stopped, so its files are not read."""
+    JOB_IDLE = "job-idle"
+    """The job was not seen at work just now. The move waits until it is, or until the job counts as stopped."""
+    JOB_ELSEWHERE = "job-elsewhere"
+    """The job does not work in the directory now."""
     # acts: the daemon and the file system as a whole
     PAUSED = "paused"
     PAUSE_FILE = "pause-file"
@@ -156,6 +168,7 @@ REMEDIES = {
     Reason.COOLING_DOWN: "lower verify.cooldown_seconds to try again sooner",
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",
     Reason.REPORTED_ONLY: "add the kind to act.on",
+    Reason.JOB_ELSEWHERE: "check that the changelogs record OPEN and CLOSE, and that the clocks of the servers agree",
 }
 """What an administrator can do so that tierd acts, for reasons that an administrator can remove."""
 

@@ -14,6 +14,7 @@ from tierd.act.movers.moves import MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 from tierd.text import without_figures
 
 
@@ -31,6 +32,8 @@ class CompletedAct:
     """FID of the file, if a move was attempted."""
     begun_at: float = 0.0
     """Time when a default layout was set; epoch seconds."""
+    reason: Reason | None = None
+    """Of a refusal by tierd itself."""
 
 
 EXPLAINED = frozenset({Outcome.REFUSED, Outcome.GAVE_WAY, Outcome.FAILED, Outcome.DOUBTFUL})
@@ -60,10 +63,11 @@ class CompletedActs:
         """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
     def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
-              fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
+              fid: Fid | None = None, begun_at: float = 0.0, why: Refusal | None = None) -> CompletedAct:
         """Enter the outcome of an act in the journal, and count it."""
         self._journal.end(entry, result, detail, self._clock.now())
-        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at))
+        reason = why.reason if why is not None else None
+        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at, reason))
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         """Count an outcome, and return it."""

@@ -17,7 +17,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.background import BackgroundPace, Charge, is_background
-from tierd.act.guard import REQUEST, ActGuard
+from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
 from tierd.acts import Outcome
@@ -92,6 +92,7 @@ class MoveQueue:
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
         self._held_directories: Container[str] = frozenset()
+        self.jobs: JobCheck = NoJobCheck()
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
@@ -270,7 +271,7 @@ class MoveQueue:
         cost = cost or MoveCost(action.size_bytes)
         if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
             return LimitReached(refusal, everything=False)
-        if refusal := self._full_for(cost, self._chosen):
+        if refusal := self._full_for(cost, self._chosen) or self.jobs.idle(action):
             return LimitReached(refusal, everything=False)
         with self._lock:
             refusal = self._pace.refusal(action.finding, cost, now)
@@ -307,5 +308,5 @@ class MoveQueue:
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
-        refusal = refusal or self._guard.refusal(action)
+        refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
         return QueuedMove(action, waiting.finding, before, refusal, status.fid, cost)

@@ -302,6 +302,7 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
         lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
+        lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if not answer.looked:
         return ["no findings yet: tierd needs two readings to compare"]
     if not lines:

@@ -13,7 +13,7 @@ from itertools import groupby
 from tierd.acts import ActKind
 from tierd.cli import client
 from tierd.cli.client import ago, time_text, user_lines
-from tierd.cli.control import headline
+from tierd.cli.control import headline, not_done_lines
 from tierd.daemon.answers import (
     ActionAnswer,
     AdviceAnswer,
@@ -208,6 +208,7 @@ def advice_lines(answer: FindingsAnswer) -> list[str]:
         about = f" ({quoted(finding.subject)})" if finding.subject else ""
         lines += [f"F{finding.id}  {finding.kind}{about}: {finding.sentence}."]
         lines += [line for piece in finding.advice for line in advice_item_lines(piece)]
+        lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if lines:
         return lines
     return ["no advice at present" if answer.looked else "no advice yet: tierd needs two readings to compare"]

@@ -130,6 +130,8 @@ class FindingAnswer:
     advice: tuple[AdviceAnswer, ...]
     evidence: Mapping[str, float | str]
     """The numbers, and the sentence about them."""
+    why_not: tuple[RefusalAnswer, ...] = field(default=(), metadata=_OMIT)
+    """Of a noisy neighbour: why nothing, or no more, is done."""
 
     @property
     def sentence(self) -> str:

@@ -83,12 +83,6 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
         yield f"      because {actions[0].reason}"
 
 
-def departed_sentence(finding: Finding, dropped: int) -> str:
-    """Moves that were dropped because no job reads their files any more."""
-    return (f"dropped {count_of(dropped, 'waiting move')}: {finding.aggressor} has stopped, so moving its files "
-            "would only load the disks")
-
-
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
     """Acts that a mode only recommends, by directory: the directory, its mode, and the sentences."""
     for action in actions:
@@ -338,6 +332,12 @@ class FindingLog:
                     self._refused.add(what)
                     self._counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
+
+    def dropped(self, number: int, why: Refusal, moves: int) -> None:
+        """Log and count waiting moves of the finding with this number that were dropped."""
+        with self._lock:
+            self._counters.refusals[why.reason] += moves
+            self.of_number(number, [f"dropped {count_of(moves, 'waiting move')}: {why}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Log once each act that the mode of its directory only recommends."""

@@ -18,6 +18,7 @@ from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
+from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
@@ -139,6 +140,8 @@ class Daemon:
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
+        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, clock, settings.sense.cycle_seconds)
+        gate.check_jobs(self._job_work)
         self._creation = creation or NoObjectCreation()
         self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say, self._creation,
                              metadata_targets)
@@ -190,7 +193,9 @@ class Daemon:
         elif seen is not None and seen.window is not None:
             self._detection.run_cycle(seen.window, seen.time)
             self._gate.note_streams(self._engine.streamed_targets)
-            self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
+            if (newest := self._detection.newest) is not None:
+                self._job_work.note(newest)
+                self._remediations.drop_moves_of_departed_jobs()
         self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
 
     def take_in_records(self) -> None:

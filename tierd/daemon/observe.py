@@ -27,6 +27,7 @@ from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
+from tierd.sense.unlisted_jobs import UnlistedJobs
 from tierd.text import first_names, quoted
 
 AskHistory = Callable[[Window, float], LearnedHistory]
@@ -215,15 +216,19 @@ class Detection:
         self._log = finding_log
         self._store = store
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
+        self._unlisted = UnlistedJobs(table.operations_of)
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last reading, oldest window first."""
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
         """Findings of the last cycle; empty while tierd is blind."""
+        self.newest: Window | None = None
+        """The newest window, with all loads."""
 
     def run_cycle(self, seen: Window, now: float) -> None:
         """Detect findings in a window, and log those that began or ended."""
         self._learn(seen)
+        self.newest = seen = self._unlisted.completed(seen, self._table.oldest_time)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
         result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,

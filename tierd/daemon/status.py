@@ -61,7 +61,7 @@ from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import Daemon, is_learning
 from tierd.daemon.users import UserNames
 from tierd.detect.device_time import TargetTime
-from tierd.model import Action, Facts, Finding, SlowdownEvidence, Window
+from tierd.model import Action, Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
 from tierd.text import count_of, shell_word
@@ -124,12 +124,12 @@ STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
-def finding_answer(finding: Finding, number: int | None = None) -> FindingAnswer:
-    """A finding, and its number in the journal if it has one."""
+def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
+    """A finding, its number in the journal if it has one, and why not more is done."""
     return FindingAnswer(
         id=number, kind=finding.kind, time=finding.time, aggressor=finding.aggressor, victim=finding.victim,
         targets=tuple(finding.targets), directories=tuple(finding.directories), advice_only=finding.advice_only,
-        subject=finding.subject, advice=advice_answers(finding),
+        subject=finding.subject, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
@@ -286,8 +286,9 @@ class StatusView:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
-        return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
-                              view.window is not None, self.users(jobs_of(chosen)))
+        why_not = {f.key: self._why_not(f.key) for f in chosen if isinstance(f.evidence, NoisyNeighbourEvidence)}
+        answers = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
+        return FindingsAnswer(answers, view.window is not None, self.users(jobs_of(chosen)))
 
     def movers(self) -> MoversAnswer:
         """Movers on other nodes."""
