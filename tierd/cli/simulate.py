@@ -116,7 +116,7 @@ def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
     try:
         from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
     except ModuleNotFoundError as error:
-        raise ValueError(f"--plot needs {error.name}: pip install 'lustre-tierd[plots]'") from error
+        raise ValueError(f"--plot needs {error.name}: pip install matplotlib") from error
     return plot
 
 
