@@ -18,7 +18,7 @@ from tierd.config.detectors import Detectors, configured_detectors
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
 from tierd.config.scopes import Scope, inherit_settings, original_location
-from tierd.config.settings import Settings
+from tierd.config.settings import FilesystemSettings, Settings
 from tierd.detect.builtin import BUILT_IN
 from tierd.validators import validator_of
 
@@ -119,15 +119,16 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
 
 def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
     """The settings, and every mistake. Invalid settings have their defaults, for the checks of the others."""
+    mount = FilesystemSettings().mount
     try:
-        return validator_of(Settings).validate_python(inherit_settings(values)), []
+        return validator_of(Settings).validate_python(inherit_settings(values, mount)), []
     except ValidationError as error:
         problems = without_repetitions(error, values)
     rest = deepcopy(dict(values))
     for _, location, _, _ in problems:
         remove_at(rest, location)
     try:
-        return validator_of(Settings).validate_python(inherit_settings(rest)), problems
+        return validator_of(Settings).validate_python(inherit_settings(rest, mount)), problems
     except ValidationError:
         return None, problems
 

@@ -25,6 +25,7 @@ from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, su
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
+from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
@@ -163,16 +164,6 @@ def number_of(request: Request, key: str, default: float) -> float:
     if not isinstance(value, (int, float, str)):
         raise TypeError(f"{key} is a number, not {value!r:.40}")
     return float(value)
-
-
-def below(mount: str, path: str) -> str:
-    """A path from the root of the file system, given below its mount point or from the root.
-
-    >>> below("/mnt/lustre", "/mnt/lustre/a"), below("/mnt/lustre", "/a"), below("/mnt/lustre", "/mnt/lustre2")
-    ('/a', '/a', '/mnt/lustre2')
-    """
-    mount = mount.rstrip("/")
-    return path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
 
 
 def count_in(request: Request, key: str, default: int) -> int:
