@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
     problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings, invalid = validated(values)
     problems += invalid
+    known = {problem[1] for problem in problems}
+    problems += [("finite_number", location, "write a finite number", value)
+                 for location, value in infinite({**values, "detect": tables}) if location not in known]
     remarks += [remark_on(files, location, described, fatal=True) for location, described in (
         (problem[1], describe_problem(*problem, detectors)) for problem in problems)]
     if settings is not None:
@@ -115,6 +119,19 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
                     for each in contradictions(settings, written) if not places & {each.location, *each.others}]
     wrong = any(remark.fatal for remark in remarks)
     return Examined(files, None if wrong else settings, sorted(remarks))
+
+
+def infinite(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], float]]:
+    """Numbers ``inf`` and ``nan``, which TOML has, and their locations: no rate, time or size is one.
+
+    >>> list(infinite({"limits": {"files_per_second": float("inf"), "burst_seconds": 2.0}}))
+    [(('limits', 'files_per_second'), inf)]
+    """
+    if isinstance(value, float) and not isfinite(value):
+        yield location, value
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from infinite(part, (*location, name))
 
 
 def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
