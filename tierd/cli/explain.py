@@ -53,16 +53,18 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     """The lines of ``tierctl explain``."""
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
-    since = f"made {time_text(finding.time)}" if answer.ordered else f"found {time_text(finding.time)}; {now}"
+    head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
+            else f"F{finding.id}, {finding.kind}, found {time_text(finding.time)}; {now}.")
     users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
-    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", *(f"  {line}" for line in users), "",
-             *timeline(answer)]
+    lines = [head, f"  {finding.sentence}.", *(f"  {line}" for line in users), "", *timeline(answer)]
     if finding.evidence:
         lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
     if finding.targets:
-        lines += ["", f"Affected targets: {', '.join(finding.targets)}."]
-    if finding.directories:
+        lines += ["", f"{'Target' if answer.ordered else 'Affected targets'}: {', '.join(finding.targets)}."]
+    if answer.ordered:
+        lines += [f"Directories: {first_names(finding.directories, 16)}."] if finding.directories else []
+    elif finding.directories:
         lines += [f"Directories of the aggressor, by the changelogs: {first_names(finding.directories, 16)}."]
     elif finding.aggressor and finding.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]

@@ -721,6 +721,26 @@ class DrainsAnswer:
     drains: tuple[DrainRow, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlanAnswer:
+    """What ``tierctl drain-target`` asks about before it begins."""
+
+    target: str
+    used_bytes: int
+    pools: Mapping[str, tuple[str, ...]]
+    """Targets that its files may move to, by pool."""
+    bytes_per_second: float
+    """Limit of all moves."""
+    stopped_by_tierd: tuple[str, ...]
+    """MDTs for which tierd stops new objects itself."""
+    stop_command: str
+    """The command that stops new objects on the other MDTs; "" if they are stopped."""
+    dry_run: bool
+    """Whether files would only be counted."""
+    held: str
+    """Why no moves would begin now; "" if they would."""
+
+
 @dataclass(frozen=True, slots=True)
 class SubmitAnswer:
     """``tierctl submit``."""

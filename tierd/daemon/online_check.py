@@ -154,8 +154,8 @@ def scope_contradictions(settings: Settings, node: Node) -> Iterator[Contradicti
         return  # no file system: reported with the pools
     for number, scope in enumerate(settings.scopes):
         if not node.exists(f"{mount}{scope.path}"):
-            yield Contradiction(("scopes", number, "path"), f"there is no {mount}{scope.path} now, so this scope applies "
-                                "to nothing", fatal=False)
+            yield Contradiction(("scopes", number, "path"), f"there is no {mount}{scope.path} now, so this scope "
+                                "applies to nothing", fatal=False)
 
 
 def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:

@@ -30,6 +30,7 @@ from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
     Answer,
+    DrainPlanAnswer,
     DrainRow,
     DrainsAnswer,
     EarlierAnswer,
@@ -337,17 +338,21 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock,
+                 settings: Settings) -> None:
+        self._settings = settings
         self._drains = drains
         self._gate = gate
         self._reader = reader
         self._filesystem = filesystem
         self._clock = clock
 
-    def change(self, request: Request) -> DrainsAnswer:
-        """Change a drain, and return it."""
+    def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
+        """Change a drain, and return it; or what it would do, which changes nothing."""
         target = self._drains.full_name(text_of(request, "target"))
         match text_of(request, "act", "begin"):
+            case "plan":
+                return self._plan(target)
             case "begin":
                 drain = self._drains.begin(target, text_of(request, "by", "tierctl"),
                                            preview=bool(request.get("preview")))
@@ -358,8 +363,16 @@ class DrainRequests:
             case "end":
                 drain = self._drains.end(target)
             case other:
-                raise ValueError(f"a drain can begin, pause, resume and end, not {other!r}")
+                raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {other!r}")
         return DrainsAnswer(self._clock.now(), self._rows([drain]))
+
+    def _plan(self, target: str) -> DrainPlanAnswer:
+        planned, state = self._drains.plan(target), self._gate.operating_state
+        return DrainPlanAnswer(
+            target=target, used_bytes=planned.used_bytes, pools=planned.pools,
+            bytes_per_second=self._settings.limits.bytes_per_second, stopped_by_tierd=planned.own_mdts,
+            stop_command=set_command(target, 0) if self._drains.unstopped(target) else "",
+            dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
 
     def show(self, request: Request) -> DrainsAnswer:
         """All drains, or that of one target."""
@@ -391,7 +404,7 @@ class DrainRequests:
             left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
-            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
+            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
             give_back_command=set_command(drain.target, counts), trouble=drain.trouble,
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 

@@ -254,7 +254,8 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock,
+                               settings)
         looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
