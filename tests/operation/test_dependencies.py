@@ -146,7 +146,8 @@ def test_a_program_without_the_extra_says_in_one_line_what_to_install(
     ended = run(PROGRAM, ",".join([*packages(*OWN), "prometheus_client"]), module, *arguments)
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert re.fullmatch(rf"{program}: \w+ is not installed\. .*: pip install '\.\[tierd\]' in the source\n", ended.stderr)
+    assert re.fullmatch(rf"{program}: \w+ is not installed\. .*: pip install '\.\[tierd\]' in the source\n",
+                        ended.stderr)
 
 
 def test_no_text_has_people_install_a_name_that_no_index_gives_us() -> None:

@@ -178,7 +178,9 @@ def status_lines(answer: StatusAnswer) -> list[str]:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
-    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
+    needless = answer.needless_moves
+    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
+                 + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 

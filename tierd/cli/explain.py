@@ -22,7 +22,7 @@ from tierd.daemon.answers import (
     PlanAnswer,
     from_json,
 )
-from tierd.daemon.states import result_text, verdict_text
+from tierd.daemon.states import UNDONE_VERDICT, result_text, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
 from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
 
@@ -168,6 +168,9 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
     lines = []
     for found in answer.judgements:
+        if found.verdict == UNDONE_VERDICT:
+            lines.append(f"Verdict: {verdict_text(found.verdict)}.")
+            continue
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")

@@ -321,6 +321,8 @@ class CaseAnswer:
     time_now: TargetTimeRow | None
     measured_text: str = field(default="", metadata=_OMIT)
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
+    ended_at: float | None = None
+    """When the finding ended; None while it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +423,8 @@ class StateAnswer(OperatingStateAnswer):
     moved_bytes: int
     outcomes: Mapping[str, int]
     """Number of acts by kind and outcome, as ``"migrate done"``."""
+    needless_moves: int = 0
+    """Queued moves that needed no act: the file was gone, or as wanted."""
     remediations: tuple[RemediationAnswer, ...] = field(default=(), metadata={"json": "cases"})
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()

@@ -336,9 +336,9 @@ class Daemon:
         """Number of a finding in the journal."""
         return self._log.number(finding)
 
-    def begun_at(self, finding: Finding) -> float:
-        """When a finding last began, in epoch seconds; 0 if that is not known."""
-        return self._log.begun_at(finding.key)
+    def recorded(self, finding: Finding) -> Finding:
+        """A finding with the figures and the beginning that all output has."""
+        return self._log.recorded(finding)
 
     @property
     def learning(self) -> bool:

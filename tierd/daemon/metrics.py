@@ -493,7 +493,7 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
         case, finding = stream.case, stream.active or stream.widest
         labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
-        cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+        cases.add_metric(labels, case.begun_at if case else daemon.recorded(finding).time)
     for closed in just_closed(daemon):
         key = closed.finding.victim, closed.finding.aggressor
         if key not in streams:

@@ -56,7 +56,10 @@ from tierd.daemon.answers import (
 )
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.journal_rows import FindingRow
+from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.text import printable, quoted
@@ -76,7 +79,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     ordered = finding.kind in ORDER_KINDS
     return ExplainAnswer(
-        finding=finding, holds=now is not None, ordered=ordered,
+        finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
         **journal.sums.of_finding(number),
@@ -84,6 +87,19 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
         judgements=tuple(journal.judgements(finding=number)),
         same=() if ordered else tuple(journal.same_as(number)),
         users={} if ordered else users((finding.aggressor, finding.victim)))
+
+
+def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
+    """A finding of the journal with the figures of now if it holds, and otherwise in the past tense."""
+    if now is None and row.kind in ORDER_KINDS:
+        return row
+    sentence = (printable(now.sentence) if now is not None
+                else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
+    return FindingRow(
+        id=row.id, time=row.time, kind=row.kind, aggressor=row.aggressor, victim=row.victim, sentence=sentence,
+        evidence=row.evidence if now is None else now.evidence.numbers(),
+        targets=row.targets if now is None else now.targets,
+        directories=row.directories if now is None else now.directories, subject=row.subject)
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -423,7 +439,9 @@ class ReadingRequests:
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
-            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
+            "overview": lambda request: view.overview(
+                count_in(request, "most", 15), count_in(request, "cases", 50),
+                count_in(request, "case", 0) or None),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
@@ -452,7 +470,10 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
-        findings = tuple(reader.findings_between(since, until, MAX_REPORTED))
+        snapshot = self._view.snapshot
+        holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
+        findings = tuple(as_shown(found, holding.get(found.id))
+                         for found in reader.findings_between(since, until, MAX_REPORTED))
         return ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
@@ -467,7 +488,7 @@ class ReadingRequests:
     def _plan(self, _: Request) -> PlanAnswer:
         return PlanAnswer(tuple(
             PlannedAnswer(
-                finding=status.finding_answer(finding, self._daemon.number(finding)),
+                finding=status.finding_answer(self._daemon.recorded(finding), self._daemon.number(finding)),
                 actions=tuple(map(action_answer, plan.actions)),
                 recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
                 earlier=earlier_answer(case))

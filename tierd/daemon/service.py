@@ -35,6 +35,7 @@ from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
 from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
+from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
@@ -52,7 +53,6 @@ from tierd.daemon.requests import (
     ReadingRequests,
     RequestHandler,
     SchedulerRequests,
-    below,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of

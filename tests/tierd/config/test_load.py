@@ -49,7 +49,7 @@ small_file_bytes = -1
     ('[act]\ndry_run = "no"', "act.dry_run: write true or false, without quotes (it is 'no')"),
     ('[act]\non = ["shared-bandwidth"]', "act.on.0: tierd acts on noisy-neighbour, outgrown-component, hot-small"),
     ("[limits]\nfiles_per_second = inf", "limits.files_per_second: write a finite number (it is inf)"),
-    ('[[scopes]]\npath = "/a"\nlimits.per_pool.bytes_per_second = inf', "scopes.0.limits.per_pool.bytes_per_second: write"),
+    ('[[scopes]]\npath = "/a"\nlimits.per_pool.bytes_per_second = inf', "scopes.0.limits.per_pool.bytes_per_second: "),
     ("[limits]\nfiles_per_second = nan", "limits.files_per_second: must be greater than 0 (it is nan)"),
     ("[act]\ndry_run = 0", "act.dry_run: write true or false, without quotes (it is 0)"),
     ('[sense]\nexporters = ["oss1:9169/metrics"]', "sense.exporters.0: give the whole address: http://oss01:9169/"),

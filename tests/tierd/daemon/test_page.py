@@ -207,8 +207,27 @@ def test_a_chart_has_onset_act_and_verdict_in_this_order() -> None:
     assert [mark.kind for mark in chart.marks] == ["onset", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
-    assert chart.slow == (places[0], places[2])
+    assert chart.slow == (places[0], 100.0)  # the curve does not recover
     assert page.chart(replace(CASE, curve=CASE.curve[:1]), NOW) is None
+
+
+QUIET, SLOW = 65e6, 44e6
+
+
+@pytest.mark.parametrize(("rates", "changed", "slow"), [
+    # time, rate: slow from the onset until it has recovered, though the finding holds
+    ([QUIET] * 4 + [SLOW] * 4 + [QUIET] * 4, {"onset": NOW + 20}, (NOW + 20, NOW + 35)),
+    # the onset is not known: from when it was found, not from the first point
+    ([SLOW] * 12, {"onset": None, "since": NOW + 30}, (NOW + 30, NOW + 55)),
+    # the finding has ended, and another one made the stream slow later
+    ([QUIET] * 2 + [SLOW] * 3 + [QUIET] * 4 + [SLOW] * 3, {"onset": NOW + 10, "ended_at": NOW + 40, "active": False},
+     (NOW + 10, NOW + 20)),
+    ([QUIET] * 12, {"onset": NOW + 20}, None),
+])
+def test_only_slow_minutes_are_red(
+        rates: list[float], changed: dict[str, Any], slow: tuple[float, float] | None) -> None:
+    points = [(NOW + 5 * n, rate) for n, rate in enumerate(rates)]
+    assert page.slow_time(replace(CASE, usual=QUIET, **changed), points) == slow
 
 
 @given(curve=st.lists(st.tuples(st.floats(0, 1e10), st.floats(0, 1e13)), min_size=2, max_size=400))

@@ -91,10 +91,11 @@ class Journal:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def set_location(self, number: int, finding: Finding) -> None:
-        """Enter the directories and targets of a finding, which may be known later than the finding."""
-        self._db.execute("UPDATE findings SET directories = ?, targets = ? WHERE id = ?",
-                         (json.dumps(finding.directories), json.dumps(finding.targets), number))
+    def set_figures(self, number: int, finding: Finding) -> None:
+        """Enter the figures, directories and targets of a finding, which may be known later than the finding."""
+        self._db.execute("UPDATE findings SET sentence = ?, evidence = ?, directories = ?, targets = ? WHERE id = ?",
+                         (printable(finding.sentence), json.dumps(finding.evidence.numbers()),
+                          json.dumps(finding.directories), json.dumps(finding.targets), number))
 
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
         """Enter what was logged about a finding, for ``tierctl explain``."""
@@ -303,6 +304,10 @@ class Judgements:
         """
         self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                          (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
+
+    def undone_by_hand(self, finding: int) -> None:
+        """An administrator has undone the acts of a finding, so that their verdict no longer holds."""
+        self._db.execute("UPDATE judgements SET verdict = ? WHERE finding = ?", (Verdict.UNDONE_BY_HAND, finding))
 
     def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
         """Share of the victim's loss that the last such acts won back, the newest first."""
