@@ -456,6 +456,8 @@ class ReadingRequests:
                              f"{self._settings.act.journal}")
         word, act = text_of(request, "outcome"), text_of(request, "act")
         job, path = text_of(request, "job"), text_of(request, "path")
+        if act and act not in {kind.value for kind in ActKind}:
+            raise ValueError(f"no kind of act is called {act!r}; there are {', '.join(ActKind)}")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         entries = self._reader.last(

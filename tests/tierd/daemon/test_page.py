@@ -240,15 +240,26 @@ def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> N
         assert len(numbers) <= 2 * page.MAX_DRAWN
 
 
+def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., Port]) -> None:
+    port = serving()
+    assert "of 95" not in port.request("/case/F1")[1]
+    port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
+    shown = len(port.answers["explain"]["acts"])
+    body = port.request("/case/F1")[1]
+    assert f"These are the first {shown} of 95: " in body
+    assert port.asked[-1] == {"request": "overview", "most": 1, "cases": page.TOP_CASES, "case": 1}
+
+
 def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
     port = serving()
     for query in ("since=yesterday", "last=0", "last=99999", "last=x"):
         status, body, _ = port.request(f"/history?{query}")
         assert (status, "class=\"bad\"" in body) == (200, True), query
     assert not [asked for asked in port.asked if asked["request"] == "history"]
-    port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20"}))
+    port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
-    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0}
+    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
+                     "act": "migrate"}
 
 
 def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:
@@ -399,6 +410,9 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]
     assert "No act matches" in fetched(site, "/history?path=/nowhere")[1]
     assert "/proj/ingest" in fetched(site, "/history?path=/proj&outcome=done")[1]
+    assert "/proj/ingest" in fetched(site, "/history?act=set-default-layout")[1]
+    assert "No act matches" in fetched(site, "/history?act=set-default-striping")[1]
+    assert "no kind of act is called &#39;dance&#39;" in fetched(site, "/history?act=dance")[1]
 
 
 def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
