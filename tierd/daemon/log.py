@@ -325,6 +325,7 @@ class FindingLog:
         with self._lock:
             if finding.key not in self._numbers:
                 self._numbers[finding.key] = self._journal.add_finding(finding)
+                self._records.setdefault(finding.key, finding)
             return self._numbers[finding.key]
 
     def of(self, key: FindingKey, sentences: Iterable[str], at: float | None = None) -> None:
