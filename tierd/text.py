@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -157,15 +155,12 @@ def shell_word(path: str) -> str:
     /proj/run '/two words' '/it'"'"'s' $'/\x1b\n\xff\''
     """
     if path.isprintable():
-        return shlex.quote(path)
+        from shlex import quote  # noqa: PLC0415 -- tierctl status needs none
+
+        return quote(path)
     known = {"\n": r"\n", "\t": r"\t", "\\": r"\\", "'": r"\'"}
     return "$'" + "".join(c if c.isprintable() and c not in known else known.get(c) or "".join(
         f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogateescape")) for c in path) + "'"
-
-
-def html_safe(words: str) -> str:
-    """Text of a page: names may hold anything, halves of characters too."""
-    return escape(printable(words))
 
 
 def evidence_text(name: str, value: float) -> str:

@@ -10,7 +10,6 @@ from functools import partial
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
-from tierd.cli.movers import copy_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -144,6 +143,8 @@ def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
 
 def standby_lines(answer: StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
+    from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
+
     leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lustre.layout.model import explain
 from tierd.acts import Outcome, Verdict
@@ -194,8 +194,8 @@ def _answer(finding: Finding, number: int | None, case: RemediationSnapshot | No
     if case is None:
         return answer
     judgement = case.judgement
-    return replace(
-        answer, finding=case.number, since=case.finding.time, directories=case.finding.directories[:MAX_LISTED],
+    return answer.replaced(
+        finding=case.number, since=case.finding.time, directories=case.finding.directories[:MAX_LISTED],
         state=case.state, verdict=case.verdict, judged=case.judged, undo_reason=case.undo_reason,
         usual=judgement.usual if judgement and not judgement.words else answer.usual,
         contended=judgement.contended if judgement and not judgement.words else answer.contended,

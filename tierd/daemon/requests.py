@@ -28,7 +28,6 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
-    Answer,
     DrainRow,
     DrainsAnswer,
     EarlierAnswer,
@@ -57,6 +56,7 @@ from tierd.daemon.remediation import Remediation
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
+from tierd.structs import Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -149,7 +149,7 @@ SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
-Handler = Callable[[Request], Answer]
+Handler = Callable[[Request], Struct]
 
 
 def text_of(request: Request, key: str, default: str = "") -> str:
@@ -620,7 +620,7 @@ class RequestHandler:
     def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
         self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Struct:
         """Answer a request. Raises ValueError if it is unknown or invalid."""
         name = request.get("request")
         answer = self._requests.get(str(name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 from lustre import __version__
@@ -46,7 +46,6 @@ from tierd.daemon.answers import (
     TargetRow,
     TargetTimeRow,
     TopAnswer,
-    extend,
 )
 from tierd.daemon.cases import (
     CaseFigures,
@@ -218,7 +217,7 @@ class StatusView:
     def status(self) -> StatusAnswer:
         """``tierctl status``."""
         sentences = tuple(f.sentence for f in self.snapshot.findings if not f.advice_only)
-        return extend(StatusAnswer, self._state(), findings=sentences)
+        return StatusAnswer.of(self._state(), findings=sentences)
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
@@ -231,8 +230,8 @@ class StatusView:
         targets, jobs = self._tables(view)
         state = self._state()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
-        return extend(
-            TopAnswer, replace(state, users=users), findings=self.findings().findings if view.window else (),
+        return TopAnswer.of(
+            state, users=users, findings=self.findings().findings if view.window else (),
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
@@ -318,8 +317,7 @@ class StatusView:
         acted_on = [f for f in view.findings if not f.advice_only]
         activities = self._activities()
         min_windows = settings.noisy_neighbour.min_windows
-        return extend(
-            StateAnswer,
+        return StateAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
