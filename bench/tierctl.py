@@ -1,4 +1,4 @@
-"""``python -m bench.tierctl [TIMES [PYTHON]]``: processor time of commands of tierctl, as a multiple of ``python3 -c pass``.
+"""``python -m bench.tierctl [TIMES [PYTHON]]``: processor time of tierctl, as a multiple of ``python3 -c pass``.
 
 Each command runs as a process of its own and asks a control socket that has its answer ready. The interpreters run in
 turn, so that other work on the machine disturbs all alike. An environment with an editable installation starts slowly;

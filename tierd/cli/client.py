@@ -128,8 +128,8 @@ def coloured(line: str) -> str:
 
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal while the daemon computes a plan or scans directories."""
-    if what not in {"plan", "promote", "demote", "undo", "report"}:
+    """Show a spinner on a terminal while the daemon scans directories."""
+    if what not in {"promote", "demote", "undo", "report"}:
         yield
         return
     with working(what):

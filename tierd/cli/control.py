@@ -308,7 +308,8 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
     if not lines:
         return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
                 "tierctl report" if job else "no findings"]
-    return [*lines, f"details: tierctl explain F{chosen[0].id}"]
+    age = f"; last reading {ago(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
+    return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:

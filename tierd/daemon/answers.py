@@ -538,6 +538,8 @@ class FindingsAnswer(Struct):
     """Whether two readings were compared."""
     users: Mapping[str, str] = EMPTY
     """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    age_seconds: float | None = None
+    """Time since the last reading of the counters; None before the first."""
 
 
 class HistoryAnswer(Struct, kw_only=True):
@@ -580,6 +582,12 @@ class PlanAnswer(Struct):
 
     plans: tuple[PlannedAnswer, ...]
     status: StatusAnswer
+    age_seconds: float | None = None
+    """None before the first plan."""
+    being_made_seconds: float | None = None
+    """Time since a new plan is being made; None if none is."""
+    problem: str = ""
+    """Why the last attempt to make a plan failed."""
 
 
 class ExplainAnswer(Struct, kw_only=True, json_names={"messages": "told"}):

@@ -1,6 +1,6 @@
 """The requests of tierctl and of the web page, by name: those that read, and those that change something.
 
-Reading requests use the published status and the journal, and wait for no activity; only a plan asks the file system.
+Reading requests use the published status and the journal. They wait for no activity and do not ask the file system.
 Pausing never waits: it works while a file moves. Orders become acts at the beginning of a cycle.
 """
 
@@ -30,7 +30,6 @@ from tierd.daemon import status
 from tierd.daemon.answers import (
     DrainRow,
     DrainsAnswer,
-    EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
     JobSummaryAnswer,
@@ -38,9 +37,7 @@ from tierd.daemon.answers import (
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
-    OutcomeAnswer,
     PlanAnswer,
-    PlannedAnswer,
     PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
@@ -52,7 +49,7 @@ from tierd.daemon.answers import (
     UndoFindingAnswer,
 )
 from tierd.daemon.loop import Daemon
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.previews import Previews
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
@@ -295,7 +292,7 @@ class ChangingRequests:
             path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
+            held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
@@ -346,11 +343,10 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, clock: Clock) -> None:
         self._drains = drains
         self._gate = gate
         self._reader = reader
-        self._filesystem = filesystem
         self._clock = clock
 
     def change(self, request: Request) -> DrainsAnswer:
@@ -380,8 +376,7 @@ class DrainRequests:
         return DrainsAnswer(self._clock.now(), self._rows(drains))
 
     def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
-        space = self._filesystem.space() if drains else {}
-        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+        return tuple(self._row(drain, self._drains.space.get(drain.target)) for drain in drains)
 
     def _row(self, drain: Drain, room: Space | None) -> DrainRow:
         used = None if room is None else room.size_bytes - room.free_bytes
@@ -408,11 +403,11 @@ class DrainRequests:
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
-    def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
+    def __init__(self, view: StatusView, previews: Previews, reader: JournalReader, settings: Settings,
                  clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
-        self._daemon = daemon
+        self._previews = previews
         self._reader = reader
         self._settings = settings
         self._clock = clock
@@ -460,14 +455,10 @@ class ReadingRequests:
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
             users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
-    def _plan(self, _: Request) -> PlanAnswer:
-        return PlanAnswer(tuple(
-            PlannedAnswer(
-                finding=status.finding_answer(finding, self._daemon.number(finding)),
-                actions=tuple(map(action_answer, plan.actions)),
-                recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
-                earlier=earlier_answer(case))
-            for finding, plan, case in self._daemon.preview()), self._view.status())
+    def _plan(self, request: Request) -> PlanAnswer:
+        if request.get("renew", True):
+            self._previews.renew()
+        return self._previews.answer(self._view.status())
 
 
 def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
@@ -487,11 +478,6 @@ def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
             records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
             for reader in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
-
-
-def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding, or None."""
-    return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
 MAX_STAGES = 64

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.background import DaemonExecutor
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
@@ -43,6 +44,7 @@ from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.previews import Previews
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
@@ -254,8 +256,11 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._clock)
+        executor = DaemonExecutor("tierd-preview", 1)
+        previews = Previews(self._daemon, self._clock, lambda make: (
+            executor.submit(make) if self.activities.concurrent else make()))
+        looking = ReadingRequests(view, previews, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             drains, self._wake_acts)

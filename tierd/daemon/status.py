@@ -273,7 +273,7 @@ class StatusView:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
         view, state = self.snapshot, self._gate.operating_state
         refusals = view.why_not.get(key, ())
-        holds = [state.held] if state.held else []
+        holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
         holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
@@ -286,7 +286,8 @@ class StatusView:
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
-                              view.window is not None, self.users(jobs_of(chosen)))
+                              view.window is not None, self.users(jobs_of(chosen)),
+                              max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
     def movers(self) -> MoversAnswer:
         """Movers on other nodes."""
@@ -309,7 +310,7 @@ class StatusView:
         """What holds acts back, and the queue."""
         gate = self._gate
         state = gate.operating_state
-        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.held), draining=state.draining,
+        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
                                     waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
 
     def _state(self) -> StateAnswer:
@@ -383,7 +384,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
-        why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
+        why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
@@ -503,8 +504,8 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
         parts.append(f"{count_of(view.waiting, 'move')} queued")
-    if gate.operating_state.held:
-        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
+    if gate.operating_state.last_held:
+        parts.append(f"no acts: {sentence_of(gate.operating_state.last_held)}")
     elif gate.operating_state.draining:
         parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])
