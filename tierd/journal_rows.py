@@ -20,8 +20,8 @@ class FindingRow(Struct, kw_only=True):
     aggressor: str
     victim: str
     sentence: str
-    evidence: Mapping[str, float]
-    """Numbers by name; see :func:`tierd.model.evidence_of`."""
+    evidence: Mapping[str, float | None]
+    """Numbers by name, None for infinity; see :func:`tierd.model.evidence_of`."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
     subject: str

@@ -178,7 +178,7 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     return lines
 
 
-def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
+def expected_text(found: JudgementRow, evidence: Mapping[str, float | None]) -> str:
     """What the victim was expected to gain from the acts, and by which evidence. Device time has an error band.
 
     >>> judged = JudgementRow(3, 0.0, "helped", usual=60e6, contended=40e6, after=58e6)
@@ -188,10 +188,11 @@ def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
     '20.0 MB/s more, by the throughput before the noise'
     """
     gain = change_text(found.usual - found.contended)
-    if "gain_low" not in evidence or "gain_high" not in evidence:
+    low, high = evidence.get("gain_low"), evidence.get("gain_high")
+    if low is None or high is None:
         return f"{gain}, by the throughput before the noise"
-    low, high = (rate_text(found.contended * (evidence[name] - 1)) for name in ("gain_low", "gain_high"))
-    return f"{gain} ({low} to {high}), by device time"
+    band = " to ".join(rate_text(found.contended * (part - 1)) for part in (low, high))
+    return f"{gain} ({band}), by device time"
 
 
 def change_text(bytes_per_second: float) -> str:

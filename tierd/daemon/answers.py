@@ -12,10 +12,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache
-from math import isfinite
 from types import NoneType, UnionType
 
 from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.json_text import finite
 from tierd.structs import EMPTY, Struct
 
 Json = Mapping[str, object]
@@ -57,9 +57,7 @@ def _plain(value: object) -> object:
         return to_json(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else finite(value)
 
 
 def _read(kind: object, value: object) -> object:
@@ -117,7 +115,7 @@ class FindingAnswer(Struct, kw_only=True, json_names={"time": "t"}, omitted=("id
     subject: str
     advice: tuple[AdviceAnswer, ...]
     evidence: Mapping[str, float | str | None]
-    """The numbers, and the sentence about them. A number that is not finite is None."""
+    """The numbers, and the sentence about them. An infinite number is None."""
 
     @property
     def sentence(self) -> str:
@@ -125,9 +123,10 @@ class FindingAnswer(Struct, kw_only=True, json_names={"time": "t"}, omitted=("id
         return str(self.evidence.get("sentence", ""))
 
     @property
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float | None]:
         """The evidence without its sentence."""
-        return {name: float(value) for name, value in self.evidence.items() if name != "sentence" and value is not None}
+        return {name: None if value is None else float(value) for name, value in self.evidence.items()
+                if name != "sentence"}
 
 
 class ComponentAnswer(Struct):

@@ -69,7 +69,7 @@ class ControlServer:
         with connection.makefile("rb") as stream:
             line = stream.readline(max_bytes)
         on_request()
-        connection.sendall(json.dumps(self.answer(line, self._handle, peer)).encode() + b"\n")
+        connection.sendall(json.dumps(self.answer(line, self._handle, peer), allow_nan=False).encode() + b"\n")
 
     def answer(self, line: bytes, handle: Handle, peer: Peer) -> Json:
         """The answer to one request."""

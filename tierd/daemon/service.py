@@ -42,7 +42,7 @@ from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.previews import Previews
 from tierd.daemon.requests import (
@@ -58,7 +58,6 @@ from tierd.daemon.requests import (
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
-from tierd.detect.history import History
 from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
@@ -303,13 +302,14 @@ class Service:
         return follower if isinstance(follower, TallySource) else None
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines, for the service that replaces this one."""
-        return self._daemon.history
+    def memory(self) -> Memory:
+        """What was seen so far, for the service that replaces this one."""
+        return self._daemon.memory
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of the service before."""
-        self._daemon.take_over(history)
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the service before ended."""
+        self._daemon.take_over(memory)
+        self._publish()
 
     def _made_activities(self) -> Activities:
         """The activities in the order of one cycle. :meth:`cycle` always runs the one that reads the counters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 from tests.tierd.site import Site
 from tests.tierd.site import reading as reading
 from tests.tierd.site import site as site
+from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.writer import Journal
+from tierd.cli.control import finding_lines
 from tierd.daemon import answers
 from tierd.daemon.answers import (
     ExplainAnswer,
+    FindingAnswer,
     FindingsAnswer,
     HistoryAnswer,
     OrderAnswer,
@@ -29,6 +34,10 @@ from tierd.daemon.answers import (
     to_json,
     undo_from_json,
 )
+from tierd.daemon.client import ask
+from tierd.daemon.control import ControlServer
+from tierd.daemon.status import finding_answer
+from tierd.model import Finding, SlowdownEvidence, evidence_of
 from tierd.structs import Struct
 
 CLASSES: list[type[Struct]] = [
@@ -84,6 +93,27 @@ def test_a_later_release_may_add_keys_and_an_earlier_one_lack_some() -> None:
 def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         from_json(FindingsAnswer, data)
+
+
+def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
+    """A victim that stands still is slowed down infinitely."""
+    evidence = SlowdownEvidence(victim_usual_bytes_per_second=66e6, victim_bytes_per_second=0.0,
+                                slowdown=float("inf"), quiet_windows=8, contended_windows=6)
+    finding = Finding("shared-bandwidth", 1.0, "a.1", "v.2", ("lustre-OST0002",), "it stands still", evidence)
+    answer = to_json(finding_answer(finding, 1))
+    server = ControlServer(str(tmp_path / "s"), lambda _: answer)
+    said = ask(str(tmp_path / "s"), {"request": "findings"})
+    server.close()
+    assert said["evidence"]["slowdown"] is None  # type: ignore[index]
+    shown = FindingsAnswer((from_json(FindingAnswer, said),), looked=True)
+    assert "    slowdown: infinite" in finding_lines(shown)
+    journal = Journal(tmp_path / "journal.sqlite")
+    number = journal.add_finding(finding)
+    row = JournalReader(tmp_path / "journal.sqlite").finding(number)
+    assert row is not None
+    assert row.evidence["slowdown"] is None
+    assert evidence_of(finding.kind, row.evidence) == evidence
+    journal.close()
 
 
 def test_undo_distinguishes_acts_and_findings() -> None:
