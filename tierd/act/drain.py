@@ -20,7 +20,7 @@ from enum import StrEnum
 from threading import RLock
 
 from lustre.creation import ObjectCreation
-from lustre.filesystem import Filesystem
+from lustre.filesystem import Filesystem, Space
 from tierd.act.gate import Gate
 from tierd.act.guard import DRAIN_PREFIX, REQUEST
 from tierd.act.journal.writer import Journal
@@ -192,6 +192,8 @@ class Drains:
         """Last directory that the walk has finished; its moves may still be queued."""
         self._unreadable: dict[str, Counter[Refusal]] = {}
         self._stepped_at = clock.now()
+        self.space: Mapping[str, Space] = {}
+        """Space on the targets when a drain began, or advanced last; empty before."""
         self._unusable = ""
         self._drains: dict[str, Drain] = {}
         try:
@@ -203,8 +205,7 @@ class Drains:
     @property
     def all(self) -> tuple[Drain, ...]:
         """All drains, also ended ones."""
-        with self._lock:
-            return tuple(self._drains.values())
+        return tuple(self._drains.values())
 
     @property
     def running(self) -> bool:
@@ -233,7 +234,7 @@ class Drains:
         """What a drain of a target would do; changes nothing. Raises as :meth:`begin` does."""
         if self._unusable:
             raise ValueError(self._unusable)
-        space = self._filesystem.space()
+        space = self.space = self._filesystem.space()
         if target not in space:
             raise ValueError(f"no OST {quoted(target)} can be reached; known: {', '.join(sorted(space))}")
         pools = {name: members for name, members in self._filesystem.pools().items() if target in members}
@@ -326,6 +327,8 @@ class Drains:
                 self._give_back_new_objects(drain)
             if drain.phase is Phase.RUNNING and now >= drain.wait_until:
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
+        if any(drain.phase in ACTIVE for drain in self.all):
+            self.space = self._filesystem.space()
 
     # New objects
 
@@ -436,8 +439,9 @@ class Drains:
         """Moves of the files that may move. Counts all, and the others with their reasons."""
         if not found:
             return []
+        self.space = self._filesystem.space()
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
-                for target, room in self._filesystem.space().items()}
+                for target, room in self.space.items()}
         closed = {ost_index(target) for target in {*self._gate.closed_targets, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)

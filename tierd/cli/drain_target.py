@@ -135,7 +135,7 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
 
 def _space_line(drain: DrainRow) -> str:
     if drain.used_bytes is None:
-        return "  its space is unknown: the target cannot be reached"
+        return "  its space is not known yet, or the target cannot be reached"
     words = f"  {bytes_text(drain.used_bytes)} used, {bytes_text(drain.used_bytes_at_begin)} at the beginning"
     if drain.used_bytes_at_begin:
         words += f" ({percent(max(0.0, 1 - drain.used_bytes / drain.used_bytes_at_begin))} freed)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from lustre.layout.model import explain
@@ -265,8 +265,8 @@ def _acted_on(case: RemediationSnapshot, active: bool, why_not: Sequence[Refusal
     finding, judgement = case.finding, case.judgement if case.verdict != UNDONE_VERDICT else None
     answer = _found(finding, case.number, why_not, figures)
     measured = judgement if judgement and not judgement.words else None
-    answer = replace(
-        answer, active=active, state=case.state, verdict=case.verdict, judged=case.judged,
+    answer = answer.replaced(
+        active=active, state=case.state, verdict=case.verdict, judged=case.judged,
         undo_reason=case.undo_reason, usual=measured.usual if measured else answer.usual,
         contended=measured.contended if measured else answer.contended,
         measured_text=judgement.words if judgement else "",
@@ -277,12 +277,12 @@ def _acted_on(case: RemediationSnapshot, active: bool, why_not: Sequence[Refusal
         time_before=figures.time_before.get(finding.key) if has_acted(case) and not case.dry_run else None)
     if active:
         return answer
-    answer = replace(
-        answer, ended_at=figures.ended.get(case.number),
+    answer = answer.replaced(
+        ended_at=figures.ended.get(case.number),
         sentence=past_sentence(finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()))
     past = figures.past.get(case.number)
-    return answer if past is None else replace(answer, curve=past.curve, onset=past.onset, now=None, time_now=None,
-                                               time_before=past.time_before)
+    return answer if past is None else answer.replaced(curve=past.curve, onset=past.onset, now=None, time_now=None,
+                                                       time_before=past.time_before)
 
 
 def refusal_answer(refusal: Refusal) -> RefusalAnswer:

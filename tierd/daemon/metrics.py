@@ -139,7 +139,7 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             " or not (0).", float(bool(gate.operating_state.paused or gate.operating_state.stopped)))
     yield GaugeMetricFamily("tierd_held",
                             "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
-                            " windows, or may start them (0).", float(bool(gate.operating_state.held)))
+                            " windows, or may start them (0).", float(bool(gate.operating_state.last_held)))
     yield GaugeMetricFamily("tierd_breaker_open",
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
                             float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
@@ -522,7 +522,7 @@ def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
         return ""
     if gate.dry_run:
         return "dry-run"
-    if (held := gate.operating_state.held) is not None:
+    if (held := gate.operating_state.last_held) is not None:
         return str(held.reason)
     if stream.case is not None:
         return ""

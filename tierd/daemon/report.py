@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
 from tierd.daemon.states import FOUND, UNDONE_VERDICT, state_text, verdict_text
-from tierd.text import bytes_text, count_of, first_names, html_safe, printable, quoted, rate_text
+from tierd.text import bytes_text, count_of, first_names, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
@@ -113,8 +113,8 @@ def report_page(answer: ReportAnswer) -> str:
     missing = unknown_before(answer) + removed_before(answer)
     body = [
         f"<h1>tierd on {escape(answer.mount)}</h1>",
-        f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
-        f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
+        f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {escape(printable(operating_state(answer)))}{missing}</p>",
+        f'<p class="big">{escape(printable(summary_sentence(answer)))}</p>',
         "<h2>Cases</h2>", findings_table(answer),
         "<h2>Streams that were slowed</h2>",
         plot("Throughput; dashed lines: a default layout was set, or would be set in a dry run", "MB/s", streams, begun,
@@ -250,7 +250,7 @@ def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_
     if not rows:
         return "<p>None.</p>"
     head = "".join(f"<th>{escape(title)}</th>" for title in header)
-    lines = "".join("<tr>" + "".join(f"<td>{html_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join("<tr>" + "".join(f"<td>{escape(printable(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     more = f"<p>The last {len(rows)} of {all_of_them}.</p>" if all_of_them > len(rows) else ""
     return f"<div><table><tr>{head}</tr>{lines}</table></div>{more}"
 

@@ -1,6 +1,6 @@
 """The requests of tierctl and of the web page, by name: those that read, and those that change something.
 
-Reading requests use the published status and the journal, and wait for no activity; only a plan asks the file system.
+Reading requests use the published status and the journal. They wait for no activity and do not ask the file system.
 Pausing never waits: it works while a file moves. Orders become acts at the beginning of a cycle.
 """
 
@@ -29,11 +29,9 @@ from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
-    Answer,
     DrainPlanAnswer,
     DrainRow,
     DrainsAnswer,
-    EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
     JobSummaryAnswer,
@@ -41,9 +39,7 @@ from tierd.daemon.answers import (
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
-    OutcomeAnswer,
     PlanAnswer,
-    PlannedAnswer,
     PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
@@ -55,13 +51,14 @@ from tierd.daemon.answers import (
     UndoFindingAnswer,
 )
 from tierd.daemon.loop import Daemon
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.previews import Previews
 from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
 from tierd.journal_rows import FindingRow
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
+from tierd.structs import Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -167,7 +164,7 @@ SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
-Handler = Callable[[Request], Answer]
+Handler = Callable[[Request], Struct]
 
 
 def text_of(request: Request, key: str, default: str = "") -> str:
@@ -303,7 +300,7 @@ class ChangingRequests:
             path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
+            held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
@@ -354,13 +351,11 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock,
-                 settings: Settings) -> None:
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, clock: Clock, settings: Settings) -> None:
         self._settings = settings
         self._drains = drains
         self._gate = gate
         self._reader = reader
-        self._filesystem = filesystem
         self._clock = clock
 
     def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
@@ -400,8 +395,7 @@ class DrainRequests:
         return DrainsAnswer(self._clock.now(), self._rows(drains))
 
     def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
-        space = self._filesystem.space() if drains else {}
-        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+        return tuple(self._row(drain, self._drains.space.get(drain.target)) for drain in drains)
 
     def _row(self, drain: Drain, room: Space | None) -> DrainRow:
         used = None if room is None else room.size_bytes - room.free_bytes
@@ -428,11 +422,11 @@ class DrainRequests:
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
-    def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
+    def __init__(self, view: StatusView, previews: Previews, reader: JournalReader, settings: Settings,
                  clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
-        self._daemon = daemon
+        self._previews = previews
         self._reader = reader
         self._settings = settings
         self._clock = clock
@@ -487,14 +481,10 @@ class ReadingRequests:
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
             users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
-    def _plan(self, _: Request) -> PlanAnswer:
-        return PlanAnswer(tuple(
-            PlannedAnswer(
-                finding=status.finding_answer(self._daemon.recorded(finding), self._daemon.number(finding)),
-                actions=tuple(map(action_answer, plan.actions)),
-                recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
-                earlier=earlier_answer(case))
-            for finding, plan, case in self._daemon.preview()), self._view.status())
+    def _plan(self, request: Request) -> PlanAnswer:
+        if request.get("renew", True):
+            self._previews.renew()
+        return self._previews.answer(self._view.status())
 
 
 def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
@@ -514,11 +504,6 @@ def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
             records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
             for reader in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
-
-
-def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding, or None."""
-    return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
 MAX_STAGES = 64
@@ -647,7 +632,7 @@ class RequestHandler:
     def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
         self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Struct:
         """Answer a request. Raises ValueError if it is unknown or invalid."""
         name = request.get("request")
         answer = self._requests.get(str(name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 from lustre import __version__
@@ -47,7 +47,6 @@ from tierd.daemon.answers import (
     TargetRow,
     TargetTimeRow,
     TopAnswer,
-    extend,
 )
 from tierd.daemon.cases import (
     CaseFigures,
@@ -222,7 +221,7 @@ class StatusView:
     def status(self) -> StatusAnswer:
         """``tierctl status``."""
         sentences = tuple(f.sentence for f in self.snapshot.findings if not f.advice_only)
-        return extend(StatusAnswer, self._state(), findings=sentences)
+        return StatusAnswer.of(self._state(), findings=sentences)
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
@@ -235,8 +234,8 @@ class StatusView:
         targets, jobs = self._tables(view)
         state = self._state()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
-        return extend(
-            TopAnswer, replace(state, users=users), findings=self.findings().findings if view.window else (),
+        return TopAnswer.of(
+            state, users=users, findings=self.findings().findings if view.window else (),
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
@@ -283,7 +282,7 @@ class StatusView:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
         view, state = self.snapshot, self._gate.operating_state
         refusals = view.why_not.get(key, ())
-        holds = [state.held] if state.held else []
+        holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
         holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
@@ -296,7 +295,8 @@ class StatusView:
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
         return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
-                              view.window is not None, self.users(jobs_of(chosen)))
+                              view.window is not None, self.users(jobs_of(chosen)),
+                              max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
     def movers(self) -> MoversAnswer:
         """Movers on other nodes."""
@@ -319,7 +319,7 @@ class StatusView:
         """What holds acts back, and the queue."""
         gate = self._gate
         state = gate.operating_state
-        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.held), draining=state.draining,
+        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
                                     waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
 
     def _state(self) -> StateAnswer:
@@ -327,8 +327,7 @@ class StatusView:
         acted_on = [f for f in view.findings if not f.advice_only]
         activities = self._activities()
         min_windows = settings.noisy_neighbour.min_windows
-        return extend(
-            StateAnswer,
+        return StateAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
@@ -401,7 +400,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
-        why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
+        why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
@@ -521,8 +520,8 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
         parts.append(f"{count_of(view.waiting, 'move')} queued")
-    if gate.operating_state.held:
-        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
+    if gate.operating_state.last_held:
+        parts.append(f"no acts: {sentence_of(gate.operating_state.last_held)}")
     elif gate.operating_state.draining:
         parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

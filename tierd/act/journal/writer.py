@@ -29,6 +29,7 @@ from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
+from tierd.json_text import json_text
 from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
@@ -86,7 +87,7 @@ class Journal:
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
-             json.dumps(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
+             json_text(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
              finding.subject))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -252,6 +253,12 @@ class Journal:
     def has_finding(self, number: int) -> bool:
         """Whether there is a finding, or an order, of that number."""
         return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
+
+    def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
+        """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
+        row = self._db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
+                               (number,)).fetchone()
+        return row and (row[0], row[1], row[2])
 
     def removed_act(self, number: int) -> bool:
         """Whether the act was removed because of its age. The act with the highest number is never removed."""
