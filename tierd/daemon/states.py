@@ -129,7 +129,7 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state
 
 
-def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[str, float]) -> str:
+def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[str, float | None]) -> str:
     """A finding that has ended, in a sentence in the past tense.
 
     >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
