@@ -60,7 +60,7 @@ def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right
     assert head == f"{now - 200:.0f} to {now:.0f}. Mode full."
     assert sums.startswith("1 noisy-neighbour; 1 act, 0 files moved")
     assert finding.startswith("F1  ")
-    assert "ior_stream.1002 streams at" in finding
+    assert "ior_stream.1002 streamed at" in finding
     assert re.fullmatch(r"    helped; kept: \S+ MB/s before, \S+ MB/s during, \S+ MB/s after", verdict)
     shown(capsys, "undo", "F1", site=site)
     assert lines()[3] == "    undone by hand"
