@@ -53,14 +53,14 @@ def parser() -> argparse.ArgumentParser:
     moving = commands.add_parser(
         "mover", help="move files that the leader sends through NATS",
         description="Run a mover: it carries out the moves that the leader of this file system sends through NATS. "
-                    "Needs [cluster] in the configuration, and lustre-tierd[cluster].")
+                    "Needs [cluster] in the configuration, and the extra cluster.")
     moving.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                         help="configuration file of this file system")
     reading = commands.add_parser(
         "reader", help="read changelogs for the leader, through NATS",
         description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
                     "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
-                    "and [reader] in the configuration, and lustre-tierd[cluster].")
+                    "and [reader] in the configuration, and the extra cluster.")
     reading.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                          help="configuration file of this file system")
     replaying = commands.add_parser(

@@ -58,6 +58,17 @@ class CycleFindings:
     """Findings that are no longer active, as of the previous cycle."""
 
 
+@dataclass(frozen=True, slots=True)
+class EngineMemory:
+    """What an engine has seen, for one with other settings that replaces it."""
+
+    history: History
+    active: Mapping[tuple[str, str, str], Finding]
+    detectors: DetectorRunner
+    arrays: ArrayTracker
+    tasks: Mapping[str, tuple[str, ...]]
+
+
 class Engine:
     """Runs the detectors and policies. Holds the history of windows and the active findings, which hysteresis needs."""
 
@@ -98,14 +109,16 @@ class Engine:
         return self._history.windows
 
     @property
-    def history(self) -> History:
-        """The history, for an engine with other settings that replaces this one."""
-        return self._history
+    def memory(self) -> EngineMemory:
+        """What this engine has seen."""
+        return EngineMemory(self._history, self._active, self._watch, self._arrays, self._tasks)
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of a previous engine that had the same sources."""
-        self._history = history
-        history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
+    def take_over(self, memory: EngineMemory) -> None:
+        """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
+        self._history, self._arrays, self._tasks = memory.history, memory.arrays, memory.tasks
+        self._active = dict(memory.active)
+        self._watch.take_over(memory.detectors)
+        self._history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""

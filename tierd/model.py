@@ -489,10 +489,11 @@ DATA_ON_MDT = "data-on-mdt"
 """Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
 
 
-def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
+def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:
     """The typed evidence of stored numbers. :class:`OtherEvidence` if the kind is unknown or a number is missing.
 
     Numbers that the kind's evidence does not have are dropped. Journals of earlier versions may have more, or fewer.
+    None is infinite, which JSON cannot store.
 
     >>> evidence_of("tape-drive", {"mounts": 2.0})
     OtherEvidence(values={'mounts': 2.0})
@@ -501,6 +502,7 @@ def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
     >>> evidence_of("shared-bandwidth", {**numbers, "dropped": 1.0}).numbers() == numbers
     True
     """
+    numbers = {name: float("inf") if value is None else value for name, value in stored.items()}
     of = EVIDENCE_BY_KIND.get(kind)
     if of is None:
         return OtherEvidence(numbers)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -106,13 +104,17 @@ def binary_text(size_bytes: float) -> str:
     return f"{number} {units[power]}"
 
 
-def evidence_parts(name: str, value: float) -> tuple[str, str]:
+def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     """One number of a finding's evidence as a label and a text. The unit at the end of its name decides the format.
+
+    None is infinite, as the slowdown of a stream that stands still.
 
     >>> evidence_parts("victim_usual_bytes_per_second", 177e9), evidence_parts("device_time_share_error", 0.028)
     (('victim usual throughput', '177 GB/s'), ('device time share, standard error', '3%'))
     >>> evidence_parts("aggressor_bytes_per_file", 1 << 20), evidence_parts("aggressor_mean_rpc_bytes", 4096.0)
     (('aggressor, size per file', '1 MiB'), ('aggressor mean RPC size', '4 KiB'))
+    >>> evidence_parts("slowdown", None)
+    ('slowdown', 'infinite')
     >>> evidence_parts("slowdown", 1.5), evidence_parts("quiet_windows", 12), evidence_parts("cold_bytes", 3.3e12)
     (('slowdown', '1.50 times'), ('quiet windows', '12'), ('cold size', '3 TiB'))
     """
@@ -120,7 +122,7 @@ def evidence_parts(name: str, value: float) -> tuple[str, str]:
         return "quiet windows from Prometheus' history", f"{value:g}"
     ending, label, form = next((each for each in _EVIDENCE_FORMS if name.endswith(each[0])), ("", "", "{:.6g}".format))
     words = f"{name.removesuffix(ending)}{label}".replace("_", " ").replace("rpc", "RPC").strip()
-    return words, form(value)
+    return words, "infinite" if value is None else form(value)
 
 
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -157,18 +159,15 @@ def shell_word(path: str) -> str:
     /proj/run '/two words' '/it'"'"'s' $'/\x1b\n\xff\''
     """
     if path.isprintable():
-        return shlex.quote(path)
+        from shlex import quote  # noqa: PLC0415 -- tierctl status needs none
+
+        return quote(path)
     known = {"\n": r"\n", "\t": r"\t", "\\": r"\\", "'": r"\'"}
     return "$'" + "".join(c if c.isprintable() and c not in known else known.get(c) or "".join(
         f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogateescape")) for c in path) + "'"
 
 
-def html_safe(words: str) -> str:
-    """Text of a page: names may hold anything, halves of characters too."""
-    return escape(printable(words))
-
-
-def evidence_text(name: str, value: float) -> str:
+def evidence_text(name: str, value: float | None) -> str:
     """One number of a finding's evidence in one line.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)

@@ -23,14 +23,17 @@ class MaintenanceGuard:
     def __init__(self, pause_file: str = "", maintenance: tuple[str, ...] = ()) -> None:
         self._pause_file = pause_file
         self._maintenance = maintenance
+        self._last: Refusal | None = None
 
     def pause_file_refusal(self) -> Refusal | None:
         """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it.
 
         The refusal has the first line of the file.
         """
-        if not self._pause_file:
-            return None
+        self._last = self._pause_file_refusal() if self._pause_file else None
+        return self._last
+
+    def _pause_file_refusal(self) -> Refusal | None:
         try:
             words = _first_line(Path(self._pause_file))
         except FileNotFoundError:
@@ -42,7 +45,11 @@ class MaintenanceGuard:
 
     def refusal(self, now: float) -> Refusal | None:
         """Refuses new acts: the pause file, or the maintenance windows."""
-        return self.pause_file_refusal() or act.window_refusal(self._maintenance, now)
+        return self.pause_file_refusal() or self.last_refusal(now)
+
+    def last_refusal(self, now: float) -> Refusal | None:
+        """The same, by the pause file as it was seen last. It waits for no disk."""
+        return self._last or act.window_refusal(self._maintenance, now)
 
 
 def _first_line(file: Path) -> str:
@@ -79,6 +86,7 @@ class OperatingState:
         self._journal = journal
         self._maintenance = maintenance
         self._clock = clock
+        maintenance.pause_file_refusal()
         state = journal.state()
         self._pause = Pause(state.get("paused", ""), float(state.get("paused_until") or 0.0))
         self.tripped = state.get("tripped", "")
@@ -117,9 +125,15 @@ class OperatingState:
     @property
     def held(self) -> Refusal | None:
         """Refuses new acts: a pause, the pause file, or the maintenance windows."""
-        if self.paused:
-            return Refusal(Reason.PAUSED, self.paused)
-        return self._maintenance.refusal(self._clock.now())
+        return self._paused_refusal() or self._maintenance.refusal(self._clock.now())
+
+    @property
+    def last_held(self) -> Refusal | None:
+        """The same, by the pause file as it was seen last: each cycle looks at it. It waits for no disk."""
+        return self._paused_refusal() or self._maintenance.last_refusal(self._clock.now())
+
+    def _paused_refusal(self) -> Refusal | None:
+        return Refusal(Reason.PAUSED, self.paused) if self.paused else None
 
     @property
     def stopped(self) -> Refusal | None:

@@ -54,6 +54,8 @@ class CompletedActs:
         self._lock = Lock()
         self.counts: Counter[tuple[ActKind, Outcome]] = Counter()
         """Number of acts by kind and outcome."""
+        self.needless = Counter[tuple[ActKind, Outcome]]()
+        """Those of them that needed no act, and that the journal does not have: the file was gone, or as wanted."""
         self.last: dict[tuple[ActKind, Outcome], float] = {}
         """Time of the last act by kind and outcome; epoch seconds."""
         self.moved_bytes = 0
@@ -77,6 +79,7 @@ class CompletedActs:
             if kind == (ActKind.MIGRATE, Outcome.DONE) and now - self.last.get(kind, 0.0) > MOVES_PAUSE_SECONDS:
                 self.moves_begun_at = now
             self.counts[kind] += 1
+            self.needless[kind] += not outcome.entry
             self.last[kind] = now
             if outcome.result in EXPLAINED:
                 reason = outcome.result, without_figures(outcome.detail)

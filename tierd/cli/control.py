@@ -10,7 +10,6 @@ from functools import partial
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
-from tierd.cli.movers import copy_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -144,6 +143,8 @@ def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
 
 def standby_lines(answer: StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
+    from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
+
     leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]
@@ -178,7 +179,9 @@ def status_lines(answer: StatusAnswer) -> list[str]:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
-    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
+    needless = answer.needless_moves
+    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
+                 + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 
@@ -308,7 +311,8 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
     if not lines:
         return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
                 "tierctl report" if job else "no findings"]
-    return [*lines, f"details: tierctl explain F{chosen[0].id}"]
+    age = f"; last reading {ago(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
+    return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:

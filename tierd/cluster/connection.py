@@ -575,6 +575,7 @@ class Connection:
 
         async def lost() -> None:
             self._known.clear()
+            self._failure = "the connection is lost"
             self._log("the connection to NATS is lost")
 
         async def again() -> None:

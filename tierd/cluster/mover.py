@@ -395,7 +395,9 @@ class Mover:
         self._fault("exchanged")
         if outcome.result is MoveResult.DOUBTFUL:
             self._stop_itself(f"{move.path}: {outcome.detail}")
-        self.copied_bytes += outcome.copied_bytes
+        # not every engine knows what it has copied: lfs moves a whole file
+        whole = file.size_bytes if outcome.result is MoveResult.DONE else 0
+        self.copied_bytes += outcome.copied_bytes or whole
         return self._counted(_result_of(file, outcome))
 
     def _counted(self, result: FileResult) -> FileResult:

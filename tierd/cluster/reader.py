@@ -321,6 +321,10 @@ def _without_name(sentence: str, mdt: str) -> str:
     return sentence.removeprefix(f"changelog of {mdt}: ")
 
 
+DESCRIPTION = "state"
+"""What :meth:`Reader.describe` publishes, in the problems of a reader."""
+
+
 class Reader:
     """A process that reads changelogs: it takes leases, and reads each MDT in a thread of its own."""
 
@@ -372,7 +376,9 @@ class Reader:
         """The state of the reader now."""
         held = [mdt for mdt, lease in self._leases.items() if lease.held]
         counters = [reader.counters for reader in self._readers.values()]
-        problem = self._connection.trouble or "; ".join(sorted({why for why in self._problems.values() if why}))
+        # a description that arrives shows that descriptions arrive
+        others = {why for what, why in self._problems.items() if why and what != DESCRIPTION}
+        problem = self._connection.trouble or "; ".join(sorted(others))
         return ReaderState(
             self._name, self._host, self._started, self._clock.now(),
             {mdt: self._readers[mdt].read_position for mdt in held},
@@ -410,8 +416,9 @@ class Reader:
         try:
             state = ReaderMessage(**asdict(self.state()))
             self._connection.bucket(self._names.readers).put(self._name, to_json(state))
+            self._note(DESCRIPTION, "")
         except BrokerError as error:
-            self._note("state", str(error.strerror or error))
+            self._note(DESCRIPTION, str(error.strerror or error))
 
     def step_leases(self) -> None:
         """Renew the leases that this process holds, and take free ones up to the limit."""

@@ -220,8 +220,11 @@ class Judge:
         A remediation without any default layout left is settled, because later measurements say nothing about its
         acts.
         """
-        self._log.of_number(self._journal.finding_of(entry.id),
-                            [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
+        number = self._journal.finding_of(entry.id)
+        self._log.of_number(number, [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
+        if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
+                                                 for act in self._journal.acts_in_force(number)):
+            self._journal.judgements.undone_by_hand(number)
         with self._lock:
             self._standing = [other for other in self._standing if other.id != entry.id]
             for case in self._store:
@@ -239,6 +242,7 @@ class Judge:
 
     def end(self, number: int, by: str) -> int:
         """End a remediation that an administrator undoes. Returns the number of queued moves that were dropped."""
+        self._journal.judgements.undone_by_hand(number)
         with self._lock:
             dropped = sum(self._end(case) for case in self._store if case.number == number)
             if dropped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
@@ -20,7 +21,7 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
+from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.rebalance_judge import RebalanceJudge
@@ -29,8 +30,7 @@ from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
 from tierd.detect import metadata_storm
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
-from tierd.detect.history import History
-from tierd.engine import Engine
+from tierd.engine import Engine, EngineMemory
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -66,6 +66,14 @@ def storm_threshold(settings: Settings) -> float:
         if isinstance(configured.settings, metadata_storm.Settings):
             return configured.settings.leave
     return metadata_storm.Settings().leave
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a daemon knows, for the one that replaces it at a reload."""
+
+    engine: EngineMemory
+    known: KnownFindings
 
 
 class Daemon:
@@ -356,9 +364,9 @@ class Daemon:
         """Number of a finding in the journal."""
         return self._log.number(finding)
 
-    def begun_at(self, finding: Finding) -> float:
-        """When a finding last began, in epoch seconds; 0 if that is not known."""
-        return self._log.begun_at(finding.key)
+    def recorded(self, finding: Finding) -> Finding:
+        """A finding with the figures and the beginning that all output has."""
+        return self._log.recorded(finding)
 
     @property
     def learning(self) -> bool:
@@ -366,14 +374,16 @@ class Daemon:
         return is_learning(len(self.windows), self.device_time, self._settings)
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines, for the daemon that replaces this one at a reload."""
-        return self._engine.history
+    def memory(self) -> Memory:
+        """What this daemon knows."""
+        return Memory(self._engine.memory, self._log.known)
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of the daemon before."""
-        self._engine.take_over(history)
-        self._detection.windows = history.windows
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the daemon before ended: a finding that holds keeps its number."""
+        self._log.take_over(memory.known)
+        active = {key: finding for key, finding in memory.engine.active.items() if key in self._log.known.numbers}
+        self._engine.take_over(replace(memory.engine, active=active))
+        self._detection.windows, self._detection.findings = self._engine.windows, tuple(active.values())
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:

@@ -250,6 +250,10 @@ class Detection:
             if case is not None:
                 case.finding_began()
             self._log.begun(finding)
+        for finding in result.findings:
+            case = self._store.get(finding.key)
+            if case is None or case.closed:
+                self._log.record_wider(finding)
         for finding in result.ended:
             case = self._store.get(finding.key)
             self._log.ended(finding, acted_on=case is not None)

@@ -41,6 +41,8 @@ class Node:
     mdts: Callable[[], Sequence[str]]
     opt_out: Callable[[], bytes]
     """The opt-out of the root directory. Raises Unsupported on a mount without ``user_xattr``."""
+    exists: Callable[[str], bool]
+    """Whether there is something at a path of this node."""
     fetch: Callable[[str, ServerAccess, Sequence[str]], bytes]
     """The answer to a URL with credentials, of one of several content types."""
     environment: Mapping[str, str]
@@ -66,7 +68,7 @@ def this_node(settings: Settings) -> Node:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
         return client.get(url, kinds, ", ".join(kinds)).body
 
-    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, fetch, os.environ)
+    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
@@ -76,6 +78,7 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     yield from pool_contradictions(settings, values, node, flash_targets(bodies.values()))
     yield from mdt_contradictions(settings, node)
     yield from mount_contradictions(settings, node)
+    yield from scope_contradictions(settings, node)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
     try:
@@ -159,6 +162,19 @@ def mount_contradictions(settings: Settings, node: Node) -> Iterator[Contradicti
                             fatal=not settings.act.without_user_xattr)
     except OSError:
         return  # no file system: reported with the pools
+
+
+def scope_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Scopes of paths that are not on the file system. They may be made later, so this is a warning."""
+    mount = settings.filesystem.mount.rstrip("/")
+    try:
+        node.pools()
+    except OSError:
+        return  # no file system: reported with the pools
+    for number, scope in enumerate(settings.scopes):
+        if not node.exists(f"{mount}{scope.path}"):
+            yield Contradiction(("scopes", number, "path"), f"there is no {mount}{scope.path} now, so this scope "
+                                "applies to nothing", fatal=False)
 
 
 def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:

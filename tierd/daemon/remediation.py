@@ -340,7 +340,6 @@ class Remediations:
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()
         number = self._log.number(finding)
-        self._journal.set_location(number, finding)
         case = self._store.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # an administrator undid it while this was planned
@@ -351,12 +350,15 @@ class Remediations:
             return
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
         if case is None or case.state in settled:
+            finding = self._log.record(finding)
             case = Remediation(finding, number, now, now, actions[0].layout,
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
                                tried=set() if case is None or is_judged(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
-        elif now < case.begun_at + self._settings.verify.moving_seconds:
-            case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
+        else:
+            self._journal.set_figures(number, self._log.recorded(finding))  # with the new directories
+            if now < case.begun_at + self._settings.verify.moving_seconds:
+                case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
         if not is_judged(finding):
             case.number = number  # the finding returned with a new number, to which the new acts belong

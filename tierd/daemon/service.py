@@ -12,6 +12,7 @@ from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.background import DaemonExecutor
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
@@ -35,14 +36,16 @@ from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
 from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
+from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.previews import Previews
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
@@ -52,11 +55,9 @@ from tierd.daemon.requests import (
     ReadingRequests,
     RequestHandler,
     SchedulerRequests,
-    below,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
-from tierd.detect.history import History
 from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
@@ -254,8 +255,11 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._clock, settings)
+        executor = DaemonExecutor("tierd-preview", 1)
+        previews = Previews(self._daemon, self._clock, lambda make: (
+            executor.submit(make) if self.activities.concurrent else make()))
+        looking = ReadingRequests(view, previews, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             drains, self._wake_acts)
@@ -298,13 +302,14 @@ class Service:
         return follower if isinstance(follower, TallySource) else None
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines, for the service that replaces this one."""
-        return self._daemon.history
+    def memory(self) -> Memory:
+        """What was seen so far, for the service that replaces this one."""
+        return self._daemon.memory
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of the service before."""
-        self._daemon.take_over(history)
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the service before ended."""
+        self._daemon.take_over(memory)
+        self._publish()
 
     def _made_activities(self) -> Activities:
         """The activities in the order of one cycle. :meth:`cycle` always runs the one that reads the counters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from lustre.layout.directory import setdirstripe_arguments
@@ -12,6 +11,7 @@ from tierd.acts import ActKind
 from tierd.daemon import log
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import action_answer, finding_answer
+from tierd.json_text import json_text
 from tierd.model import Action
 from tierd.replay.run import Report
 from tierd.text import quoted
@@ -19,7 +19,7 @@ from tierd.text import quoted
 
 def as_json(report: Report) -> str:
     """The report for programs."""
-    return json.dumps({
+    return json_text({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
         "findings": [to_json(finding_answer(f)) for f in report.findings],

@@ -97,7 +97,7 @@ class Discovery:
 
 
 MAX_BYTES = 4 << 20
-NO_YAML = "YAML needs the package PyYAML (pip install 'lustre-tierd[web]'); JSON does not"
+NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"
 Fingerprint = tuple[int, int, int]
 
 
@@ -208,7 +208,7 @@ class FileTargets:
 
 LIFETIME_SECONDS = 3.0
 """Limit of one query, over all name servers."""
-NO_DNS = "exporter_dns needs the package dnspython (pip install 'lustre-tierd[dns]')"
+NO_DNS = "exporter_dns needs dnspython (pip install dnspython)"
 ResolveDns = Callable[[str, str], Sequence[str]]
 """Records of a name and a type (``SRV``, ``A``, ``AAAA``) in the form of a zone file; () if there are none.
 
