@@ -63,10 +63,6 @@ class Users:
         except (binascii.Error, ValueError):
             return None
 
-    def authorised(self, header: str) -> bool:
-        """Whether an ``Authorization`` header has a user and the correct password."""
-        return self.user(header) is not None
-
 
 def _check(password: bytes, stored: bytes) -> bool:
     import bcrypt  # noqa: PLC0415 - needed where there are users

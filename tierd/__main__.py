@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
+from tierd.text import count_of
 
 if TYPE_CHECKING:  # needs the extra
     from tierd.config.settings import Settings
@@ -207,7 +208,7 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
         WebConfigFile(path)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
-        print(f"{config}: {mistakes} mistakes" if mistakes > 1 else f"{config}: 1 mistake", file=sys.stderr)
+        print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
         return 1
     print(f"{config or 'defaults'}: OK")
     return 0

@@ -71,14 +71,15 @@ def percent(share: float) -> str:
 def bytes_text(size_bytes: float) -> str:
     """Bytes for people, in powers of 1000, as disks are sold.
 
-    >>> bytes_text(0), bytes_text(999_400), bytes_text(12_345_678), bytes_text(176.8e9), bytes_text(3.2e12)
-    ('0 B', '999 kB', '12.3 MB', '177 GB', '3.2 TB')
+    >>> bytes_text(0), bytes_text(999_400), bytes_text(999_999), bytes_text(12_345_678), bytes_text(176.8e9)
+    ('0 B', '999 kB', '1.0 MB', '12.3 MB', '177 GB')
+    >>> bytes_text(999.96e9), bytes_text(3.2e15), bytes_text(-2e18)
+    ('1.0 TB', '3.2 PB', '-2000 PB')
     """
-    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
-        if abs(size_bytes) >= 10**power:
-            value = size_bytes / 10**power
-            return f"{value:.{0 if abs(value) >= 99.95 else 1}f} {unit}"
-    return f"{size_bytes / 1000:.0f} kB" if abs(size_bytes) >= 1000 else f"{size_bytes:.0f} B"
+    value, power, units = float(size_bytes), 0, ("B", "kB", "MB", "GB", "TB", "PB")
+    while abs(value) >= 999.5 and power < len(units) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.{0 if power < 2 or abs(value) >= 99.95 else 1}f} {units[power]}"
 
 
 def rate_text(bytes_per_second: float) -> str:
@@ -93,10 +94,10 @@ def rate_text(bytes_per_second: float) -> str:
 def binary_text(size_bytes: float) -> str:
     """Bytes for people, in powers of 1024: sizes of files and RPCs, as layouts and Lustre's settings count them.
 
-    >>> binary_text(512), binary_text(879 * 1024), binary_text(1 << 20), binary_text(1.5 * 2**20), binary_text(3 << 40)
-    ('512 B', '879 KiB', '1 MiB', '1.5 MiB', '3 TiB')
+    >>> binary_text(512), binary_text(879 * 1024), binary_text(1 << 20), binary_text(1.5 * 2**20), binary_text(3 << 50)
+    ('512 B', '879 KiB', '1 MiB', '1.5 MiB', '3 PiB')
     """
-    value, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")
+    value, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
     power = 0
     while abs(round(value)) >= 1024 and power < len(units) - 1:
         value, power = value / 1024, power + 1
@@ -149,7 +150,7 @@ def without_figures(sentence: str) -> str:
     >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 900 MB free")
     True
     """
-    return re.sub(r"\d+(\.\d+)?( ([kMGT]|[KMGT]i)?B\b)?", "#", sentence)
+    return re.sub(r"\d+(\.\d+)?( ([kMGTP]|[KMGTP]i)?B\b)?", "#", sentence)
 
 
 def shell_word(path: str) -> str:

@@ -136,7 +136,7 @@ def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
 @pytest.mark.parametrize(("module", "program", "arguments"), [
     ("tierd.__main__", "tierd", ["--config", "tierd.toml"]),
     ("tierd.__main__", "tierd", ["replay", "tests/tapes/noisy-create-1m"]),
-    ("tierd.cli.tierctl", "tierctl", ["status"]),
+    ("tierd.cli.tierctl", "tierctl", ["top"]),
     ("tierd.cli.tierctl", "tierctl", ["simulate", "noisy-neighbour"]),
     ("tierd.cli.tierctl", "tierctl", ["--help"]),
 ])

@@ -515,6 +515,6 @@ def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
         yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
                "last pass, and no file has an object there")
     else:
-        yield f"drain of {drain.target} is incomplete: {sum(each.count for each in left)} files are left there"
+        yield f"drain of {drain.target} is incomplete: {count_of(sum(each.count for each in left), 'file')} left there"
     for each in left:
         yield f"      {each.count} left: {each.sentence}: {', '.join(map(quoted, each.examples))}"

@@ -29,6 +29,7 @@ from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
+from tierd.text import count_of
 
 
 def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
@@ -155,9 +156,9 @@ def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) 
 def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
     words = []
     if changed:
-        words.append(f"also restored {changed} directories created below")
+        words.append(f"also restored {count_of(changed, 'directory', 'directories')} created below")
     if older:
-        words.append(f"left {older} older directories below with this default")
+        words.append(f"left {count_of(older, 'older directory', 'older directories')} below with this default")
     if troubles:
         words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
     return "; ".join(words)

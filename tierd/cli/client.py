@@ -95,7 +95,7 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 MAY_GO_ON = frozenset({"undo", "promote", "demote", "pause", "drain", "resume", "drain-target"})
 """Requests that change something: the daemon does not stop when the client does."""
-RED, YELLOW, GREEN, CYAN, BOLD = "1;31", "33", "32", "36", "1"
+RED, YELLOW, GREEN, BOLD = "1;31", "33", "32", "1"
 COLOURS: tuple[tuple[str, str], ...] = (
     (r"^(?:tierd )?(?:PAUSED|HELD|DRAINING)\b.*|^(?:CANNOT|STALLED): .*|^(?:paused|still held): .*", RED),
     (r"dry run: nothing is changed|^  not done: ", YELLOW),

@@ -165,8 +165,8 @@ def status_lines(answer: StatusAnswer) -> list[str]:
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < 2 * answer.least_windows:
-        lines.append(f"learning the usual throughput of streams: {answer.windows} readings so far; a comparison needs "
-                     f"{answer.least_windows} readings without the aggressor")
+        lines.append(f"learning the usual throughput of streams: {count_of(answer.windows, 'reading')} so far; a "
+                     f"comparison needs {count_of(answer.least_windows, 'reading')} without the aggressor")
     elif (not answer.device_time and answer.looking_since
           and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
@@ -262,10 +262,10 @@ def waiting_text(case: RemediationAnswer) -> str:
     """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
-        parts.append(f"{case.waiting_defaults} default layouts to set")
+        parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
     if case.waiting_moves:
         held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
-        parts.append(f"{case.waiting_moves} files to move{held}")
+        parts.append(f"{count_of(case.waiting_moves, 'file')} to move{held}")
     return "; " + ", ".join(parts) if parts else ""
 
 

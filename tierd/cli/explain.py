@@ -26,7 +26,7 @@ from tierd.daemon.answers import (
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import UNDONE_VERDICT, result_text, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
-from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -141,7 +141,7 @@ def clock_text(time: float, begun: float) -> str:
 def repetition_lines(answer: ExplainAnswer) -> list[str]:
     """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
     def named(others: Sequence[SameFindingRow]) -> str:
-        acts = {other.id: f", {other.acts} acts" if other.acts else "" for other in others}
+        acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
         return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
 
     number = answer.finding.id
@@ -311,5 +311,5 @@ def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
         lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
-        lines.append(f"{indent}and {len(rest)} more moves, {bytes_text(sum(a.size_bytes for a in rest))}")
+        lines.append(f"{indent}and {count_of(len(rest), 'more move')}, {bytes_text(sum(a.size_bytes for a in rest))}")
     return lines

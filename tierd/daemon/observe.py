@@ -28,7 +28,7 @@ from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
 from tierd.sense.unlisted_jobs import UnlistedJobs
-from tierd.text import first_names, quoted
+from tierd.text import count_of, first_names, quoted
 
 AskHistory = Callable[[Window, float], LearnedHistory]
 """Returns the history of the jobs of a window before a time. Raises OSError."""
@@ -64,7 +64,8 @@ class HistoryLoader:
             return
         self._ask = None
         self._engine.use_history(learned.windows, learned.jobs)
-        self._log.say(f"learned from Prometheus' history: {len(learned.windows)} windows of {len(learned.jobs)} jobs")
+        self._log.say(f"learned from Prometheus' history: {count_of(len(learned.windows), 'window')} of "
+                      f"{count_of(len(learned.jobs), 'job')}")
 
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
@@ -142,7 +143,7 @@ class Observer:
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
-        self._log.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): "
+        self._log.fault("counters", f"{count_of(len(lying), 'target')} ({first_names(lying)}): "
                             "implausible counters; tierd finds nothing there" if lying else "")
         return Observation(reading.time, seen)
 
@@ -163,7 +164,7 @@ class Observer:
                             "no metadata target is seen: the jobs that work on small files are not known. Add the "
                             "metadata servers to the sources")
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
-        self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): recovery status "
+        self._log.fault("recovery", f"{count_of(len(unseen), 'target')} ({first_names(unseen)}): recovery status "
                             "not known; tierd finds nothing there" if unseen else "")
         unhealthy = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
         self._log.fault(

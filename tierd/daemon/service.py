@@ -71,7 +71,7 @@ from tierd.sense.readings import Reading
 from tierd.sense.slurm import SlurmJobs
 from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
-from tierd.text import printable, quoted
+from tierd.text import count_of, printable, quoted
 
 
 def build_gate(
@@ -118,7 +118,7 @@ def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: 
         gate.not_requeued[why.sentence] += 1
         yield f"not requeued after a restart: {order.what}: {why}"
     if gate.waiting or len(inbox):
-        yield (f"found {gate.waiting} moves and {len(inbox)} orders queued before the start: "
+        yield (f"found {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')} queued before the start: "
                "tierd checks each again before it acts")
 
 
@@ -126,8 +126,9 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
     """The log line for the queue that the journal keeps for the next start; "" for an empty queue."""
     if not (gate.waiting or len(inbox)):
         return ""
-    lost = f", except {gate.not_persisted} moves, which are lost" if gate.not_persisted else ""
-    return f"{gate.waiting} moves and {len(inbox)} orders are queued; the journal keeps them for the next start{lost}"
+    lost = f", except {count_of(gate.not_persisted, 'move')}: lost" if gate.not_persisted else ""
+    return (f"queued: {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')}; the journal keeps them for "
+            f"the next start{lost}")
 
 
 class Service:

@@ -14,7 +14,7 @@ from tierd.daemon.status import action_answer, finding_answer
 from tierd.json_text import json_text
 from tierd.model import Action
 from tierd.replay.run import Report
-from tierd.text import quoted
+from tierd.text import count_of, quoted
 
 
 def as_json(report: Report) -> str:
@@ -66,5 +66,6 @@ def plan_text(plan: Sequence[Action]) -> list[str]:
                    ActKind.ADVISE: f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
         lines += [f"  {command}", f"      because {action.reason}"]
     if len(moves) > 10:
-        lines.append(f"  and {len(moves) - 10} more moves, {size_text(sum(a.size_bytes for a in moves[10:]))} at most")
+        size = size_text(sum(a.size_bytes for a in moves[10:]))
+        lines.append(f"  and {count_of(len(moves) - 10, 'more move')}, {size} at most")
     return lines

@@ -4,9 +4,6 @@ Files are JSON or YAML; the last part of their path may be a pattern. Labels oth
 ``__metrics_path__`` are ignored. A file that cannot be read keeps its former targets and is reported: a half-written
 file must not make a server vanish.
 
->>> urls_of_groups([{"targets": ["oss1:9169"], "labels": {"__scheme__": "https", "rack": "4"}}])
-('https://oss1:9169/metrics',)
-
 ``_lustre-exporter._tcp.example.org`` is looked up as SRV; ``oss.example.org:9169`` as A and AAAA. A name keeps its
 former addresses, and is reported, while the name server does not answer.
 """
@@ -99,11 +96,6 @@ class Discovery:
 MAX_BYTES = 4 << 20
 NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"
 Fingerprint = tuple[int, int, int]
-
-
-def urls_of_groups(document: object) -> tuple[str, ...]:
-    """URLs from the contents of a file. Raises ValueError."""
-    return tuple(target.url for target in targets_of_groups(document))
 
 
 def targets_of_groups(document: object) -> tuple[LabelledTarget, ...]:
