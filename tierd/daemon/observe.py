@@ -28,7 +28,7 @@ from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
 from tierd.sense.unlisted_jobs import UnlistedJobs
-from tierd.text import count_of, first_names, quoted
+from tierd.text import count_of, first_names
 
 AskHistory = Callable[[Window, float], LearnedHistory]
 """Returns the history of the jobs of a window before a time. Raises OSError."""
