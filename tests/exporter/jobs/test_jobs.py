@@ -51,9 +51,9 @@ def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) 
     root = grow({OST: stats(block(b"a", 1)), OST.replace("OST0000", "OST0001"): stats(block(b"a", 1))})
     running = exporter(root)
     running.wall.seconds, running.wall.step = 1_795_000_000.0, 1.5
-    stamps = [{dict(labels)["target"]: float(value) for (family, labels), value in samples(running.scrape("jobs")).items()
-               if family == "lustre_jobs_read_timestamp_seconds"} for _ in range(2)]
-    first, second = stamps
+    first, second = ({dict(labels)["target"]: float(value) for (family, labels), value in shown.items()
+                      if family == "lustre_jobs_read_timestamp_seconds"}
+                     for shown in (samples(running.scrape("jobs")), samples(running.scrape("jobs"))))
     assert first["OST0001"] - first["OST0000"] >= 1.5  # read one after the other, and stamped so
     assert all(second[target] > first[target] > 1_795_000_000 for target in first)
     assert running.scraper.outcomes["jobs"].read_at < second["OST0000"]
