@@ -12,6 +12,7 @@ from simulator.migration import Migration
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
+from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -122,6 +123,11 @@ def write_changelog_late(cluster: Cluster, target: str, every: int, seconds: flo
 def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
     """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds
+
+
+def load_exporters(cluster: Cluster, load: ExporterLoad) -> None:
+    """Let all exporters answer as on loaded servers."""
+    cluster.exporter_load = load
 
 
 def set_clocks(cluster: Cluster, seconds: float) -> None:

@@ -197,7 +197,7 @@ class Engine:
             self._history_teaches = False
             self.use_costs(costs_of_history(self._history.learned, streams, pool_of,
                                             self._settings.resolved_scopes.flash_pools, committing))
-        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions,
+        self._learner.learn(window.even_loads, window.seconds, streams, pool_of, window.conditions,
                             own_unlinks(window.namespace.values()), committing)
         loads = [load for job in view.jobs.values() for load in job.by_target.values()]
         seconds = sum(each.seconds for each in view.recent)
@@ -206,15 +206,25 @@ class Engine:
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
-        """Slowdowns found in this cycle, and earlier slowdowns that continue."""
-        seen = set()
+        """Slowdowns found in this cycle, and earlier slowdowns that continue.
+
+        A stream that used a target which is not seen may be slow for that reason: nothing is found about it, and what
+        was found is held.
+        """
+        seen, unseen = set(), view.windows[-1].unseen
+        in_doubt = frozenset(job for window in view.windows for target, job in (window.loads if unseen else ())
+                             if target in unseen)
         for detector in SLOWDOWNS:
             for finding in detector.detect(view, self._settings.noisy_neighbour):
+                if finding.victim in in_doubt:
+                    continue
                 if not uses_learned_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
-            if finding.kind in SLOWDOWN_KINDS and key not in seen:
+            if finding.kind in SLOWDOWN_KINDS and finding.victim in in_doubt:
+                yield replace(finding, held=True)
+            elif finding.kind in SLOWDOWN_KINDS and key not in seen:
                 held = (continued_finding(finding, view, self._settings.noisy_neighbour)
                         or held_finding(finding, view, self._settings.noisy_neighbour))
                 if held:

@@ -175,3 +175,12 @@ def evidence_text(name: str, value: float | None) -> str:
     ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
     """
     return ": ".join(evidence_parts(name, value))
+
+
+def utc_text(seconds: float) -> str:
+    """A time for a log.
+
+    >>> utc_text(1_795_000_000)
+    '2026-11-18 11:06:40 UTC'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from simulator import faults
+from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -70,6 +71,12 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
         lambda c, e: faults.make_exporter_unreachable(c, e.number("seconds", 30.0)),
         frozenset(("seconds",)),
     ),
+    "exporters_loaded": (
+        lambda c, e: faults.load_exporters(c, ExporterLoad(
+            e.number("shortest_seconds", 1.0), e.number("longest_seconds", 4.0), e.number("lost_share", 0.0),
+            e.number("doubled_share", 0.0))),
+        frozenset(("shortest_seconds", "longest_seconds", "lost_share", "doubled_share")),
+    ),
     "clock_jump": (lambda c, e: faults.set_clocks(c, e.number("seconds", 3600.0)), frozenset(("seconds",))),
     "mover": (
         lambda c, e: faults.start_second_mover(c, e.text("directory"), e.text("pool"), int(e.number("files", 100))),
@@ -82,7 +89,8 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
 _NUMBER = (int, float)
 _KEY_TYPES: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
     "factor": _NUMBER, "rebuild_share": _NUMBER, "free_percent": _NUMBER, "seconds": _NUMBER, "files": _NUMBER,
-    "size_bytes": _NUMBER, "idle_days": _NUMBER, "every": _NUMBER,
+    "size_bytes": _NUMBER, "idle_days": _NUMBER, "every": _NUMBER, "shortest_seconds": _NUMBER,
+    "longest_seconds": _NUMBER, "lost_share": _NUMBER, "doubled_share": _NUMBER,
     "set": dict,
 }  # fmt: skip
 """Keys whose values are not text."""

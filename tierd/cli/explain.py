@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Verdict
 from tierd.cli import client
 from tierd.cli.client import ago, time_text, user_lines
 from tierd.cli.control import headline, not_done_lines
@@ -176,8 +176,8 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")
-        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: "
-                     f"{change_text(found.after - found.contended)}.")
+        measured = "in doubt" if found.verdict == Verdict.CANNOT_TELL else change_text(found.after - found.contended)
+        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: {measured}.")
     if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines

@@ -101,7 +101,9 @@ class Judge:
                     self._judged(case, windows, flash.get(case.pool, ()), now)
         self._totals.settle()
         with self._lock:
-            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held])
+            unseen = windows[-1].unseen if windows else frozenset[str]()
+            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held
+                                   or not unseen.isdisjoint(case.finding.targets)])
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
 
@@ -263,7 +265,10 @@ class Judge:
         case.judgement, case.judged_at = judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
-        if not judgement.own:
+        if judgement.verdict == Verdict.CANNOT_TELL:
+            self._counters.gained.pop(case.finding.victim, None)
+            self._counters.gains.pop(case.finding.victim, None)
+        elif not judgement.own:
             self._counters.gained[case.finding.victim] = judgement.won_back
             self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                          judgement.after - judgement.contended)

@@ -189,6 +189,7 @@ class Observer:
 def few_jobs_left(before: Reading, now: Reading) -> bool:
     """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
     sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLED_COUNTERS)))
+    sample = [key for key in sample if key[0] in now.targets]
     return len(sample) > FEW_COUNTERS and sum(key in now.jobs for key in sample) < len(sample) / 4
 
 

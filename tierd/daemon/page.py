@@ -339,7 +339,7 @@ def brought(case: CaseAnswer) -> str:
         return ""
     if case.measured_text:
         return f"{case.measured_text}."
-    gain = gain_text(case.usual, case.contended, case.after)
+    gain = gain_text(case.usual, case.contended, case.after, case.verdict)
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 

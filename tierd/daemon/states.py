@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tierd.acts import Verdict
 from tierd.text import percent, rate_text
 
 
@@ -154,14 +155,18 @@ UNDONE_VERDICT = "taken-back"
 """Verdict of acts that an administrator undid. Nothing is said of what they brought before."""
 
 
-def gain_text(usual: float | None, contended: float | None, after: float | None) -> str:
+def gain_text(usual: float | None, contended: float | None, after: float | None, verdict: str) -> str:
     """What the acts brought, from the rates of the victim that the verdict rests on; empty where one is not known.
 
-    >>> gain_text(66e6, 46e6, 61e6), gain_text(66e6, None, None)
+    A verdict that nothing can be told has no share: the figures are in doubt.
+
+    >>> gain_text(66e6, 46e6, 61e6, "helped"), gain_text(66e6, None, None, "helped")
     ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained', '')
+    >>> gain_text(66e6, 46e6, 61e6, "cannot-tell")
+    '46.0 MB/s before the acts, 61.0 MB/s after'
     """
     if usual is None or contended is None or after is None:
         return ""
-    loss = usual - contended
-    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 else ""
+    loss, known = usual - contended, verdict != Verdict.CANNOT_TELL
+    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 and known else ""
     return f"{rate_text(contended)} before the acts, {rate_text(after)} after{part}"

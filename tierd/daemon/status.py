@@ -460,7 +460,7 @@ def job_rows(window: Window, role: Mapping[str, str]) -> list[JobRow]:
     rows = []
     for job in dict.fromkeys((*rates, *window.namespace)):
         read_bytes, write_bytes, operations = rates.get(job, NO_LOAD)
-        creates = window.namespace[job].creates / window.seconds if job in window.namespace else 0.0
+        creates = window.namespace[job].creates / window.metadata_seconds if job in window.namespace else 0.0
         rows.append(JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
                            creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
     return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
@@ -497,13 +497,12 @@ def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, 
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     counts: defaultdict[str, int] = defaultdict(int)
     for key, load in window.loads.items():
-        row = sums[key[place]]
-        row[0] += load.read_bytes
-        row[1] += load.write_bytes
-        row[2] += load.operations
+        row, seconds = sums[key[place]], window.seconds_of(key[0])
+        row[0] += load.read_bytes / seconds
+        row[1] += load.write_bytes / seconds
+        row[2] += load.operations / seconds
         counts[key[place]] += 1
-    seconds = window.seconds
-    return {name: (row[0] / seconds, row[1] / seconds, row[2] / seconds) for name, row in sums.items()}, counts
+    return {name: (row[0], row[1], row[2]) for name, row in sums.items()}, counts
 
 
 def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:

@@ -6,7 +6,8 @@ A victim is compared with its own past. Loads of a job on a target are looked up
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import erfc, sqrt
@@ -17,7 +18,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.profile import Classes
-from tierd.model import JobLoad, Window
+from tierd.model import Window
 
 LoadSeries = tuple[Sequence[float], Sequence[float]]
 """Bytes and operations, window by window."""
@@ -29,6 +30,9 @@ LoadArrays = tuple["array[float]", "array[float]"]
 
 class LoadTracks:
     """Loads of jobs on targets, window by window. Each is looked up once, for any number of pairs of jobs.
+
+    Loads are those of a window's own seconds at the rate of the target's span. A window in which one of the targets was
+    not seen has none, so that it counts for no job there.
 
     ``before`` are the tracks of the previous cycle. Their arrays are moved into these, since most windows are the same.
     """
@@ -52,8 +56,13 @@ class LoadTracks:
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
         self._same = before is not None and self._from == 0 and self._to == len(before.marks)
         """Whether ``before`` has no windows that these tracks lack."""
-        self._loads = [window.loads for window in windows[self._to - self._from:]]
-        """Loads of the windows that ``before`` does not have."""
+        self._new = windows[self._to - self._from:]
+        """Windows that ``before`` does not have."""
+        self._unseen: defaultdict[str, set[int]] = defaultdict(set)
+        """Indexes of the windows in which a target was not seen."""
+        for at, window in enumerate(windows):
+            for target in window.unseen if window.conditions else ():
+                self._unseen[target].add(at)
 
     def of(self, target: str, job: str) -> LoadArrays:
         """Bytes and operations of one job on one target."""
@@ -67,18 +76,18 @@ class LoadTracks:
         track = self._old.pop(key, None)
         if track is None:
             track = array("d"), array("d")
-            append_loads(track, key, [window.loads for window in self.windows])
+            append_loads(track, key, self.windows)
         else:
             if not self._same:
                 for numbers in track:
                     del numbers[self._to:], numbers[:self._from]
-            append_loads(track, key, self._loads)
+            append_loads(track, key, self._new)
         return track
 
     def settle(self) -> None:
         """Release the windows and the rest of the previous cycle's arrays. No more lookups follow."""
         oldest = self.windows[0].end if self.windows else 0.0
-        self._old, self.windows, self._loads = {}, (), []
+        self._old, self.windows, self._new = {}, (), ()
         self.doses = {key: tested for key, tested in self.doses.items() if tested[0] >= oldest}
         self.with_past = {pair: seen for pair, seen in self.with_past.items() if seen >= oldest}
 
@@ -88,15 +97,17 @@ class LoadTracks:
 
     def moved(self, targets: Collection[str], job: str) -> Sequence[float]:
         """Bytes of one job, summed over several targets."""
-        if len(targets) == 1:
-            return self.of(next(iter(targets)), job)[0]
-        return summed([self.of(target, job)[0] for target in targets])
+        return self._where_seen(targets, summed([self.of(target, job)[0] for target in targets]))
 
     def operations(self, targets: Collection[str], job: str) -> Sequence[float]:
         """Operations of one job, summed over several targets."""
-        if len(targets) == 1:
-            return self.of(next(iter(targets)), job)[1]
-        return summed([self.of(target, job)[1] for target in targets])
+        return self._where_seen(targets, summed([self.of(target, job)[1] for target in targets]))
+
+    def _where_seen(self, targets: Collection[str], numbers: Sequence[float]) -> Sequence[float]:
+        if not self._unseen:
+            return numbers
+        unseen = {at for target in self._unseen.keys() & targets for at in self._unseen[target]}
+        return [0.0 if at in unseen else number for at, number in enumerate(numbers)] if unseen else numbers
 
     def rates(self, targets: Collection[str], job: str) -> list[float]:
         """Bytes per second of one job over several targets, in the windows in which it was active."""
@@ -111,18 +122,19 @@ class LoadTracks:
                 if moved and w.learned]
 
 
-def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapping[tuple[str, str], JobLoad]]) -> None:
-    """Append the loads of a job on a target in further windows."""
+def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Window]) -> None:
+    """Append the loads of a job on a target in further windows, each as of the window's seconds."""
     moved, operations = track
-    for loads in windows:
-        load = loads.get(key)
+    for window in windows:
+        load = window.loads.get(key)
         if load is None:
             moved.append(0.0)
             operations.append(0.0)
         else:
             _, _, read_bytes, write_bytes, reads, writes, others, _, _ = load  # faster than by name
-            moved.append(read_bytes + write_bytes)
-            operations.append(reads + writes + others)
+            part = window.seconds / window.spans[key[0]] if key[0] in window.spans else 1.0
+            moved.append((read_bytes + write_bytes) * part)
+            operations.append((reads + writes + others) * part)
 
 
 def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:

@@ -298,7 +298,8 @@ def held_finding(finding: Finding, view: SlowdownView, settings: SlowdownSetting
         return None
     recent = view.windows[-settings.min_windows:]
     moved = sum(view.tracks.moved(finding.targets, finding.victim)[-settings.min_windows:])
-    slow = moved <= settings.leave * usual * sum(window.seconds for window in recent)
+    seconds = sum(window.seconds for window in recent if window.unseen.isdisjoint(finding.targets))
+    slow = moved <= settings.leave * usual * seconds
     return replace(finding, held=True) if slow else None
 
 
