@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from simulator.scenarios.scenario import Scenario, library, names, parse
 from tierd.cli.progress import bar
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
+from tierd.json_text import json_text
 from tierd.simulation import comparison
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
 from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
@@ -73,7 +73,7 @@ def run(chosen: argparse.Namespace) -> int:
             )
     changes = [event.at for event in scenario.events]
     comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes, chosen.tierd_starts)
-    print(json.dumps(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
+    print(json_text(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
     if draw is not None:
         try:
             draw(comparison, chosen.plot)
@@ -116,7 +116,7 @@ def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
     try:
         from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
     except ModuleNotFoundError as error:
-        raise ValueError(f"--plot needs {error.name}: pip install 'lustre-tierd[plots]'") from error
+        raise ValueError(f"--plot needs {error.name}: pip install matplotlib") from error
     return plot
 
 

@@ -8,7 +8,6 @@ A scenario is shifted, and no suspect an aggressor, when other streams have what
 from __future__ import annotations
 
 import gc
-import json
 import signal
 from collections.abc import Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +21,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from tierd import acts
 from tierd.arrays import groups
 from tierd.config.settings import Settings
+from tierd.json_text import json_text
 from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
@@ -285,7 +285,7 @@ class Evaluated:
 def summary_json(evaluated: Evaluated) -> str:
     """The summary for programs: of all, of each group and of each workload, with the seeds of problems."""
     seeds = {what: [v.seed for v in of] for what, of in doubtful(evaluated.verdicts).items()}
-    return json.dumps({
+    return json_text({
         "evaluated_seeds": evaluated.seeds, "cold": evaluated.cold, **summary(evaluated.verdicts), "seeds": seeds,
         "groups": {name: summary(of) for name, of in evaluated.groups.items()},
         "workloads": {kind: summary(of) for kind, of in evaluated.workloads.items()},

@@ -90,15 +90,6 @@ def test_device_time_before_the_first_act_stays() -> None:
     assert updated_figures(figures, curves, (), (), (), quiet).time_before == {}
 
 
-def test_a_finding_on_fewer_targets_for_one_cycle_keeps_its_rates() -> None:
-    fewer = replace(FINDING, targets=("a",), evidence=replace(EVIDENCE, victim_usual_bytes_per_second=20e6))
-    curves = StreamCurves()
-    figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), {})
-    figures = updated_figures(figures, curves, (fewer,), (), (), {})
-    (case,) = case_answers((fewer,), {FINDING.key: 1}, (), {}, figures)
-    assert (case.usual, case.targets) == (80e6, ("a", "b"))
-
-
 def test_the_onset_is_where_the_windows_beside_the_aggressor_begin() -> None:
     windows = [window(5.0 * n, a=1) for n in range(1, 22)]
     assert onset(FINDING, windows) == 85.0

@@ -47,14 +47,14 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=20)
-    learning = ("learning the usual throughput of streams: {} readings so far; a comparison needs 4 readings without "
+    learning = ("learning the usual throughput of streams: {} so far; a comparison needs 4 readings without "
                 "the aggressor")
-    assert learning.format(3) in shown(capsys, "status", site=site)
+    assert learning.format("3 readings") in shown(capsys, "status", site=site)
     site.run(until=50)
     assert "learning" not in shown(capsys, "status", site=site)
     faults.set_clocks(site.cluster, -7200.0)
     site.run(until=65)
-    assert learning.format(1) in shown(capsys, "status", site=site)
+    assert learning.format("1 reading") in shown(capsys, "status", site=site)
 
 
 def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

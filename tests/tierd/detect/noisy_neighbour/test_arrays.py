@@ -19,7 +19,7 @@ def findings(windows: Sequence[Window], places: Callable[[str], str] = lambda _j
     engine = Engine(Settings())
 
     def activities(job: str, _since: float) -> Sequence[DirectoryActivity]:
-        return (DirectoryActivity(job, places(job), creates=9, closes=9, lately=9),)
+        return (DirectoryActivity(job, places(job), creates=9, closes=9, lately=9, last_time=windows[-1].end),)
 
     for each in windows:
         found = engine.run_cycle(each, activities).findings
