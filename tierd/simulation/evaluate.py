@@ -158,7 +158,8 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     acts_at = [at for at, kind in zip(with_tierd.acted_at, with_tierd.kinds, strict=True) if kind not in OWN_KINDS]
     return Verdict(
         seed, case.kind, truth, loss, min(times) - onset if times else None,
-        any(kind not in OWN_KINDS for kind in done), harm, recovery, served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
+        any(kind not in OWN_KINDS for kind in done), harm, recovery,
+        served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
         min(acts_at) - onset if acts_at else None,
         all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
         interval_holds(case, with_tierd, without, alone) if truth == "aggressor" else None, under_way)
