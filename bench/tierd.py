@@ -64,7 +64,7 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     filesystem.large_pools = counters.pools()
     settings = Settings()
     stale, skew = settings.sense.stale_seconds, settings.sense.skew_seconds
-    follower = CheckedRecords("changelog", Follower(changelogs.read, MDTS), clock, stale, skew)
+    follower = CheckedRecords("changelog", Follower(changelogs.read, MDTS, clock), clock, stale, skew)
     source = LiveSource(CheckedReadings("counters", counters.reading, clock, stale, skew), follower)
     journal = Journal(folder / "journal.sqlite")
     mover = PortMover(filesystem)

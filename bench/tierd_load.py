@@ -230,9 +230,10 @@ def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
         targets = tuple(f"big-OST{target:04x}" for target in stream.targets)
         finding = Finding("noisy-neighbour", 0.0, noise.name, stream.name, targets, "made up", NoisyNeighbourEvidence(
             victim_usual_bytes_per_second=2e6, victim_bytes_per_second=1e6, slowdown=2.0, loss_low=0.4, loss_high=0.6,
-            loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_operations_per_second=100.0, aggressor_operations_share=0.5,
-            aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=1e4, aggressor_largest_rpc_bytes=0,
-            aggressor_read_share=0.0, aggressor_files_per_second=50.0, aggressor_bytes_per_file=2e4))
+            loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_operations_per_second=100.0,
+            aggressor_operations_share=0.5, aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=1e4,
+            aggressor_largest_rpc_bytes=0, aggressor_read_share=0.0, aggressor_files_per_second=50.0,
+            aggressor_bytes_per_file=2e4))
         made.append(Remediation(finding, number + 1, 0.0, 0.0, COVERING))
     return made
 

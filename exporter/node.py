@@ -906,6 +906,10 @@ def _without(devices: list[str], missing: Container[str], hanging: Container[str
     return (one for one in devices if one not in missing and one not in hanging)
 
 
+IDLE_STATE = b"\n    state: IDLE\n"
+"""The line of ``import`` of a disconnected client. Any request, such as that of ``kbytesfree``, connects it again."""
+
+
 class NodeSnapshot:
     """The view of the node that the collectors of one pass share. Each part is read once, at its first use."""
 
@@ -914,6 +918,7 @@ class NodeSnapshot:
         self._devices: dict[str, tuple[NamedDevice, ...]] = {}
         self._mounts: Mounts | None = None
         self._membership: PoolMembership | None = None
+        self._idle: frozenset[str] | None = None
 
     def devices(self, kind: str, reader: ParameterReader) -> tuple[NamedDevice, ...]:
         """All devices of a kind."""
@@ -926,6 +931,13 @@ class NodeSnapshot:
         if self._mounts is None:
             self._mounts = self.parameters.mount_names.mounts(node)
         return self._mounts
+
+    def idle_clients(self, node: Node) -> frozenset[str]:
+        """Object storage clients that Lustre disconnected because they were unused (``osc.*.idle_timeout``)."""
+        if self._idle is None:
+            self._idle = frozenset([client.name for client in node.clients("osc")
+                                    if IDLE_STATE in (node.read("osc", client.name, "import") or b"")])
+        return self._idle
 
     def membership(self, node: Node) -> PoolMembership:
         """The targets of each pool."""
@@ -962,6 +974,10 @@ class Node(ParameterReader):
     def room(self, kind: str, device: str) -> Df:
         """Read the size and free space of a device. Unknown values are None."""
         return df.of_numbers(*[values[0] for values in self.numbers_of(kind, df.FILES, (device,))])
+
+    def idle_clients(self) -> frozenset[str]:
+        """Object storage clients of this node's mounts that a request would connect again."""
+        return self.snapshot.idle_clients(self)
 
     def instances(self) -> list[tuple[str, str]]:
         """(fs, instance) of each mount of this node. Returns the object of the last pass if no device has changed."""

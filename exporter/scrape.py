@@ -110,6 +110,8 @@ class CollectorStatus:
     passes: int = 0
     success: bool = True
     seconds: float = 0.0
+    read_at: float | None = None
+    """Begin of the last pass that succeeded, by the node's clock; seconds since 1970. None before the first."""
     samples: bool = False
     """Whether the collector found metrics."""
     chunks: int = 0
@@ -124,6 +126,8 @@ class _CollectorRun:
     """One collector and its worker thread."""
 
     def __init__(self, collector: Collector, context: Context, clock: Clock, wait: Wait) -> None:
+        self._wall = context.wall
+        self._read_at = 0.0
         self.collector = collector
         self.outcome = CollectorStatus()
         self._collect: Collect = collector.start(context)
@@ -160,6 +164,7 @@ class _CollectorRun:
         self._busy = self.worker.is_busy()
         if not self._busy:
             self._state = state
+            self._read_at = self._wall()
             self.worker.start(collect)
 
     def _is_hanging(self) -> bool:
@@ -193,6 +198,8 @@ class _CollectorRun:
         except Exception as error:  # noqa: BLE001 - the other collectors must still be shown
             reason = f"{type(error).__name__}: {error}"
         self._note(reason)
+        if not reason:
+            self.outcome.read_at = self._read_at
         self.outcome.passes += 1
         self.outcome.seconds = (self._clock() if ended is None else ended) - self._began
         self.outcome.samples = bool(page.chunks)

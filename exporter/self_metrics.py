@@ -46,11 +46,19 @@ class ExporterMetrics(Collector):
         duration = GaugeMetricFamily(
             PREFIX + "collector_duration_seconds", "Duration of the collector's last pass.", labels=("collector",)
         )
+        read_at = GaugeMetricFamily(
+            PREFIX + "collector_read_timestamp_seconds",
+            "Time at which the collector's last successful pass began, by the clock of this node.",
+            labels=("collector",),
+        )
         for name, outcome in self._scraper.outcomes.items():
             success.add_metric((name,), float(outcome.success))
             duration.add_metric((name,), outcome.seconds)
+            if outcome.read_at is not None:
+                read_at.add_metric((name,), outcome.read_at)
         yield success
         yield duration
+        yield read_at
         chunks = CounterMetricFamily(
             PREFIX + "chunks", "Texts of parameters that the exporter compares with the last scrape.",
             labels=("collector",),

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from httpserver.yaml_document import ConfigSection
 
-NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install 'lustre-tierd[web]'"
+NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install bcrypt"
 MAX_PASSWORD_BYTES = 72
 """Number of bytes that bcrypt uses. The library refuses longer passwords, which other tools truncate."""
 _HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
@@ -62,10 +62,6 @@ class Users:
             return name if colon and self.allowed(name, password) else None
         except (binascii.Error, ValueError):
             return None
-
-    def authorised(self, header: str) -> bool:
-        """Whether an ``Authorization`` header has a user and the correct password."""
-        return self.user(header) is not None
 
 
 def _check(password: bytes, stored: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import yaml
 
-NO_PYYAML = "reading it needs PyYAML, which is not installed: pip install 'lustre-tierd[web]'"
+NO_PYYAML = "reading it needs PyYAML, which is not installed: pip install PyYAML"
 _EMPTY = "tag:yaml.org,2002:null"
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

@@ -94,7 +94,10 @@ class Filesystem(Protocol):
         """List the subdirectories of a directory, without symbolic links. No file is stat'ed."""
 
     def xattr(self, path: str, name: str) -> bytes:
-        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent."""
+        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
+
+        Raises Unsupported where the mount (``nouser_xattr``) or the release has no attributes of this kind.
+        """
 
     def layout(self, path: str) -> Layout | None:
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
@@ -119,7 +122,13 @@ class Filesystem(Protocol):
         """
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none."""
+        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
+
+        A record that was written late may be missing in one call, and there in a later one from before it.
+        """
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Return the index of the MDT that has a FID."""
 
 
 class FileFlags(Flag):

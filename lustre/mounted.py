@@ -8,14 +8,13 @@ mounts of one file system return the same values. A mount that was just removed 
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lustre.attributes import attribute, attribute_names
-from lustre.changelog import device
+from lustre.changelog.device import ChangelogDevice
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Quota, Space
@@ -44,6 +43,8 @@ class MountedFilesystem:
         self._tree = tree
         self._move = move
         self._devices = devices
+        self._changelogs: dict[str, ChangelogDevice] = {}
+        """By MDT. The device of an MDT is open while more of its records are to be read."""
 
     @property
     def fsname(self) -> str:
@@ -100,15 +101,9 @@ class MountedFilesystem:
     def xattr(self, path: str, name: str) -> bytes:
         """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
 
-        An attribute that the release or the mount (``nouser_xattr``) does not support counts as absent.
+        Raises Unsupported where the mount (``nouser_xattr``) or the release has no attributes of this kind.
         """
-        try:
-            return os.getxattr(self._whole(path), name, follow_symlinks=False)
-        except OSError as error:
-            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
-                return b""
-            with typed(f"get {name}", path):
-                raise
+        return attribute(self._whole(path), name) or b""
 
     def layout(self, path: str) -> Layout | None:
         """Read the layout of a file, or the default layout of a directory; None for a directory without its own.
@@ -152,13 +147,21 @@ class MountedFilesystem:
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
 
-        Each call returns at most about 16 MiB; call again with the last index for more.
+        Each call returns at most about 2 MiB; call again with the last index for more. One thread may read an MDT.
         """
-        return device.read(f"{self._devices}/changelog-{self.fsname}-{mdt}", after_index)
+        device = self._changelogs.get(mdt)
+        if device is None:
+            device = self._changelogs[mdt] = ChangelogDevice(f"{self._devices}/changelog-{self.fsname}-{mdt}")
+        return device.read(after_index)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Clear the records up to an index for one registered reader (``cl1``). Raises ValueError for index 0."""
         self._library.clear_changelog(f"{self.fsname}-{mdt}", reader, index)
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Return the index of the MDT that has a FID. The client asks the MDTs once for each sequence of FIDs."""
+        with directories.opened(self._mount.path) as root:  # closed at once: an open descriptor blocks an unmount
+            return self._library.mdt_index_of(root, fid)
 
     def quota(self, kind: int, owner: int, pool: str = "") -> Quota:
         """Read the block quota of a user (0), a group (1) or a project (2), for the file system or for one pool."""

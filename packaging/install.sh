@@ -24,7 +24,8 @@ fi
 "$python" -m pip --python "$root$here/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
     --no-compile "$@" ".[$extras]"
 site=$(echo "$root$here"/lib/python3.*/site-packages)
-for source in $(find lustre httpserver exporter -name "*.c"); do
+# Sources of modules begin with "_"; others, such as marks.c, are linked into several modules.
+for source in $(find lustre httpserver exporter tierd -name "_*.c"); do
     built=$(ls "$site/${source%.c}".*.so 2>/dev/null || :)
     [ -n "$built" ] || [ -n "${PURE_PYTHON:-}" ] ||
         { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }

@@ -90,11 +90,11 @@ class Calls:
         if self._costs.charged:
             self._take(self._statfs())
 
-    def take_records(self, records: int) -> None:
-        """Process a number of changelog records."""
+    def take_records(self, records: int, walked: int = 0) -> None:
+        """Process a number of changelog records, after a walk over uncleared ones."""
         if self._costs.charged:
             seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
-            self._take(self._computing(self._costs.call_seconds, seconds))
+            self._take(self._computing(self._costs.call_seconds + walked * self._costs.kept_record_seconds, seconds))
 
     def read_counters(self) -> None:
         """Read the counters of all targets and evaluate them."""

@@ -31,7 +31,7 @@ from simulator.servers.mdt import Mdt
 from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
-from simulator.settings import ClusterSettings
+from simulator.settings import ClusterSettings, ExporterLoad
 from simulator.workload import EventWorkload, Workload
 
 STATFS_SECONDS = 5.0
@@ -93,6 +93,8 @@ class Cluster:
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Virtual time until which the exporter is unreachable."""
+        self.exporter_load: ExporterLoad | None = None
+        """How exporters answer; None: at once."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)

@@ -45,6 +45,9 @@ class CallCosts:
     """Extra processor time of a default layout change, because clients in the directory release a lock."""
     record_processor_seconds: float = 0.0
     """Processor time of processing one changelog record."""
+    kept_record_seconds: float = 0.0
+    """Time to walk one record that no user has cleared, before the first new one. A real Lustre 2.17.57 on an idle
+    emulated node took 68e-6 s."""
     look_seconds: float = 0.0
     """Time to read all counters on an idle node, apart from processor time."""
     look_processor_seconds: float = 0.0

@@ -200,33 +200,41 @@ class JobEntry:
 class JobStats:
     """Entries of jobs, in the order of their first operation."""
 
-    def __init__(self, shape: CounterList) -> None:
+    def __init__(self, shape: CounterList, lists_again: bool = True) -> None:
+        """``lists_again``: a job whose entry was cleaned up gets a new one. A real MDT of 2.17.57 once made none."""
         self._shape = shape
+        self._lists_again = lists_again
         self._entries: dict[str, JobEntry] = {}
+        self._cleaned_up: set[str] = set()
 
     def tally(self, job_id: str, name: str, value: int, now: float) -> None:
         """Count an operation of a job. An empty job id is not counted."""
-        if not job_id:
+        if not job_id or (entry := self._entry(job_id, now)) is None:
             return
-        entry = self._entry(job_id, now)
         entry.stats[name].tally(value)
         if name in entry.histograms:
             entry.histograms[name].tally_log2(value)
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
         """Count several operations of a job with the same value."""
-        if not job_id or samples <= 0:
+        if not job_id or samples <= 0 or (entry := self._entry(job_id, now)) is None:
             return
-        entry = self._entry(job_id, now)
         entry.stats[name].bulk(samples, value)
         if name in entry.histograms:
             entry.histograms[name].tally_log2(value, samples)
 
-    def _entry(self, job_id: str, now: float) -> JobEntry:
-        """Entry of a job that does something now."""
+    def clear(self, job_id: str) -> None:
+        """Clean up the entry of a job, as a write of its id to the file does."""
+        if self._entries.pop(job_id, None) is not None:
+            self._cleaned_up.add(job_id)
+
+    def _entry(self, job_id: str, now: float) -> JobEntry | None:
+        """Entry of a job that does something now; None if the target lists it no more."""
         entry = self._entries.get(job_id)
         if entry is None or now - entry.latest > CLEANUP_SECONDS:
-            self._entries.pop(job_id, None)
+            self.clear(job_id)
+            if job_id in self._cleaned_up and not self._lists_again:
+                return None
             entry = self._entries[job_id] = JobEntry(job_id[:JOB_ID_BYTES_MAX], self._shape, now)
         entry.latest = now
         return entry
@@ -234,7 +242,7 @@ class JobStats:
     def entries(self, now: float) -> tuple[JobEntry, ...]:
         """Return the entries of the file, without expired ones."""
         for job_id in [job_id for job_id, entry in self._entries.items() if now - entry.latest > CLEANUP_SECONDS]:
-            del self._entries[job_id]
+            self.clear(job_id)
         return tuple(self._entries.values())
 
 

@@ -12,6 +12,7 @@ from simulator.migration import Migration
 from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
+from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -113,9 +114,20 @@ def lose_changelog_records(cluster: Cluster, target: str) -> None:
     log.forget()
 
 
+def write_changelog_late(cluster: Cluster, target: str, every: int, seconds: float) -> None:
+    """Write one record of ``every`` late from now on: a read within some seconds returns later records without it."""
+    log = _mdt(cluster, target).changelog
+    log.late_every, log.late_seconds = every, seconds
+
+
 def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
     """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds
+
+
+def load_exporters(cluster: Cluster, load: ExporterLoad) -> None:
+    """Let all exporters answer as on loaded servers."""
+    cluster.exporter_load = load
 
 
 def set_clocks(cluster: Cluster, seconds: float) -> None:

@@ -5,10 +5,6 @@ jobs at the same target. ``migrate`` starts a migration, which loads the same ta
 ``wait``. The default, ``Cluster.wait_for``, advances the cluster's time, or suspends one of several activities
 (:mod:`simulator.scheduler`). With a driver in the background, ``wait`` is ``RealTimeDriver.wait_for``, which blocks the
 calling thread while the driver advances the time. Every method takes the cluster's lock and releases it before a wait.
-
-:class:`LinkFolder` is a directory of dangling symbolic links. Creating a link with its content is atomic, so only one
-of several concurrent attempts succeeds. The class models symlink(2), readlink(2), lstat(2), utimensat(2), rename(2) and
-unlink(2) of a program on a client.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
-from lustre.errors import with_copied
+from lustre.errors import of_errno, with_copied
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -41,7 +37,10 @@ class SimulatedFilesystem:
         """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
         self._wait = wait or cluster.wait_for
+        self._mount = cluster.settings.clients[cluster.settings.mover_client]
         self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
+        self._read_to: dict[str, int] = {}
+        """Index of the last record that the last call for an MDT returned."""
 
     @property
     def fsname(self) -> str:
@@ -112,13 +111,15 @@ class SimulatedFilesystem:
         return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
-        """Read an extended attribute; b"" if absent."""
+        """Read an extended attribute; b"" if absent. Raises Unsupported on a mount with ``nouser_xattr``."""
+        if name.startswith("user.") and not self._mount.user_xattr:  # the client asks no MDT
+            raise of_errno(errno.EOPNOTSUPP, f"get {name}", path)
         self.calls.to_mdt(calls.XATTR, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
-        """Set an extended attribute as setfattr(1) does; b"" deletes it."""
+        """Set an extended attribute as setfattr(1) does on another client; b"" deletes it."""
         self.calls.to_mdt(calls.SET_XATTR, path)
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs
@@ -146,7 +147,7 @@ class SimulatedFilesystem:
             if not inode.shards:
                 return DirectoryStripes(0, inode.mdt_index)
             fids = tuple(Fid(inode.fid.parts[0] + 1, inode.fid.parts[1], n) for n in range(len(inode.shards)))
-            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids, inode.shards)
+            return DirectoryStripes(len(inode.shards), inode.shards[0], "crush", fids)
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
         """Read a directory's own default striping of new subdirectories."""
@@ -176,13 +177,24 @@ class SimulatedFilesystem:
             raise migration.finished.error
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Read the raw records of one MDT above an index, oldest first."""
+        """Read the raw records of one MDT above an index, oldest first.
+
+        As on a real client, a call after the last record of a call returns b"" without opening the device again.
+        """
         with self._cluster.lock:
             log = self._changelog(mdt)
-            data = log.read(after_index)
+            if self._read_to.pop(mdt, None) == after_index:
+                return b""
+            data, walked = log.read(after_index, self._cluster.epoch), log.walked(after_index)
             records = log.last_index - after_index if data else 0
-        self.calls.take_records(records)
+            if data:
+                self._read_to[mdt] = log.last_index
+        self.calls.take_records(records, walked)
         return data
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Return the index of the MDT that has a FID. Clients know it: it costs nothing."""
+        return self._cluster.namespace.mdt_index_of(fid)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Clear the records up to an index for one reader. Raises OSError as :meth:`Changelog.clear` does."""
@@ -241,64 +253,3 @@ class SimulatedObjectCreation:
 
     def _index(self, target: str) -> int:
         return next(ost.index for ost in self._cluster.osts if ost.name == target)
-
-
-_CONTENT = "symlink"
-
-
-class LinkFolder:
-    """A directory of symbolic links in a simulated file system."""
-
-    def __init__(self, cluster: Cluster, path: str) -> None:
-        self._cluster = cluster
-        self._path = path
-
-    def names(self) -> list[str]:
-        """Names of the links; empty where the directory does not exist."""
-        with self._cluster.lock:
-            try:
-                return list(self._cluster.namespace.lookup(self._path).children)
-            except FileNotFoundError:
-                return []
-
-    def make(self, name: str, content: str) -> None:
-        """Make a link. Raises FileExistsError if the name exists."""
-        with self._cluster.lock:
-            self._cluster.make_directory(self._path)
-            namespace, folder = self._cluster.namespace, self._cluster.namespace.lookup(self._path)
-            inode = namespace.add(folder, name, namespace.new_fid(folder.mdt_index, 0), folder.mdt_index,
-                                  self._cluster.epoch, directory=False)
-            inode.xattrs[_CONTENT] = content.encode()
-
-    def content(self, name: str) -> str:
-        """Return the target of a link."""
-        with self._cluster.lock:
-            return self._inode(name).xattrs[_CONTENT].decode()
-
-    def stamp(self, name: str) -> int:
-        """Return the modification time of a link."""
-        with self._cluster.lock:
-            return int(self._inode(name).mtime)
-
-    def touch(self, name: str) -> None:
-        """Advance the modification time of a link by one second."""
-        with self._cluster.lock:
-            self._inode(name).mtime += 1
-
-    def free(self, name: str) -> None:
-        """Rename a link to its name with ``.free`` at the end."""
-        with self._cluster.lock:
-            inode = self._inode(name)
-            assert inode.parent is not None
-            del inode.parent.children[inode.name]
-            inode.name = f"{name}.free"
-            inode.parent.children[inode.name] = inode
-
-    def remove(self, name: str) -> None:
-        """Remove a link if it exists."""
-        with self._cluster.lock:
-            if name in self.names():
-                self._cluster.namespace.remove(self._inode(name), self._cluster.epoch)
-
-    def _inode(self, name: str) -> Inode:
-        return self._cluster.namespace.lookup(f"{self._path}/{name}")

@@ -74,3 +74,16 @@ def with_nodes(bed: ClusterSettings, count: int) -> ClusterSettings:
 def measured_test_bed(seed: int = 1) -> ClusterSettings:
     """The test bed as set up for the measurements of November 2026: disks with 34 I/Os per second."""
     return recorded_test_bed(seed, hdd_ios_per_second=34)
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterLoad:
+    """How exporters on loaded servers answer."""
+
+    shortest_seconds: float
+    longest_seconds: float
+    """Duration of an answer. The counters are read at some time in it."""
+    lost_share: float = 0.0
+    """Share of the requests that get no answer."""
+    doubled_share: float = 0.0
+    """Share of the requests that get the answer before once more."""

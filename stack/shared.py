@@ -187,6 +187,10 @@ class SharedFilesystem:
         """See the protocol."""
         return bytes(self._ask("changelog", mdt, after_index))
 
+    def mdt_index_of(self, fid: Fid) -> int:
+        """See the protocol."""
+        return int(self._ask("mdt_index_of", fid))
+
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Do nothing: the simulated changelogs keep only their latest records."""
 

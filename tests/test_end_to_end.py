@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lustre.changelog.record import Record
+from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
+from tierd.config.sense import ServerAccess
 from tierd.demo import await_exporter, running_exporter
-from tierd.sense import exporters, exposition
-from tierd.sense.exporters import scrape_fixed_list
-from tierd.sense.http_client import SourceError
+from tierd.sense import exporters
+from tierd.sense.exporters import ExporterReadings, HttpAnswers
+from tierd.sense.exposition import READ_AT
+from tierd.sense.http_client import HttpClient, Response, SourceError
 from tierd.sense.readings import Reading, window
 from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock
+
+
+class Untimed(HttpClient):
+    """Leaves out when counters were read: the exporter has the time of day, and the cluster its own."""
+
+    def get(self, *arguments: Any, **more: Any) -> Response:
+        answer = super().get(*arguments, **more)
+        lines = answer.body.splitlines(keepends=True)
+        return replace(answer, body=b"".join([line for line in lines if not line.startswith(READ_AT.encode())]))
 
 
 class Both:
@@ -25,7 +39,8 @@ class Both:
 
     def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:
         self._near = near
-        self._scrape = scrape_fixed_list([url], clock, 5.0)
+        self._scrape = ExporterReadings(
+            lambda: [url], HttpAnswers(Untimed(ServerAccess(), 5.0), clock, 5.0, float("inf")), clock)
         self.pairs: list[tuple[Reading, Reading]] = []
 
     def reading(self) -> Reading:
@@ -76,5 +91,5 @@ def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
 
 def test_what_is_no_exposition_is_an_error() -> None:
     with pytest.raises(SourceError, match="not an exposition"):
-        exposition.reading(["<html>{"], 0.0)
+        expositions.reading(["<html>{"], 0.0)
 

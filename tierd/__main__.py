@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
+from tierd.text import count_of
 
 if TYPE_CHECKING:  # needs the extra
     from tierd.config.settings import Settings
@@ -53,14 +54,14 @@ def parser() -> argparse.ArgumentParser:
     moving = commands.add_parser(
         "mover", help="move files that the leader sends through NATS",
         description="Run a mover: it carries out the moves that the leader of this file system sends through NATS. "
-                    "Needs [cluster] in the configuration, and lustre-tierd[cluster].")
+                    "Needs [cluster] in the configuration, and the extra cluster.")
     moving.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                         help="configuration file of this file system")
     reading = commands.add_parser(
         "reader", help="read changelogs for the leader, through NATS",
         description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
                     "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
-                    "and [reader] in the configuration, and lustre-tierd[cluster].")
+                    "and [reader] in the configuration, and the extra cluster.")
     reading.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                          help="configuration file of this file system")
     replaying = commands.add_parser(
@@ -207,7 +208,7 @@ def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:
         WebConfigFile(path)
     mistakes = sum(remark.fatal for remark in remarks)
     if mistakes:
-        print(f"{config}: {mistakes} mistakes" if mistakes > 1 else f"{config}: 1 mistake", file=sys.stderr)
+        print(f"{config}: {count_of(mistakes, 'mistake')}", file=sys.stderr)
         return 1
     print(f"{config or 'defaults'}: OK")
     return 0

@@ -8,7 +8,10 @@ tierd shows and counts it, and bases no decision on it: the act is neither in fo
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+
+TYPE_CHECKING = False  # tierctl starts faster without typing
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class _JournalWord(StrEnum):

@@ -19,10 +19,10 @@ def report_missing(program: str, error: ModuleNotFoundError) -> int:
     """
     if error.name in CLUSTER_PACKAGES:
         sys.stderr.write(f"{program}: {error.name} is not installed. A cluster needs it: "
-                         "pip install 'lustre-tierd[cluster]'\n")
+                         "pip install '.[cluster]' in the source\n")
         return NOT_INSTALLED
     if error.name not in PACKAGES:
         raise error
     sys.stderr.write(f"{program}: {error.name} is not installed. This installation has the exporter alone;"
-                     " for tierd and tierctl: pip install 'lustre-tierd[tierd]'\n")
+                     " for tierd and tierctl: pip install '.[tierd]' in the source\n")
     return NOT_INSTALLED

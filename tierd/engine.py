@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -23,7 +23,13 @@ from tierd.detect.history import History, packed
 from tierd.detect.interference import Interference
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import NOISY_NEIGHBOUR, SlowdownView, noisy_neighbours, shared_bandwidth
+from tierd.detect.slowdowns import (
+    NOISY_NEIGHBOUR,
+    SLOWDOWN_KINDS,
+    SlowdownView,
+    noisy_neighbours,
+    shared_bandwidth,
+)
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.model import (
     ACTIONABLE_KINDS,
@@ -59,6 +65,17 @@ class CycleFindings:
     """Findings that were not active in the previous cycle."""
     ended: tuple[Finding, ...]
     """Findings that are no longer active, as of the previous cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMemory:
+    """What an engine has seen, for one with other settings that replaces it."""
+
+    history: History
+    active: Mapping[tuple[str, str, str], Finding]
+    detectors: DetectorRunner
+    arrays: ArrayTracker
+    tasks: Mapping[str, tuple[str, ...]]
 
 
 class Engine:
@@ -99,14 +116,16 @@ class Engine:
         return self._history.windows
 
     @property
-    def history(self) -> History:
-        """The history, for an engine with other settings that replaces this one."""
-        return self._history
+    def memory(self) -> EngineMemory:
+        """What this engine has seen."""
+        return EngineMemory(self._history, self._active, self._watch, self._arrays, self._tasks)
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of a previous engine that had the same sources."""
-        self._history = history
-        history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
+    def take_over(self, memory: EngineMemory) -> None:
+        """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
+        self._history, self._arrays, self._tasks = memory.history, memory.arrays, memory.tasks
+        self._active = dict(memory.active)
+        self._watch.take_over(memory.detectors)
+        self._history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""
@@ -139,10 +158,8 @@ class Engine:
             self._facts, self._early_facts = facts(), self._early_facts + 1
         view = self._slowdowns(window)
         counted = partial(self._activities, counts or activities)
-        settings = self._settings.noisy_neighbour
-        slowed = chain(noisy_neighbours(view, settings), shared_bandwidth(view, settings))
-        found = {finding.key: attribution.with_directories(finding, counted(finding.aggressor, since))
-                 for finding in map(partial(self._unless_absorbed, view), slowed)}
+        found = {finding.key: attribution.with_directories(finding, counted, since)
+                 for finding in map(partial(self._unless_absorbed, view), self._slowed(view, window))}
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
         found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
@@ -157,6 +174,10 @@ class Engine:
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
         """Activities of a job, or of all tasks of an array."""
         return attribution.activities_of_jobs(ask, self._tasks.get(job, (job,)), job, since)
+
+    def jobs_of(self, finding: Finding) -> Sequence[str]:
+        """Job ids of the aggressor of a finding: if it is an array, of its present tasks."""
+        return self._tasks.get(finding.aggressor, finding.aggressors)
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:
@@ -194,6 +215,19 @@ class Engine:
         return SlowdownView(
             window.end, losses, rivals, jobs, targets, profiles(lately, named) if named else {}, self._active.keys(),
             self._device_time, self._remembered, targets)
+
+    def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:
+        """Slowdowns found in this cycle.
+
+        A stream that used a target which is not seen may be slow for that reason: nothing is found about it, and what
+        was found is held.
+        """
+        settings = self._settings.noisy_neighbour
+        yield from chain(noisy_neighbours(view, settings), shared_bandwidth(view, settings))
+        if window.unseen:
+            in_doubt = {view.jobs[job] for job in self._interference.in_doubt}
+            yield from (replace(finding, held=True) for finding in self._active.values()
+                        if finding.kind in SLOWDOWN_KINDS and finding.victim in in_doubt)
 
     def _unless_absorbed(self, view: SlowdownView, finding: Finding) -> Finding:
         """The finding, as advice only if accelerators in front of the disks take the aggressor's writes in."""

@@ -6,11 +6,11 @@ The module imports the standard library only, because tierctl imports it through
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tierd.structs import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRow:
+class FindingRow(Struct, kw_only=True):
     """A finding or an order in the journal."""
 
     id: int
@@ -20,15 +20,14 @@ class FindingRow:
     aggressor: str
     victim: str
     sentence: str
-    evidence: Mapping[str, float]
-    """Numbers by name; see :func:`tierd.model.evidence_of`."""
+    evidence: Mapping[str, float | None]
+    """Numbers by name, None for infinity; see :func:`tierd.model.evidence_of`."""
     targets: tuple[str, ...]
     directories: tuple[str, ...]
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class SameFindingRow:
+class SameFindingRow(Struct):
     """Another finding about the same problem, earlier or later."""
 
     id: int
@@ -37,16 +36,14 @@ class SameFindingRow:
     """Number of acts that were done for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRow:
+class MessageRow(Struct):
     """A sentence that was logged about a finding."""
 
     time: float
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class JudgementRow:
+class JudgementRow(Struct):
     """A verdict on the acts for a finding, with the victim's throughput in bytes per second."""
 
     finding: int

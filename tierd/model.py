@@ -7,7 +7,7 @@ less often. Without its facts a detector finds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import IntEnum
 from operator import itemgetter
@@ -97,6 +97,14 @@ class StorageWork:
     pending_bytes: int
 
 
+UNSEEN = "no new counters"
+"""Condition of a target whose counters were not read again: its exporter is late, is down, or its clock was set."""
+
+
+LITTLE_UNEVEN = 0.05
+"""Difference of a span to its window that costs of service need not count: they are known to some 10%."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
@@ -108,7 +116,7 @@ class Window:
     namespace: Mapping[str, NamespaceLoad]
     """By job."""
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """Condition of unhealthy targets, whose speed means nothing: ``degraded``, ``in recovery``, ``full``."""
+    """Condition of targets whose speed means nothing: ``degraded``, ``in recovery``, ``full``, or ``UNSEEN``."""
     learned: bool = False
     """Whether the window comes from Prometheus' history."""
     metadata: Mapping[str, Mapping[str, Service]] = field(default_factory=dict)
@@ -117,11 +125,43 @@ class Window:
     """Maximum bytes of a new component with data on an MDT, by full target name, for MDTs that report it."""
     storage_work: Mapping[str, StorageWork] = field(default_factory=dict)
     """By target, for targets whose storage rebuilds or rebalances."""
+    spans: Mapping[str, float] = field(default_factory=dict)
+    """Seconds between the two readings of each target by the clock of its server, if readings have such times. Loads
+    are of this time: a reading that was lost makes one long span, and one that was late a long and a short one."""
 
     @property
     def seconds(self) -> float:
-        """Length of the window."""
+        """Length of the window by this node's clock."""
         return self.end - self.start
+
+    def seconds_of(self, target: str) -> float:
+        """Seconds in which the loads of a target arose. Rates of one window are loads by this."""
+        return self.spans.get(target, self.seconds)
+
+    @property
+    def even_loads(self) -> Collection[JobLoad]:
+        """Loads at the same rates in the seconds of the window, except for spans that differ little from it.
+
+        Where they change, they lose the sizes of RPCs.
+        """
+        loads = self.loads.values()
+        uneven = {target: self.seconds / span for target, span in self.spans.items()
+                  if abs(span - self.seconds) > LITTLE_UNEVEN * self.seconds}
+        if not uneven:
+            return loads
+        return [JobLoad._make((load.target, load.job, *[number * part for number in load[2:8]], NO_SIZES))
+                if (part := uneven.get(load.target)) is not None else load for load in loads]
+
+    @property
+    def metadata_seconds(self) -> float:
+        """Seconds in which the metadata operations arose: the mean over the MDTs."""
+        own = [seconds for target, seconds in self.spans.items() if "-MDT" in target]
+        return sum(own) / len(own) if own else self.seconds
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Targets without new counters. What a job did there is unknown."""
+        return frozenset([target for target, condition in self.conditions.items() if condition == UNSEEN])
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -211,7 +251,7 @@ class DirectoryActivity:
     lately: int = 0
     """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
-    """Time of the newest record; epoch seconds."""
+    """Time of the newest record, without closes by client threads; epoch seconds."""
     write_opens: int = 0
     """Opens of existing files for writing. 0 if the changelog has no open modes."""
     clients: tuple[str, ...] = ()
@@ -478,18 +518,21 @@ DATA_ON_MDT = "data-on-mdt"
 """Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
 
 
-def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
+def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:
     """The typed evidence of stored numbers. :class:`OtherEvidence` if the kind is unknown or a number is missing.
 
     Numbers that the kind's evidence does not have are dropped. Journals of earlier versions may have more, or fewer.
+    None is infinite, which JSON cannot store.
 
     >>> evidence_of("tape-drive", {"mounts": 2.0})
     OtherEvidence(values={'mounts': 2.0})
     >>> numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5,
-    ...            "loss_low": 0.28, "loss_high": 0.38, "loss_probability": 0.99, "carrier": 1.0, "aggressor_came_at": 0.0}
+    ...            "loss_low": 0.2, "loss_high": 0.4, "loss_probability": 0.97, "carrier": 1.0,
+    ...            "aggressor_came_at": 0.0}
     >>> evidence_of("shared-bandwidth", {**numbers, "dropped": 1.0}).numbers() == numbers
     True
     """
+    numbers = {name: float("inf") if value is None else value for name, value in stored.items()}
     of = EVIDENCE_BY_KIND.get(kind)
     if of is None:
         return OtherEvidence(numbers)
@@ -541,6 +584,8 @@ class Finding:
     subject: str = ""
     """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
+    held: bool = False
+    """Whether a target of the victim is not seen, so that nothing new is known. No act begins on it."""
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):

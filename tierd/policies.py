@@ -53,6 +53,14 @@ def is_judged_by_itself(finding: Finding) -> bool:
                       (HotSmallFilesEvidence, SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))
 
 
+def needs_its_job(finding: Finding) -> bool:
+    """Whether moves for the finding pay off only while its aggressor is at work: they gather the files that it reads.
+
+    A finding about the layout of files counts their next use, often by another run. Those about space have no job.
+    """
+    return isinstance(finding.evidence, (NoisyNeighbourEvidence, HotSmallFilesEvidence))
+
+
 def waits_for_close(finding: Finding) -> bool:
     """Whether the files of the finding are open while it begins, so that it is planned again until they are closed."""
     return isinstance(finding.evidence, (SmallRandomIoEvidence, ContentionEvidence, StripingEvidence))

@@ -15,6 +15,8 @@ class Reason(StrEnum):
 
     # plans
     NO_CHANGELOG = "no-changelog"
+    RECORDS_MISSING = "records-missing"
+    """Changelog records of the directory may be missing, and it has not been listed again yet."""
     NO_PATH = "no-path"
     ROOT_DIRECTORY = "root-directory"
     NO_POOL = "no-pool"
@@ -34,6 +36,7 @@ class Reason(StrEnum):
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
     OPTED_OUT = "opted-out"
+    OPT_OUT_UNREADABLE = "opt-out-unreadable"
     OTHER_MOVER = "other-mover"
     OTHER_LAYOUT = "other-layout"
     IN_USE = "in-use"
@@ -48,6 +51,18 @@ class Reason(StrEnum):
     MODE = "mode"
     REPORTED_ONLY = "reported-only"
     NOTHING_TO_DO = "nothing-to-do"
+    UNCONFIRMED = "unconfirmed"
+    """The newest window did not confirm the finding, and the windows before did."""
+    UNCLEAR_IO = "unclear-io"
+    """The I/O of the neighbour may be small or a stream: its counters do not show which."""
+    ABSORBED = "absorbed"
+    """An accelerator or write cache takes the small writes of the neighbour in."""
+    JOB_GONE = "job-gone"
+    """The job has stopped, so its files are not read."""
+    JOB_IDLE = "job-idle"
+    """The job was not seen at work just now. The move waits until it is, or until the job counts as stopped."""
+    JOB_ELSEWHERE = "job-elsewhere"
+    """The job does not work in the directory now."""
     # acts: the daemon and the file system as a whole
     PAUSED = "paused"
     PAUSE_FILE = "pause-file"
@@ -61,7 +76,6 @@ class Reason(StrEnum):
     """NATS does not answer, so movers on other nodes cannot be reached."""
     NO_MOVERS = "no-movers"
     # acts: one file or directory
-    OPT_OUT_UNREADABLE = "opt-out-unreadable"
     LIMIT = "limit"
     """A rate of ``[limits]`` is reached, so the move waits."""
     TARGET_CLOSED = "target-closed"
@@ -142,7 +156,10 @@ REMEDIES = {
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",
     Reason.NOT_SMALL: "raise small_files_to_flash.sizing.largest_component_bytes, if flash is to hold such files",
     Reason.SIZES_MIXED: "have the job keep small and large files in different directories",
-    Reason.OPTED_OUT: "the owner can take part again: setfattr -n user.tierd -v on DIRECTORY",
+    Reason.OPTED_OUT: "the owner can take part again: setfattr -n user.tierd -v on DIRECTORY, and rm "
+                      "DIRECTORY/.tierd-off",
+    Reason.OPT_OUT_UNREADABLE: "mount the file system on tierd's node with -o user_xattr, and check that root may read "
+                               "the directory (no root squash)",
     Reason.OTHER_MOVER: "stop the other mover, or wait until it has ended",
     Reason.OTHER_LAYOUT: "remove or change the default layout that is there (lfs setstripe -d)",
     Reason.LITTLE_TO_GAIN: "lower benefit.min_gain to act on smaller losses",
@@ -151,6 +168,7 @@ REMEDIES = {
     Reason.COOLING_DOWN: "lower verify.cooldown_seconds to try again sooner",
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",
     Reason.REPORTED_ONLY: "add the kind to act.on",
+    Reason.JOB_ELSEWHERE: "check that the changelogs record OPEN and CLOSE, and that the clocks of the servers agree",
 }
 """What an administrator can do so that tierd acts, for reasons that an administrator can remove."""
 

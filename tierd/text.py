@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
-
-from tierd.model import Carrier
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -75,14 +71,15 @@ def percent(share: float) -> str:
 def bytes_text(size_bytes: float) -> str:
     """Bytes for people, in powers of 1000, as disks are sold.
 
-    >>> bytes_text(0), bytes_text(999_400), bytes_text(12_345_678), bytes_text(176.8e9), bytes_text(3.2e12)
-    ('0 B', '999 kB', '12.3 MB', '177 GB', '3.2 TB')
+    >>> bytes_text(0), bytes_text(999_400), bytes_text(999_999), bytes_text(12_345_678), bytes_text(176.8e9)
+    ('0 B', '999 kB', '1.0 MB', '12.3 MB', '177 GB')
+    >>> bytes_text(999.96e9), bytes_text(3.2e15), bytes_text(-2e18)
+    ('1.0 TB', '3.2 PB', '-2000 PB')
     """
-    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
-        if abs(size_bytes) >= 10**power:
-            value = size_bytes / 10**power
-            return f"{value:.{0 if abs(value) >= 99.95 else 1}f} {unit}"
-    return f"{size_bytes / 1000:.0f} kB" if abs(size_bytes) >= 1000 else f"{size_bytes:.0f} B"
+    value, power, units = float(size_bytes), 0, ("B", "kB", "MB", "GB", "TB", "PB")
+    while abs(value) >= 999.5 and power < len(units) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.{0 if power < 2 or abs(value) >= 99.95 else 1}f} {units[power]}"
 
 
 def rate_text(bytes_per_second: float) -> str:
@@ -97,10 +94,10 @@ def rate_text(bytes_per_second: float) -> str:
 def binary_text(size_bytes: float) -> str:
     """Bytes for people, in powers of 1024: sizes of files and RPCs, as layouts and Lustre's settings count them.
 
-    >>> binary_text(512), binary_text(879 * 1024), binary_text(1 << 20), binary_text(1.5 * 2**20), binary_text(3 << 40)
-    ('512 B', '879 KiB', '1 MiB', '1.5 MiB', '3 TiB')
+    >>> binary_text(512), binary_text(879 * 1024), binary_text(1 << 20), binary_text(1.5 * 2**20), binary_text(3 << 50)
+    ('512 B', '879 KiB', '1 MiB', '1.5 MiB', '3 PiB')
     """
-    value, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")
+    value, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
     power = 0
     while abs(round(value)) >= 1024 and power < len(units) - 1:
         value, power = value / 1024, power + 1
@@ -108,42 +105,43 @@ def binary_text(size_bytes: float) -> str:
     return f"{number} {units[power]}"
 
 
-def evidence_parts(name: str, value: float) -> tuple[str, str]:
+def evidence_parts(name: str, value: float | None) -> tuple[str, str]:
     """One number of a finding's evidence as a label and a text. The unit at the end of its name decides the format.
+
+    None is infinite, as the slowdown of a stream that stands still.
 
     >>> evidence_parts("victim_usual_bytes_per_second", 177e9), evidence_parts("device_time_share_error", 0.028)
     (('victim usual throughput', '177 GB/s'), ('device time share, standard error', '3%'))
     >>> evidence_parts("aggressor_bytes_per_file", 1 << 20), evidence_parts("aggressor_mean_rpc_bytes", 4096.0)
     (('aggressor, size per file', '1 MiB'), ('aggressor mean RPC size', '4 KiB'))
-    >>> evidence_parts("slowdown", 1.5), evidence_parts("loss_high", 0.38), evidence_parts("cold_bytes", 3.3e12)
-    (('slowdown', '1.50 times'), ('loss, upper end of the 90% interval', '38%'), ('cold size', '3 TiB'))
-    >>> evidence_parts("carrier", 1.0), evidence_parts("aggressor_came_at", 0.0)
-    (('loss, known by', 'the time before the aggressor came'), ('aggressor came', 'before the victim was seen'))
+    >>> evidence_parts("slowdown", None), evidence_parts("slowdown", 1.5), evidence_parts("cold_bytes", 3.3e12)
+    (('slowdown', 'infinite'), ('slowdown', '1.50 times'), ('cold size', '3 TiB'))
+    >>> evidence_parts("loss_high", 0.38), evidence_parts("aggressor_came_at", 0.0)
+    (('loss, upper end of the 90% interval', '38%'), ('aggressor came', 'before the victim was seen'))
+    >>> evidence_parts("carrier", 1.0)
+    ('loss, known by', 'the time before the aggressor came')
     """
-    if name in _EVIDENCE_WORDS:
+    if name in _EVIDENCE_WORDS and value is not None:
         words, form = _EVIDENCE_WORDS[name]
         return words, form(value)
     ending, label, form = next((each for each in _EVIDENCE_FORMS if name.endswith(each[0])), ("", "", "{:.6g}".format))
     words = f"{name.removesuffix(ending)}{label}".replace("_", " ").replace("rpc", "RPC").strip()
-    return words, form(value)
+    return words, "infinite" if value is None else form(value)
 
 
 def _time(epoch_seconds: float) -> str:
     return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-CARRIERS = {
-    Carrier.ARRIVAL: "the time before the aggressor came",
-    Carrier.LOAD: "how it varies with the aggressor's load",
-    Carrier.HISTORY: "Prometheus' history",
-    Carrier.DEVICE_TIME: "device time alone",
-}
+_CARRIERS = {1: "the time before the aggressor came", 2: "how it varies with the aggressor's load",
+             3: "Prometheus' history", 4: "device time alone"}
+"""By the numbers of :class:`tierd.model.Carrier`, which commands that only print need not import."""
 _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "learnt_windows": ("windows from Prometheus' history", "{:g}".format),
     "loss_low": ("loss, lower end of the 90% interval", percent),
     "loss_high": ("loss, upper end of the 90% interval", percent),
     "loss_probability": ("probability that the loss is more than min_loss", percent),
-    "carrier": ("loss, known by", lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
+    "carrier": ("loss, known by", lambda number: _CARRIERS.get(int(number), f"{number:g}")),
     "aggressor_came_at": ("aggressor came", lambda time: _time(time) if time else "before the victim was seen"),
 }
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -170,7 +168,7 @@ def without_figures(sentence: str) -> str:
     >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 900 MB free")
     True
     """
-    return re.sub(r"\d+(\.\d+)?( ([kMGT]|[KMGT]i)?B\b)?", "#", sentence)
+    return re.sub(r"\d+(\.\d+)?( ([kMGTP]|[KMGTP]i)?B\b)?", "#", sentence)
 
 
 def shell_word(path: str) -> str:
@@ -180,21 +178,27 @@ def shell_word(path: str) -> str:
     /proj/run '/two words' '/it'"'"'s' $'/\x1b\n\xff\''
     """
     if path.isprintable():
-        return shlex.quote(path)
+        from shlex import quote  # noqa: PLC0415 -- tierctl status needs none
+
+        return quote(path)
     known = {"\n": r"\n", "\t": r"\t", "\\": r"\\", "'": r"\'"}
     return "$'" + "".join(c if c.isprintable() and c not in known else known.get(c) or "".join(
         f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogateescape")) for c in path) + "'"
 
 
-def html_safe(words: str) -> str:
-    """Text of a page: names may hold anything, halves of characters too."""
-    return escape(printable(words))
-
-
-def evidence_text(name: str, value: float) -> str:
+def evidence_text(name: str, value: float | None) -> str:
     """One number of a finding's evidence in one line.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
     ('victim throughput: 41.2 MB/s', 'aggressor read share: 25%')
     """
     return ": ".join(evidence_parts(name, value))
+
+
+def utc_text(seconds: float) -> str:
+    """A time for a log.
+
+    >>> utc_text(1_795_000_000)
+    '2026-11-18 11:06:40 UTC'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

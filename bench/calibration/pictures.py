@@ -1,4 +1,4 @@
-"""Pictures of the report, with matplotlib (``pip install lustre-tierd[plots]``)."""
+"""Pictures of the report, with matplotlib (``pip install '.[plots]'``)."""
 
 from __future__ import annotations
 

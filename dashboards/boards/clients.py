@@ -161,9 +161,8 @@ ONE = Row("One client: $instance", (
     timeseries("Operations", "Operations of applications on this client, by type.",
                Query(f"topk(10, rate(lustre_llite_operations_total{{{MINE}}}{RATE}))", "{{mount}} {{operation}}"),
                unit="ops", empty=NO_CLIENTS),
-    timeseries("I/O latency", "Mean time of the slowest operation types on this client. openclosetime is "
-               "excluded: it is the time files stay open.",
-               Query(f'topk(8, rate(lustre_llite_operation_seconds_total{{{MINE}, operation!="openclosetime"}}{RATE}) '
+    timeseries("I/O latency", "Mean time of the slowest operation types on this client.",
+               Query(f"topk(8, rate(lustre_llite_operation_seconds_total{{{MINE}}}{RATE}) "
                      f"/ (rate(lustre_llite_operations_total{{{MINE}}}{RATE}) > 0))", "{{mount}} {{operation}}"),
                unit="s", empty=NO_CLIENTS),
     timeseries("Page cache", "Cached file data and its limit. At the limit, data is read from servers again: raise "

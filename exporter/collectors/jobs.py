@@ -17,7 +17,7 @@ from exporter.jobs.idle import NEVER_IDLE, IdleFilter
 from exporter.jobs.limit import LimitedJobs
 from exporter.jobs.lines import NAMES, compiled_table, lines_of
 from exporter.jobs.numbers import NumbersReader
-from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, Chunks, Read
+from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, READ_AT, Chunks, Read
 from exporter.jobs.texts import IdleRun, Item, Job, JobPieces, JobTexts
 from exporter.node import Node
 from lustre.formats import job_stats
@@ -211,7 +211,11 @@ def start(context: Context) -> Collect:
         for kind, name, device in present:
             if name not in targets:
                 targets[name] = shared.jobs(device.fsname, device.target)
+            begun = context.wall()
             skipped = targets[name].collect(partial(node.read_through, kind, name, "job_stats"), page)
+            if skipped is not None:  # the middle: the kernel prints job after job while the file is read
+                read_at = b"%.3f" % ((begun + context.wall()) / 2)
+                page.sample(READ_AT, label_text(fs=device.fsname, target=device.target), read_at)
             node.skipped(kind, "job_stats", skipped or 0)
 
     return collect

@@ -1,6 +1,7 @@
 """The mounts of this node: ``llite.*`` (operations, I/O sizes, page cache, space). Read-ahead is in ``read_ahead``.
 
-In ``llite.*.stats``, the sum of each byte counter has its own family. Every other counter is an operation: the number
+In ``llite.*.stats``, the sum of each byte counter has its own family, and so have those in ``NO_OPERATIONS``. Every
+other counter is an operation: the number
 of calls and, since Lustre 2.14, their total time. Releases that do not time reads and writes count them only in the
 byte counters; for these releases the samples of ``read_bytes`` are the read operations.
 
@@ -18,6 +19,7 @@ from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
+from lustre.parameters import parse_device
 
 LABELS = ("fs", "mount")
 STATS = "llite.*.stats"
@@ -41,14 +43,44 @@ OPERATIONS = Counter(
 )
 SECONDS = Counter(
     "lustre_llite_operation_seconds_total",
-    "Total time of applications' operations on the mount, by operation, summed over concurrent callers. The"
-    " operation openclosetime is the time files stayed open.",
+    "Total time of applications' operations on the mount, by operation, summed over concurrent callers.",
     (*LABELS, "operation"),
     STATS,
     "seconds",
     "2.14+",
 )
-RULE = StatsRule(OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write_bytes": b"write"})
+REOPENS = Counter(
+    "lustre_llite_reopens_total", "Opens of files that this client had open and closed before.", LABELS, STATS,
+    versions="2.15+",
+)
+CLOSED_SECONDS = Counter(
+    "lustre_llite_reopen_closed_seconds_total",
+    "Time for which files were closed before they were opened again on this client, summed over these opens.",
+    LABELS,
+    STATS,
+    "seconds",
+    "2.15+",
+)
+HYBRID_BUFFERED, HYBRID_WRITES, HYBRID_READS = (
+    Counter(f"lustre_llite_hybrid_{name}_total", text, LABELS, STATS, versions="2.17+")
+    for name, text in (
+        ("buffered", "Buffered reads and writes that hybrid I/O left buffered."),
+        ("direct_writes", "Buffered writes that hybrid I/O carried out as direct I/O, because of their size."),
+        ("direct_reads", "Buffered reads that hybrid I/O carried out as direct I/O, because of their size."),
+    )
+)
+NO_OPERATIONS: dict[bytes, tuple[Counter | None, Counter | None]] = {
+    b"opencount": (None, None),
+    b"openclosetime": (REOPENS, CLOSED_SECONDS),
+    b"hybrid_noswitch": (HYBRID_BUFFERED, None),
+    b"hybrid_writesize_switch": (HYBRID_WRITES, None),
+    b"hybrid_readsize_switch": (HYBRID_READS, None),
+}
+"""Families for samples and sum of counters that are not operations. ``opencount`` adds, at each open, how often the
+file was opened within some time: neither its samples (the opens, counted as ``open``) nor its sum is worth a series."""
+RULE = StatsRule(
+    OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write_bytes": b"write"}, special=NO_OPERATIONS
+)
 
 
 def start_llite(_: Context) -> Collect:
@@ -204,15 +236,21 @@ PAGE_CACHE_FAMILIES = (
 PAGE_CACHE_COLLECTOR = Collector(
     "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, start_page_cache
 )
-CAPACITY = capacity_families("lustre_filesystem", "the file system", ("fs", "mount"), "llite.*")
+CAPACITY = capacity_families(
+    "lustre_filesystem", "the file system. It is left out while a connection of the mount is idle",
+    ("fs", "mount"), "llite.*")
 
 
 def start_filesystem(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
     def collect(node: Node, page: MetricsPage) -> None:
-        for device, labels in node.mounts():
-            CAPACITY.put(page, labels, node.room("llite", device))
+        mounts, idle = node.mounts(), node.idle_clients()
+        asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
+        for device, labels in mounts:
+            mount = parse_device(device)
+            if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
+                CAPACITY.put(page, labels, node.room("llite", device))
 
     return collect
 

@@ -8,7 +8,7 @@ New files of a pool above its spill threshold go to another pool: ``lod.*.pool.*
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
 
 from exporter.capacity import capacity_families, total
@@ -79,7 +79,9 @@ class PoolSpill:
             page.sample(SPILLED_FILES, labels, self._hits.totals((fs, pool)).get("hits"))
 
 
-CAPACITY = capacity_families("lustre_pool", "the pool, summed over the targets that report it", LABELS, "osc.*")
+CAPACITY = capacity_families(
+    "lustre_pool", "the pool, summed over the targets that report it. It is left out while a connection is idle",
+    LABELS, "osc.*")
 TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "lov.*.pools.*")
 REPORTING = Gauge(
     "lustre_pool_targets_reporting",
@@ -131,9 +133,9 @@ def start(context: Context) -> Collect:
     def collect(node: Node, page: MetricsPage) -> None:
         nonlocal seen, pools
         room = space.by_target(node)
-        now = room, node.membership(), *inputs_of(node)
+        now = room, space.asleep, node.membership(), *inputs_of(node)
         if not same(now, seen):
-            seen, pools = now, [*_pools(node, room)]
+            seen, pools = now, [*_pools(node, room, space.asleep)]
         for labels, targets, reporting, whole in pools:
             page.sample(TARGETS, labels, targets)
             page.sample(REPORTING, labels, reporting)
@@ -145,14 +147,19 @@ def start(context: Context) -> Collect:
     return collect
 
 
-def _pools(node: Node, room: Mapping[tuple[str, str], Df]) -> Iterator[tuple[bytes, int, int, Df]]:
-    """Yield label text, number of targets, number of targets with known space, and the whole space of each pool."""
+def _pools(node: Node, room: Mapping[tuple[str, str], Df],
+           asleep: Collection[tuple[str, str]]) -> Iterator[tuple[bytes, int, int, Df]]:
+    """Yield label text, number of targets, number of targets with known space, and the whole space of each pool.
+
+    The space of a pool with an idle connection is unknown: the sum over the others would be too small.
+    """
     for (fs, pool), targets in _members(node, room).items():
         known = [room[fs, target] for target in targets if (fs, target) in room]
-        yield label_text(fs=fs, pool=pool), len(targets), len(known), total(known)
+        whole = total(() if any((fs, target) in asleep for target in targets) else known)
+        yield label_text(fs=fs, pool=pool), len(targets), len(known), whole
 
 
-Inputs = tuple[Sequence[object], ...]
+Inputs = tuple[object, ...]
 
 
 class _Space:
@@ -161,13 +168,19 @@ class _Space:
     def __init__(self) -> None:
         self._rooms = Rooms()
         self._inputs: Inputs = ()
+        self._idle: frozenset[str] = frozenset()
+        """Connections that a request would wake."""
+        self.asleep: frozenset[tuple[str, str]] = frozenset()
+        """File system and target of each target whose space is not read for this reason."""
         self._asked: list[tuple[str, list[str]]] = []
         self._read: list[list[Df]] = []
         self._found: dict[tuple[str, str], Df] = {}
 
     def by_target(self, node: Node) -> dict[tuple[str, str], Df]:
         """Read the space. Returns the object of the last pass if no device and no number has changed."""
-        inputs = inputs_of(node)
+        idle = node.idle_clients()
+        self._idle = self._idle if self._idle == idle else idle
+        inputs = *inputs_of(node), self._idle
         early: list[list[Df]] = []
         if same(inputs, self._inputs):
             early = [self._rooms.read(node, kind, names) for kind, names in self._asked]
@@ -176,7 +189,7 @@ class _Space:
         asked, read, self._inputs = self._asked, list[list[Df]](), inputs
         self._asked, self._read, found = [], read, dict[tuple[str, str], Df]()
         for kind, devices in (
-            ("osc", [(client.name, client.device) for client in node.clients("osc")]),
+            ("osc", [(client.name, client.device) for client in node.clients("osc") if client.name not in idle]),
             ("osp", node.devices("osp")),
             ("obdfilter", node.targets("obdfilter")),
         ):
@@ -191,6 +204,8 @@ class _Space:
                 found |= {target: room for target, room in zip(first, rooms, strict=True) if room.size_bytes}
                 left = [(name, target) for name, target in left if name != first[target]]
         self._found = found
+        self.asleep = frozenset([(one.device.fsname, one.device.target) for one in node.clients("osc")
+                                 if one.name in idle]) - found.keys()
         return found
 
 

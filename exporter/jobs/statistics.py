@@ -53,7 +53,15 @@ IDLE = Gauge(
     ("fs", "target"),
     STATS,
 )
-FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT)
+READ_AT = Gauge(
+    "lustre_jobs_read_timestamp_seconds",
+    "Time at which the target's job statistics were read, by the clock of this node. Rates over the difference of two"
+    " such times do not depend on how long a scrape takes.",
+    ("fs", "target"),
+    STATS,
+    "seconds",
+)
+FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT, READ_AT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """For each size histogram, the counter that is its sum."""
 

@@ -54,8 +54,6 @@ class DirectoryStripes:
     hash_type: str = "none"
     """``fnv_1a_64``, ``crush``, …; flags follow after commas: ``fnv_1a_64,fixed``, ``crush,migrating``."""
     stripe_fids: tuple[Fid, ...] = ()
-    mdt_indices: tuple[int, ...] = ()
-    """MDT of each stripe. The extended attribute does not contain it."""
 
     @property
     def is_striped(self) -> bool:
@@ -162,33 +160,6 @@ def setdirstripe_arguments(default: DefaultStriping | None) -> tuple[str, ...]:
 
 _NUMBER_LINE = re.compile(r"(lmv_stripe_count|lmv_stripe_offset|lmv_max_inherit|lmv_max_inherit_rr): +(-?\d{1,9})")
 _HASH_LINE = re.compile(r"lmv_hash_type: +([a-z0-9_,]+|0x[0-9a-f]+)")
-_STRIPE_LINE = re.compile(r" +- l_mdt_idx: (\d{1,5})")
-_FID_LINE = re.compile(r" +l_fid: +(\S+)")
-
-
-def stripes_of_yaml(text: str) -> DirectoryStripes:
-    """Parse the output of ``lfs getdirstripe -y``. Raises ValueError that names the line.
-
-    >>> stripes_of_yaml('''lmv_stripe_count:  2
-    ... lmv_stripe_offset: 0
-    ... lmv_hash_type:     fnv_1a_64
-    ... lmv_objects:
-    ...       - l_mdt_idx: 0
-    ...         l_fid:     0x200000400:0x26:0x0
-    ...       - l_mdt_idx: 1
-    ...         l_fid:     0x240000401:0x25:0x0
-    ... ''').mdt_indices
-    (0, 1)
-    """
-    numbers, hashed, indices, fids = _lines_of(text)
-    if "lmv_stripe_count" not in numbers or "lmv_stripe_offset" not in numbers:
-        raise ValueError("directory striping: lmv_stripe_count and lmv_stripe_offset are needed")
-    if len(indices) != len(fids):
-        raise ValueError(f"directory striping: {len(indices)} MDTs, and {len(fids)} FIDs")
-    count = numbers["lmv_stripe_count"]
-    striped = count > 0
-    return DirectoryStripes(count, numbers["lmv_stripe_offset"], hashed, tuple(fids) if striped else (),
-                            tuple(indices) if striped else ())
 
 
 def default_of_yaml(text: str) -> DefaultStriping:
@@ -196,7 +167,7 @@ def default_of_yaml(text: str) -> DefaultStriping:
 
     For a directory without a default of its own, ``lfs`` prints what it inherits.
     """
-    numbers, hashed, _, _ = _lines_of(text)
+    numbers, hashed = _lines_of(text)
     try:
         return DefaultStriping(numbers["lmv_stripe_count"], numbers["lmv_stripe_offset"], hashed,
                                numbers.get("lmv_max_inherit", UNLIMITED_INHERIT), numbers.get("lmv_max_inherit_rr", 0))
@@ -211,21 +182,17 @@ def default_to_yaml(default: DefaultStriping) -> str:
             f"lmv_max_inherit_rr: {default.max_inherit_rr}\n")
 
 
-def _lines_of(text: str) -> tuple[dict[str, int], str, list[int], list[Fid]]:
+def _lines_of(text: str) -> tuple[dict[str, int], str]:
     numbers: dict[str, int] = {}
-    hashed, indices, fids = "none", list[int](), list[Fid]()
+    hashed = "none"
     for number, line in enumerate(text.split("\n"), start=1):
         if match := _NUMBER_LINE.fullmatch(line):
             numbers[match[1]] = int(match[2])
         elif match := _HASH_LINE.fullmatch(line):
             hashed = match[1]
-        elif match := _STRIPE_LINE.fullmatch(line):
-            indices.append(int(match[1]))
-        elif match := _FID_LINE.fullmatch(line):
-            fids.append(Fid.parse(match[1]))
-        elif line.strip() not in {"", "lmv_objects:"}:
+        elif line.strip():
             raise ValueError(f"directory striping, line {number}: unknown: {line[:80]!r}")
-    return numbers, hashed, indices, fids
+    return numbers, hashed
 
 
 def hash_text(number: int) -> str:

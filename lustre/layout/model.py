@@ -141,19 +141,10 @@ def pools_of(layout: Layout) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c.pool for c in layout.components if c.pool and not c.on_mdt))
 
 
-def component_at(layout: Layout, offset: int) -> Component | None:
-    """First component that covers a byte offset; None if the layout ends before it."""
-    return next((c for c in layout.components if c.extent_start <= offset and _before(offset, c.extent_end)), None)
-
-
 def pools_within(layout: Layout, size_bytes: int) -> tuple[str, ...]:
     """Pools that hold the data of a file of a size ("" for no pool); for an empty file, the pool of its first byte."""
     last = max(size_bytes, 1)
     return tuple(dict.fromkeys(c.pool for c in layout.components if not c.on_mdt and c.extent_start < last))
-
-
-def _before(offset: int, end: int | None) -> bool:
-    return end is None or offset < end
 
 
 def same_shape(a: Layout, b: Layout) -> bool:

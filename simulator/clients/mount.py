@@ -63,6 +63,8 @@ class ClientSettings:
     """One-way latency of a request, from the client's program to the server's thread."""
     name_seconds: float = 0.0
     """Processor time of the client for one operation on a name."""
+    user_xattr: bool = True
+    """False for ``nouser_xattr``, the default of 2.17: no attribute ``user.*`` can be read or set."""
     network_bytes_per_second: float | None = None
     """Rate of the client's network adapter; None: unlimited."""
     osc: OscSettings = field(default_factory=OscSettings)

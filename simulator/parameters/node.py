@@ -11,7 +11,7 @@ from simulator.parameters.text import ClusterView
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
 
-_OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_project,nosync_on_close,user_xattr,verbose"
+_OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_project,nosync_on_close"
 
 
 def node_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
@@ -38,7 +38,9 @@ def _mounts(cluster: ClusterView) -> str:
         options = f"rw,svname={target.name},mgsnode={settings.nid},osd=osd-ldiskfs"
         lines.append(f"{device} /mnt/t/{kind}{index} lustre {options} 0 0")
     device = f"{settings.nid}:/{settings.fsname}"
-    lines += [f"{device} {client.settings.mount_point} lustre {_OPTIONS} 0 0" for client in cluster.clients]
+    for client in cluster.clients:
+        options = f"{_OPTIONS},{'user_xattr' if client.settings.user_xattr else 'nouser_xattr'},verbose"
+        lines.append(f"{device} {client.settings.mount_point} lustre {options} 0 0")
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ Kinds, with their keys besides ``at``: ``slow`` (target, factor), ``degraded`` (
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
 ``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),
+``changelog_late`` (target, every, seconds: one record of so many is written so much later than those after it),
 ``files`` (directory, target, files, size_bytes, idle_days), ``no_new_objects`` (target), ``drain_target`` (target: an
 order to tierd, of which a cluster knows nothing),
 ``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``resync`` (path),
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from simulator import faults
+from simulator.settings import ExporterLoad
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
@@ -53,6 +55,11 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
         lambda c, e: faults.mask_changelog(c, e.text("target"), e.text("without")), frozenset(("target", "without"))
     ),
     "changelog_gap": (lambda c, e: faults.lose_changelog_records(c, e.text("target")), frozenset(("target",))),
+    "changelog_late": (
+        lambda c, e: faults.write_changelog_late(c, e.text("target"), int(e.number("every", 7)),
+                                                 e.number("seconds", 0.3)),
+        frozenset(("target", "every", "seconds")),
+    ),
     "files": (
         lambda c, e: faults.lay_down_files(c, e.text("directory"), e.text("target"), int(e.number("files", 100)),
                                            int(e.number("size_bytes", 1 << 20)), e.number("idle_days", 30.0)),
@@ -63,6 +70,12 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
     "exporter_unreachable": (
         lambda c, e: faults.make_exporter_unreachable(c, e.number("seconds", 30.0)),
         frozenset(("seconds",)),
+    ),
+    "exporters_loaded": (
+        lambda c, e: faults.load_exporters(c, ExporterLoad(
+            e.number("shortest_seconds", 1.0), e.number("longest_seconds", 4.0), e.number("lost_share", 0.0),
+            e.number("doubled_share", 0.0))),
+        frozenset(("shortest_seconds", "longest_seconds", "lost_share", "doubled_share")),
     ),
     "clock_jump": (lambda c, e: faults.set_clocks(c, e.number("seconds", 3600.0)), frozenset(("seconds",))),
     "mover": (
@@ -76,7 +89,8 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
 _NUMBER = (int, float)
 _KEY_TYPES: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
     "factor": _NUMBER, "rebuild_share": _NUMBER, "free_percent": _NUMBER, "seconds": _NUMBER, "files": _NUMBER,
-    "size_bytes": _NUMBER, "idle_days": _NUMBER,
+    "size_bytes": _NUMBER, "idle_days": _NUMBER, "every": _NUMBER, "shortest_seconds": _NUMBER,
+    "longest_seconds": _NUMBER, "lost_share": _NUMBER, "doubled_share": _NUMBER,
     "set": dict,
 }  # fmt: skip
 """Keys whose values are not text."""

@@ -17,6 +17,8 @@ OPEN_CREATE, CLOSE_CREATE = 0xCA, 0xC2
 """Record flags of an open that created the file, and of the close of that handle."""
 OPEN_MODE_BASE = 0xD000
 FLAG_WRITE = 0x2
+RECORDS_OF_FILE = 64_767
+"""Records in one file of a changelog: the bits in its header of 8 KiB (``llog_log_hdr`` of Lustre 2.17)."""
 RECORDS_MAX = 400_000
 """Number of records above which the older half is deleted, like the garbage collection for idle users on a real MDT."""
 
@@ -58,6 +60,10 @@ class Changelog:
         self.last_index = 0
         self.users: dict[str, ChangelogUser] = {"cl1": ChangelogUser(0)}
         self._last_user = 1
+        self.late_every = 0
+        """Each record with a multiple of this number is written late; 0: none."""
+        self.late_seconds = 0.0
+        """How late: time in which the MDT has written records after it, but not the record."""
         self._records: list[Record] = []
         self.set_mask(mask)
 
@@ -91,10 +97,19 @@ class Changelog:
         """Whether to record a close. If opens are masked, only closes of writable handles count (``mdd_close``)."""
         return kind is not RecordType.CLOSE or bool(self._mask_bits >> RecordType.OPEN & 1 or flags & FLAG_WRITE)
 
-    def read(self, after_index: int) -> bytes:
-        """Return the bytes of the records above an index, as the character device does."""
+    def read(self, after_index: int, now: float = float("inf")) -> bytes:
+        """Return the bytes of the records above an index, as the character device does at a time in epoch seconds."""
         first = bisect_right(self._records, after_index, key=_index)
-        return b"".join(map(encode, self._records[first:]))
+        return b"".join(encode(record) for record in self._records[first:] if not self._is_late(record, now))
+
+    def _is_late(self, record: Record, now: float) -> bool:
+        return bool(self.late_every and record.index % self.late_every == 0 and record.index < self.last_index
+                    and 0 <= now - record.time < self.late_seconds)
+
+    def walked(self, after_index: int) -> int:
+        """Records that a client reads and drops to begin after an index: those in the file of the changelog there."""
+        kept = bisect_right(self._records, after_index, key=_index)
+        return min(kept, after_index % RECORDS_OF_FILE)
 
     def forget(self) -> None:
         """Lose all present records. The numbering continues."""

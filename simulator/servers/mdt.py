@@ -62,6 +62,8 @@ class MdtSettings:
     cores: int = 2
     work_factor: float = 1.0
     """Factor of all processor times, for slower processors."""
+    lists_jobs_again: bool = True
+    """Whether ``job_stats`` lists a job again after its entry was cleaned up."""
 
 
 class Mdt:
@@ -75,7 +77,7 @@ class Mdt:
         self.device = build(engine, settings.device)
         self.journal = Journal(engine, self.device, JournalSettings(), settings.capacity.size_bytes // 2)
         self.stats = Stats(counters.MDT_STATS, engine.now)
-        self.jobs = JobStats(counters.MDT_STATS)
+        self.jobs = JobStats(counters.MDT_STATS, settings.lists_jobs_again)
         self.brw = BrwStats(engine.now)
         self.changelog = Changelog()
         self.inodes_used = 0

@@ -15,6 +15,8 @@ from lustre.layout.model import Layout
 from simulator.engine import Completion
 
 ROOT_FID = Fid(0x200000007, 1)
+FIRST_SEQUENCE, SEQUENCES_OF_MDT = 0x200000402, 0x40000000
+"""First sequence of FIDs of the first MDT, and the number of sequences of each MDT."""
 
 
 class Inode:
@@ -88,9 +90,14 @@ class Namespace:
 
     def new_fid(self, mdt_index: int, client_index: int) -> Fid:
         """Next FID of a client on an MDT."""
-        sequence = 0x200000402 + mdt_index * 0x40000000 + client_index
+        sequence = FIRST_SEQUENCE + mdt_index * SEQUENCES_OF_MDT + client_index
         number = self._next_id[sequence] = self._next_id.get(sequence, 0) + 1
         return Fid(sequence, number)
+
+    @staticmethod
+    def mdt_index_of(fid: Fid) -> int:
+        """Index of the MDT that gave out a FID."""
+        return max(0, fid.sequence - FIRST_SEQUENCE) // SEQUENCES_OF_MDT
 
     def add(self, parent: Inode, name: str, fid: Fid, mdt_index: int, now: float, *, directory: bool) -> Inode:
         """Add a file or directory. Raises OSError EEXIST if the name exists."""

@@ -16,7 +16,6 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.devices.hdd import HddSettings
-from simulator.filesystem import LinkFolder
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader
@@ -24,7 +23,7 @@ from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
 from tests.tierd.sense.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
-from tierd.act.claim import Claim
+from tierd.act.claim import NoClaim
 from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
@@ -33,6 +32,7 @@ from tierd.gather.app import GatherMetrics
 from tierd.gather.scrape import Gather
 from tierd.gather.settings import Settings as GatherSettings
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
@@ -140,16 +140,11 @@ def paused(site: Site) -> None:
     site.world.gate.operating_state.pause("checking disks")
 
 
-def held_by_another(cluster: Cluster) -> Claim:
+class HeldByAnother(NoClaim):
     """The claim of this tierd, after another one has taken the file system."""
-    folder, settings = LinkFolder(cluster, "/.tierd"), replace(Settings().claim, expiry_seconds=1e9)
 
-    def of(host: str) -> Claim:
-        holder = f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}"
-        return Claim(folder, holder, lambda: cluster.epoch, settings, lambda _: False)
-
-    of("mgmt02").hold()
-    return of("mgmt01")
+    def hold(self) -> Refusal | None:
+        return Refusal(Reason.CLAIM_HELD, "another tierd moves files of this file system: host mgmt02")
 
 
 def waiting_moves(site: Site) -> None:
@@ -451,7 +446,7 @@ TROUBLES = (
     Trouble("TierdNoStandby", cluster(standbys=()), site=TIERD_SITE),
     Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
             site=TIERD_SITE),
-    Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": held_by_another}),
+    Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": lambda _: HeldByAnother()}),
     Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
             healthy_minutes=1, site={"settings": USELESS, "model": FluidCluster}, instances=3),
     Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type,func-returns-value]

@@ -33,16 +33,29 @@ class Ticks:
 
 
 @dataclass
+class Wall:
+    """The clock of the node: later than all recordings. It moves by ``step`` each time it is read."""
+
+    seconds: float = 1_800_000_000.0
+    step: float = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.step
+        return self.seconds
+
+
+@dataclass
 class Exporter:
     """An exporter over a tree, for any number of scrapes."""
 
     root: Path
     settings: Settings
+    wall: Wall = field(default_factory=Wall)
     scraper: Scraper = field(init=False)
 
     def __post_init__(self) -> None:
         tree = Tree(Roots.of(self.root / "proc", self.root / "sys"))
-        self.scraper = Scraper(tree, COLLECTORS, self.settings, Ticks())
+        self.scraper = Scraper(tree, COLLECTORS, self.settings, Ticks(), self.wall)
 
     def scrape(self, *names: str, openmetrics: bool = False) -> bytes:
         """What Lustre's parameters say, without the exporter's own metrics."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,39 @@ def test_a_metadata_server_knows_pools_and_room_without_a_client(grow, exporter,
         "lustre_pool_targets": "2",
         "lustre_pool_targets_reporting": "1",
     }
+
+
+def test_idle_connections_are_left_alone(grow, exporter, samples) -> None:
+    """A read of ``kbytesfree`` sends a request, which connects an idle client again."""
+    room = {"kbytestotal": 10, "kbytesfree": 5, "kbytesavail": 4, "filestotal": 3, "filesfree": 2}
+    folder = f"sys/fs/lustre/osc/lustre-{{}}-osc-{A}"
+    link = "import:\n    name: lustre-{}-osc\n    target: lustre-{}_UUID\n    state: {}\n    connect_flags: [ ]\n"
+
+    def grown(of_first: str) -> Path:
+        unread = of_first == "IDLE"  # what nobody may read then is no number
+        numbers = {name: "x" if unread else value for name, value in room.items()}
+        return grow({
+            **{f"{folder.format(ost)}/{name}": f"{value}\n" for ost, of_ost in
+               (("OST0000", numbers), ("OST0001", room), ("OST0002", room)) for name, value in of_ost.items()},
+            **{f"proc/fs/lustre/osc/lustre-{ost}-osc-{A}/import": link.format(ost, ost, state)
+               for ost, state in (("OST0000", of_first), ("OST0001", "FULL"), ("OST0002", "FULL"))},
+            **{f"sys/fs/lustre/llite/lustre-{A}/{name}": f"{value}\n" for name, value in numbers.items()},
+            f"{POOLS.format(A)}/a": pool("OST0000", "OST0001"), f"{POOLS.format(A)}/b": pool("OST0002"),
+            "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n",
+        })  # fmt: skip
+
+    running = exporter(grown("FULL"))
+    text = running.scrape()
+    assert of(samples, text, "lustre_pool_size_bytes") == {"a": "20480", "b": "10240"}
+    assert b"lustre_filesystem_size_bytes" in text
+    grown("IDLE")
+    text = running.scrape()
+    assert of(samples, text, "lustre_pool_size_bytes") == {"b": "10240"}
+    assert of(samples, text, "lustre_pool_targets_reporting") == {"a": "1", "b": "1"}
+    assert b"lustre_filesystem_" not in text
+    assert running.skipped() == {}
+    grown("FULL")
+    assert of(samples, running.scrape(), "lustre_pool_size_bytes") == {"a": "20480", "b": "10240"}
 
 
 def test_per_target_shows_the_file_as_it_is(grow, exporter, samples) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale
+from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale, Unsupported
 from lustre.fid import Fid
 from lustre.filesystem import FileFlags
 from lustre.layout.model import Component, Layout
@@ -293,3 +293,17 @@ def test_fids_are_passed_as_lustre_wants_them(tmp_path: Path) -> None:
     calls = MountedCalls(Handle(llapi_get_mdt_index_by_fid=index).library(), str(tmp_path))
     assert calls.mdt_index_of(Fid(0x240000401, 9)) == 1
     assert seen == [(0x240000401, 9)]
+
+
+def test_an_attribute_that_the_mount_does_not_support_is_not_an_absent_one(tree: Tree, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported):
+        filesystem(Path("/proc"), tree).xattr("/version", "user.tierd")  # procfs has none, as with nouser_xattr
+    (tmp_path / "a").touch()
+    try:
+        os.setxattr(tmp_path / "a", "user.note", b"kept")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    assert filesystem(tmp_path, tree).xattr("/a", "user.note") == b"kept"
+    assert filesystem(tmp_path, tree).xattr("/a", "user.tierd") == b""
+    with pytest.raises(Gone):
+        filesystem(tmp_path, tree).xattr("/nothing", "user.tierd")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tierd.daemon.answers import (
@@ -51,8 +50,8 @@ CASE = CaseAnswer(
     usual=65e6, contended=44e6, now=52e6, after=None, acted_at=NOW - 50, judged_at=None,
     defaults=(DefaultLayoutRow(1, DIRECTORY, "first 1M on flash"),), waiting_defaults=1, moves=137, waiting_moves=90,
     moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
-    time_before=replace(TIMES, target=""), time_now=replace(TIMES, target="", utilisation=0.9))
-KEPT = replace(CASE, finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
+    time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
+KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
                judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
 ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
                        advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
@@ -89,4 +88,4 @@ def overview(**changed: object) -> dict[str, object]:
     """The overview with other fields; those of its status have the prefix ``status_``."""
     of_status = {name.removeprefix("status_"): value for name, value in changed.items() if name.startswith("status_")}
     own = {name: value for name, value in changed.items() if not name.startswith("status_")}
-    return to_json(replace(OVERVIEW, status=replace(STATUS, **of_status), **own))  # type: ignore[arg-type]
+    return to_json(OVERVIEW.replaced(status=STATUS.replaced(**of_status), **own))

@@ -125,7 +125,7 @@ def test_tierd_alone_starts_without_nats(tmp_path: Path) -> None:
     assert "not on a mounted Lustre file system" in alone.stderr
     mover = run(PROGRAM, allowed, "tierd.__main__", "mover", "--config", str(config))
     assert mover.returncode == dependencies.NOT_INSTALLED
-    assert mover.stderr == "tierd: nats is not installed. A cluster needs it: pip install 'lustre-tierd[cluster]'\n"
+    assert mover.stderr == "tierd: nats is not installed. A cluster needs it: pip install '.[cluster]' in the source\n"
 
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
@@ -136,7 +136,7 @@ def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
 @pytest.mark.parametrize(("module", "program", "arguments"), [
     ("tierd.__main__", "tierd", ["--config", "tierd.toml"]),
     ("tierd.__main__", "tierd", ["replay", "tests/tapes/noisy-create-1m"]),
-    ("tierd.cli.tierctl", "tierctl", ["status"]),
+    ("tierd.cli.tierctl", "tierctl", ["top"]),
     ("tierd.cli.tierctl", "tierctl", ["simulate", "noisy-neighbour"]),
     ("tierd.cli.tierctl", "tierctl", ["--help"]),
 ])
@@ -146,7 +146,17 @@ def test_a_program_without_the_extra_says_in_one_line_what_to_install(
     ended = run(PROGRAM, ",".join([*packages(*OWN), "prometheus_client"]), module, *arguments)
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert re.fullmatch(rf"{program}: \w+ is not installed\. .*: pip install 'lustre-tierd\[tierd\]'\n", ended.stderr)
+    assert re.fullmatch(rf"{program}: \w+ is not installed\. .*: pip install '\.\[tierd\]' in the source\n",
+                        ended.stderr)
+
+
+def test_no_text_has_people_install_a_name_that_no_index_gives_us() -> None:
+    """Somebody else could take it."""
+    texts = [path for package in (*OWN, "docs", "packaging", "systemd", "scripts", "bench", "alerts")
+             for path in (ROOT / package).rglob("*") if path.suffix in {".py", ".md", ".toml", ".sh"}]
+    named = [str(path.relative_to(ROOT)) for path in [*texts, ROOT / "README.md"]
+             if re.search(r"pip install '?lustre-tierd|lustre-tierd\[", path.read_text())]
+    assert named == []
 
 
 def test_a_module_that_is_missed_by_mistake_is_no_matter_of_extras() -> None:

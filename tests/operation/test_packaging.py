@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from fnmatch import fnmatch
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.conftest import Unpack
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
@@ -232,6 +235,62 @@ def test_an_upgrade_from_the_one_package_keeps_its_settings(order: tuple[str, st
     assert (root / "etc/lustre-exporter/environment").read_text() == settings["/etc/lustre-exporter/environment"]
     assert (root / "usr/lib/systemd/system/lustre-exporter.service").is_file()
     assert not (root / "etc/tierd").exists()
+
+
+def copied_source(folder: Path) -> Path:
+    """The source without anything that was built in it. Recordings and tests are links."""
+    folder.mkdir()
+    for path in ROOT.iterdir():
+        if path.name in {"build", "dist"} or path.name.startswith(".") or path.suffix == ".egg-info":
+            continue
+        if path.name == "tests":
+            (folder / path.name).symlink_to(path)
+        elif path.is_dir():
+            shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        else:
+            shutil.copy(path, folder)
+    return folder
+
+
+def dependencies_without_us(folder: Path) -> Path:
+    """Links to what is installed beside the project, so that pip downloads nothing."""
+    folder.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not re.search(r"lustre_tierd|__editable__|\.pth$", path.name):
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb") or not shutil.which("cc"), reason="needs dpkg-deb and a C compiler")
+@pytest.mark.skipif(not Path(sysconfig.get_paths()["include"], "Python.h").exists(), reason="needs Python.h")
+def test_the_packages_are_built_and_the_exporter_of_its_package_runs(capture: Unpack, tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", minversion="70.1", reason="an older setuptools makes no wheels")
+    environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PURE_PYTHON", "WHEELS"}}
+    environment |= {"PYTHON": sys.executable, "CFLAGS": "-O0", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0",
+                    "PYTHONPATH": str(dependencies_without_us(tmp_path / "dependencies"))}
+    made = subprocess.run(["sh", "packaging/deb.sh", tmp_path / "dist"], env=environment,
+                          cwd=copied_source(tmp_path / "source"), check=False, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    roots = {package: tmp_path / package for package in PACKAGES}
+    for package, root in roots.items():
+        (archive,) = (tmp_path / "dist").glob(f"{package}_*.deb")
+        subprocess.run(["dpkg-deb", "--extract", archive, root], check=True)
+    compiled = {package: {str(path).partition("site-packages/")[2].partition(".")[0] for path in root.rglob("*.so")}
+                for package, root in roots.items()}
+    assert set(MODULES) <= compiled["lustre-tierd"]
+    assert {module for module in MODULES if not module.startswith("tierd/")} <= compiled["lustre-exporter"]
+    assert {"/usr/bin/tierd", "/usr/bin/tierctl", "/usr/share/man/man8/tierd.8.gz"} <= files(roots["lustre-tierd"])
+    exporter = files(roots["lustre-exporter"])
+    assert {"/usr/bin/lustre-exporter", "/usr/share/man/man8/lustre-exporter.8.gz"} <= exporter
+    assert {path for path in exporter if "tierd" in path and ".dist-info" not in path} == set()
+    tree, installed = capture("2.17.57/tree-idle"), roots["lustre-exporter"] / "opt/lustre-exporter/bin"
+    shown = subprocess.run(
+        [installed / "python", "-P", installed / "lustre-exporter", "--once",
+         f"--path.procfs={tree / 'proc'}", f"--path.sysfs={tree / 'sys'}"],
+        env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    assert 'lustre_exporter_build_info{compiled="yes",' in shown.stdout
+    assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout
 
 
 @pytest.mark.parametrize("script", [*sorted(PACKAGING.glob("*.sh")), *sorted((ROOT / "scripts").glob("*.sh")), *sorted(

@@ -11,6 +11,7 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.formats import recovery_status
 from simulator.cluster import Cluster
+from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
@@ -139,6 +140,41 @@ def test_a_gap_leaves_later_records_with_later_numbers() -> None:
     made.advance(1)
     assert made.mdts[0].changelog.last_index > lost
     assert len(made.mdts[0].changelog.read(0)) < 40_000
+
+
+def test_a_late_record_is_there_in_a_later_read_and_in_order() -> None:
+    made = cluster(Event(0, "changelog_late", {"target": "MDT0000", "every": 5, "seconds": 2.0}), noise=True)
+    made.advance(10)
+    port, log = SimulatedFilesystem(made), made.mdts[0].changelog
+
+    def indexes() -> list[int]:
+        return [record.index for record in decode(SimulatedFilesystem(made).changelog("MDT0000", 0))[0]]
+
+    last = log.last_index
+    missing = sorted({*range(1, last + 1)} - {*indexes()})
+    assert missing
+    assert {index % 5 for index in missing} == {0}
+    assert missing[0] > 100, "earlier ones have been written"
+    made.advance(2.1)
+    assert indexes()[:last] == list(range(1, last + 1))
+    assert port.mdt_index_of(made.namespace.new_fid(1, 3)) == 1
+
+
+def test_opening_a_changelog_walks_what_no_user_has_cleared() -> None:
+    made = cluster(noise=True)
+    made.advance(10)
+    port = SimulatedFilesystem(made, costs=CallCosts(kept_record_seconds=0.001))
+    last = made.mdts[0].changelog.last_index
+
+    def seconds(after: int) -> float:
+        begun = made.now
+        port.changelog("MDT0000", after)
+        return made.now - begun
+
+    assert seconds(last) == pytest.approx(0.001 * last)
+    port.clear_changelog("MDT0000", "cl1", last)
+    assert seconds(last) < 0.01 * last * 0.001 + 0.001 * (made.mdts[0].changelog.last_index - last)
+    assert made.mdts[0].changelog.walked(10 * 64_767) <= 64_767
 
 
 def test_an_exporter_nobody_reaches_leaves_the_files_as_they_were(tmp_path: Path) -> None:

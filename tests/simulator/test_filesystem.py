@@ -7,14 +7,17 @@ import errno
 import pytest
 
 from lustre.changelog.decode import decode
+from lustre.errors import Unsupported
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
+from simulator.parameters import render
 from simulator.servers.changelog import Actor
 from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import without_user_xattr
 
 MIB = 1 << 20
 FLASH = Layout((Component(0, 2 * MIB, "flash"), Component(2 * MIB, None, "hdd")))
@@ -55,6 +58,18 @@ def test_names_and_status(filesystem: SimulatedFilesystem) -> None:
     for call in (filesystem.status, filesystem.layout, lambda path: list(filesystem.entries(path))):
         with pytest.raises(FileNotFoundError):
             call("/proj/nothing")
+
+
+def test_a_mount_without_user_xattr_has_no_attributes_of_users() -> None:
+    cluster = Cluster(without_user_xattr())
+    cluster.make_file("/proj/a", 1000)
+    filesystem = SimulatedFilesystem(cluster)
+    filesystem.set_xattr("/proj/a", "lustre.pin", b"- pool: hdd")
+    assert filesystem.xattr("/proj/a", "lustre.pin") == b"- pool: hdd"
+    with pytest.raises(Unsupported):
+        filesystem.xattr("/proj/a", "user.tierd")
+    files = dict(render(cluster))
+    assert files["proc/mounts"].count(b",nouser_xattr,") == len(cluster.clients)
 
 
 def test_default_layouts(filesystem: SimulatedFilesystem) -> None:

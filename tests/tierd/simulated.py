@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lustre.changelog.record import Record
@@ -13,7 +13,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.settings import recorded_test_bed
+from simulator.settings import ClusterSettings, recorded_test_bed
 from tierd.config.settings import Settings
 from tierd.daemon.observe import Source
 from tierd.sense.readings import Reading
@@ -24,6 +24,12 @@ STREAM = StreamingWriter(job_id="ior_stream.1002", path="/proj/flow/stream.dat")
 NOISE = SmallFileWriter(start_seconds=30.0)
 HDD = Layout((Component(pool="hdd"),), composite=False)
 COVERING = Layout((Component(0, 2 * MIB, "flash"), Component(2 * MIB, None, "hdd")))
+
+
+def without_user_xattr() -> ClusterSettings:
+    """The recorded test bed, mounted as clients of 2.17 are by default."""
+    bed = recorded_test_bed()
+    return replace(bed, clients=tuple(replace(mount, user_xattr=False) for mount in bed.clients))
 
 
 class Faulty:
@@ -58,9 +64,9 @@ class World(simulation.World):
 
 def world(tmp_path: Path, jobs: Sequence[Job] = (STREAM, NOISE), settings: Settings | None = None,
           dry_run: bool = False, hook: simulation.SourceHook | None = None,
-          model: type[Cluster] = FluidCluster) -> World:
+          model: type[Cluster] = FluidCluster, bed: ClusterSettings | None = None) -> World:
     """The recorded test bed, with these jobs. Flows take a third of the time of single requests (``model=Cluster``)."""
     said: list[str] = []
-    cluster = model(recorded_test_bed(), jobs)
+    cluster = model(bed or recorded_test_bed(), jobs)
     at = simulation.wire(cluster, settings or Settings(), said.append, tmp_path, dry_run, hook)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)

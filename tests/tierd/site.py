@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -54,12 +54,15 @@ class Site:
     """Account names by user id."""
     creation: ObjectCreation | None = None
     """The limits of new objects, on a node that serves MDTs."""
+    before_reading: Callable[[], None] = lambda: None
+    """Called before the counters are read."""
     service: Service = field(init=False)
 
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
+        read = parameter_files(self.cluster, self.folder / "node")
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
-                               parameter_files(self.cluster, self.folder / "node"),
+                               lambda: (self.before_reading(), read())[1],
                                ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
                                user_name=lambda uid: self.accounts.get(uid, ""),
                                rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),

@@ -20,6 +20,7 @@ from tierd.model import (
     OtherEvidence,
     evidence_of,
 )
+from tierd.text import evidence_parts
 
 
 @pytest.mark.parametrize("kind", EVIDENCE_BY_KIND)
@@ -47,6 +48,12 @@ def test_numbers_of_an_older_or_newer_version_are_read_as_far_as_they_are_there(
     for name, value in (("carrier", 99.0), ("aggressor_largest_rpc_bytes", float("inf"))):
         odd = {**noise().numbers(), name: value}
         assert evidence_of("noisy-neighbour", odd) == OtherEvidence(odd)
+
+
+def test_what_carries_a_loss_has_words_of_its_own() -> None:
+    words = {evidence_parts("carrier", float(each))[1] for each in Carrier}
+    assert len(words) == len(Carrier)
+    assert not any(word.isdigit() for word in words)
 
 
 def test_a_finding_takes_its_numbers_as_a_mapping_too() -> None:

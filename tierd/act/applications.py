@@ -26,7 +26,7 @@ from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.slurm import SlurmJob, number_of, plain
-from tierd.text import quoted
+from tierd.text import count_of, quoted
 
 PREPARATION = "preparation"
 """Kind of an order that sets a default layout before a job starts. Modes apply to it."""
@@ -123,7 +123,7 @@ def _sentence(names: Collection[str], number: int, kind: str, aggressor: str, vi
     'F3: slowed by job 7 (noisy-neighbour)'
     """
     what = f"slowed by job {aggressor} ({kind})" if victim in names else kind + (f" of job {victim}" if victim else "")
-    done = [f"{moved} files moved" if moved else "", verdict or ""]
+    done = [f"{count_of(moved, 'file')} moved" if moved else "", verdict or ""]
     return ", ".join([f"F{number}: {what}", *filter(None, done)])
 
 

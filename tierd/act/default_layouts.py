@@ -8,7 +8,7 @@ omits it, without an error.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -18,7 +18,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout import directory
 from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Layout, explain, same_shape
-from tierd.act.guard import ActGuard
+from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
@@ -158,9 +158,12 @@ class DefaultLayoutQueue:
         self._dry_run = dry_run
         self._bucket = bucket
         self._executor = executor
+        self.jobs: JobCheck = NoJobCheck()
         self._lock = RLock()
         self._waiting: deque[QueuedDefaultLayout] = deque()
         self._under_way: list[QueuedDefaultLayout] = []
+        self.held_directories: Container[str] = frozenset()
+        """Default layouts of these wait, but for those that an administrator requested."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -213,10 +216,15 @@ class DefaultLayoutQueue:
     def _next(self) -> list[QueuedDefaultLayout]:
         group: list[QueuedDefaultLayout] = []
         with self._lock:
-            while (self._waiting and len(group) < DEFAULT_LAYOUTS_AT_ONCE
-                   and self._bucket.refusal(0, self._clock.now()) is None):
-                self._bucket.spend(0)
-                group.append(self._waiting.popleft())
+            waiting, self._waiting = self._waiting, deque()
+            for each in waiting:
+                held = each.action.directory in self.held_directories and each.action.finding[0] != REQUEST
+                if (held or len(group) >= DEFAULT_LAYOUTS_AT_ONCE
+                        or self._bucket.refusal(0, self._clock.now()) is not None):
+                    self._waiting.append(each)
+                else:
+                    self._bucket.spend(0)
+                    group.append(each)
             self._under_way = group
         return group
 
@@ -243,7 +251,8 @@ class DefaultLayoutQueue:
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
         elif before is not None and same_shape(before, action.layout):
             refusal = Refusal(Reason.HAS_LAYOUT, "the directory already has this layout")
-        refusal = refusal or replacement_refusal(before, of_the_root) or self._halt() or self._guard.refusal(action)
+        refusal = refusal or replacement_refusal(before, of_the_root) or self._halt()
+        refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
     def _examined_striping(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
@@ -285,4 +294,5 @@ class DefaultLayoutQueue:
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
         detail = each.failure or sentence_of(each.refusal)
-        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at)
+        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.set_at,
+                                          why=each.refusal)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from lustre.layout.model import Layout
 from tierd.act.limits import MoveCost
-from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, MoveResult
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, outcome_of_each
 from tierd.refusal import Refusal
 
 UNLIMITED = 1 << 30
@@ -180,11 +181,9 @@ class InProcessDispatch:
         """See the protocol. Moves the files; ends when the engine has ended."""
         batch, self._batch = self._batch, []
         acts = {each.move.path: each for each in batch}
-        for outcome in self._mover.move([each.move for each in batch], self._halt) if batch else ():
-            yield NumberedOutcome(acts.pop(outcome.move.path).act, outcome)
-        for each in acts.values():
-            yield NumberedOutcome(each.act, MoveOutcome(each.move, MoveResult.FAILED, "error",
-                                                        "the mover did not report an outcome"))
+        if batch:
+            for outcome in outcome_of_each(partial(self._mover.move, halt=self._halt), [each.move for each in batch]):
+                yield NumberedOutcome(acts[outcome.move.path].act, outcome)
 
     def state(self) -> DispatchState | None:
         """See the protocol."""

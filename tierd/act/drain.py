@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from threading import RLock
 
 from lustre.creation import ObjectCreation
-from lustre.filesystem import Filesystem
+from lustre.filesystem import Filesystem, Space
 from tierd.act.gate import Gate
 from tierd.act.guard import DRAIN_PREFIX, REQUEST
 from tierd.act.journal.writer import Journal
@@ -79,7 +79,7 @@ class Drain:
     by: str
     begun_at: float
     finding: int
-    """Number of the order in the journal, to which the moves belong."""
+    """Number of the order in the journal, to which the moves belong; 0 if files are only counted."""
     phase: Phase = Phase.RUNNING
     preview: bool = False
     """Whether files are only counted."""
@@ -127,6 +127,18 @@ class Drain:
         self.after, self.examined, self.found_files, self.found_bytes, self.movable = "", 0, 0, 0, 0
         self.queued = self.arrived = 0
         self.left, self.pass_begun_at = {}, now
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPlan:
+    """What a drain of a target would do."""
+
+    target: str
+    used_bytes: int
+    pools: Mapping[str, tuple[str, ...]]
+    """The other targets of its pools."""
+    own_mdts: tuple[str, ...]
+    """MDTs for which tierd stops new objects itself."""
 
 
 def drains_to_json(drains: Mapping[str, Drain]) -> str:
@@ -180,6 +192,8 @@ class Drains:
         """Last directory that the walk has finished; its moves may still be queued."""
         self._unreadable: dict[str, Counter[Refusal]] = {}
         self._stepped_at = clock.now()
+        self.space: Mapping[str, Space] = {}
+        """Space on the targets when a drain began, or advanced last; empty before."""
         self._unusable = ""
         self._drains: dict[str, Drain] = {}
         try:
@@ -191,8 +205,7 @@ class Drains:
     @property
     def all(self) -> tuple[Drain, ...]:
         """All drains, also ended ones."""
-        with self._lock:
-            return tuple(self._drains.values())
+        return tuple(self._drains.values())
 
     @property
     def running(self) -> bool:
@@ -201,35 +214,48 @@ class Drains:
 
     def begin(self, target: str, by: str, *, preview: bool = False) -> Drain:
         """Begin to drain a target, given by its full name. Raises ValueError, and OSError of the file system."""
-        if self._unusable:
-            raise ValueError(self._unusable)
-        space = self._filesystem.space()
-        if target not in space:
-            raise ValueError(f"no OST {quoted(target)} can be reached; known: {', '.join(sorted(space))}")
-        self._check_pools(target)
+        planned = self.plan(target, preview=preview)
         with self._lock:
-            before = self._drains.get(target)
-            if before is not None and before.phase in ACTIVE and not preview:
-                raise ValueError(f"a drain of {target} is {before.phase}: see tierctl drain-target, or end it (--end)")
-            if before is not None and before.phase in ACTIVE:
-                raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
-            if before is not None and before.limits:
-                raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")
+            self._check_free(target, preview=preview)
             now = self._clock.now()
             counted = preview or self._gate.dry_run
             what = f"{by} asked to drain {target}" + (" (dry run: files are only counted)" if counted else "")
-            number = self._journal.add_finding(Finding(REQUEST, now, by, "", (target,), what, Evidence()))
-            room = space[target]
-            drain = Drain(target, by, now, number, preview=preview or self._gate.dry_run, pass_begun_at=now,
-                          used_bytes_at_begin=room.size_bytes - room.free_bytes)
+            number = 0 if counted else self._journal.add_finding(
+                Finding(REQUEST, now, by, "", (target,), what, Evidence()))
+            drain = Drain(target, by, now, number, preview=counted, pass_begun_at=now,
+                          used_bytes_at_begin=planned.used_bytes)
             self._forget_walk(target)
             self._drains[target] = drain
             self._store()
         self._say(what)
         return drain
 
-    def _check_pools(self, target: str) -> None:
-        pools = [members for members in self._filesystem.pools().values() if target in members]
+    def plan(self, target: str, *, preview: bool = False) -> DrainPlan:
+        """What a drain of a target would do; changes nothing. Raises as :meth:`begin` does."""
+        if self._unusable:
+            raise ValueError(self._unusable)
+        space = self.space = self._filesystem.space()
+        if target not in space:
+            raise ValueError(f"no OST {quoted(target)} can be reached; known: {', '.join(sorted(space))}")
+        pools = {name: members for name, members in self._filesystem.pools().items() if target in members}
+        self._check_pools(target, pools.values())
+        self._check_free(target, preview=preview)
+        own = tuple(sorted(self._creation.limits(target))) if self._settings.stop_new_objects else ()
+        return DrainPlan(target, space[target].size_bytes - space[target].free_bytes,
+                         {name: tuple(other for other in members if other != target)
+                          for name, members in pools.items()}, own)
+
+    def _check_free(self, target: str, *, preview: bool) -> None:
+        before = self._drains.get(target)
+        if before is not None and before.phase in ACTIVE and not preview:
+            raise ValueError(f"a drain of {target} is {before.phase}: see tierctl drain-target, or end it (--end)")
+        if before is not None and before.phase in ACTIVE:
+            raise ValueError(f"a drain of {target} is {before.phase} already, so a dry run is not needed")
+        if before is not None and before.limits:
+            raise ValueError(f"an earlier drain of {target} still has to give back new objects: {before.trouble}")
+
+    @staticmethod
+    def _check_pools(target: str, pools: Collection[Sequence[str]]) -> None:
         if not pools:
             raise ValueError(f"{target} is in no pool, so its files have no other targets; make a pool with it and "
                              "others (lctl pool_new, lctl pool_add)")
@@ -301,6 +327,8 @@ class Drains:
                 self._give_back_new_objects(drain)
             if drain.phase is Phase.RUNNING and now >= drain.wait_until:
                 self._advance(drain, max(1, min(visits, MAX_STEP_VISITS)), now + STEP_SECONDS)
+        if any(drain.phase in ACTIVE for drain in self.all):
+            self.space = self._filesystem.space()
 
     # New objects
 
@@ -341,9 +369,9 @@ class Drains:
                 drain.trouble = drain.trouble if drain.limits else ""
                 self._store()
 
-    def unstopped(self, drain: Drain) -> bool:
+    def unstopped(self, target: str) -> bool:
         """Whether some MDT may still create objects on the target, as far as this node can see."""
-        limits = self._creation.limits(drain.target)
+        limits = self._creation.limits(target)
         return any(limits.values()) or len(limits) < max(self._mdts, 1)
 
     # Files
@@ -411,8 +439,9 @@ class Drains:
         """Moves of the files that may move. Counts all, and the others with their reasons."""
         if not found:
             return []
+        self.space = self._filesystem.space()
         fill = {target: TargetFill(room.size_bytes, room.avail_bytes)
-                for target, room in self._filesystem.space().items()}
+                for target, room in self.space.items()}
         closed = {ost_index(target) for target in {*self._gate.closed_targets, *self.targets, drain.target}}
         room = Destinations(self._filesystem.pools(), fill, self._settings.reserve, closed)
         own = ost_index(drain.target)
@@ -486,6 +515,6 @@ def ended_sentences(drain: Drain, failed: list[LeftFiles]) -> Iterator[str]:
         yield (f"drain of {drain.target} is complete: {count_of(drain.examined, 'entry', 'entries')} examined in the "
                "last pass, and no file has an object there")
     else:
-        yield f"drain of {drain.target} is incomplete: {sum(each.count for each in left)} files are left there"
+        yield f"drain of {drain.target} is incomplete: {count_of(sum(each.count for each in left), 'file')} left there"
     for each in left:
         yield f"      {each.count} left: {each.sentence}: {', '.join(map(quoted, each.examples))}"

@@ -8,7 +8,7 @@ before the act begins, and the outcome when it ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from functools import partial
@@ -18,11 +18,11 @@ from lustre.filesystem import Filesystem
 from tierd.act.background import BackgroundPace
 from tierd.act.default_layouts import DefaultLayoutQueue
 from tierd.act.dispatch import Dispatch, InProcessDispatch, NumberedMove, NumberedOutcome
-from tierd.act.guard import REQUEST, ActGuard, NoGuard
+from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
-from tierd.act.movers.moves import Halt, Mover, MoveResult
+from tierd.act.movers.moves import Halt, Mover, MoveResult, outcome_of_each
 from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE, MoveQueue, QueuedMove
@@ -76,7 +76,8 @@ class MoveBatches:
 
     def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
         """Examine files as before a move, without moving them: a dry run."""
-        found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
+        found = {outcome.move.path: outcome
+                 for outcome in outcome_of_each(self._mover.examine, [each.move for each in batch])}
         for each, entry in self._intend(batch, dry_run=True):
             outcome = found[each.action.path]
             result, detail = outcome_of_move(outcome), outcome.detail
@@ -84,7 +85,7 @@ class MoveBatches:
                 result, detail = Outcome.REFUSED, each.refusal.sentence
             if each.refusal or outcome.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
-            yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
+            yield self._completed_acts.ended(each.action, result, detail, entry, each.before, why=each.refusal)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
         """Hand files over. Yields the outcomes that are known, also of earlier batches.
@@ -96,7 +97,8 @@ class MoveBatches:
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
                 refused = each.refusal.sentence
-                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before)
+                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before,
+                                                 why=each.refusal)
             else:
                 self._open[entry] = each
                 moves.append(NumberedMove(entry, each.move, each.before, each.action.finding[0] == REQUEST))
@@ -104,8 +106,18 @@ class MoveBatches:
             if numbered.move.fid is not None:
                 self._on_begin(numbered.move.fid)
         if moves:
-            self._dispatch.begin(moves, self._halt)
+            self._dispatch.begin(moves, partial(self._halt_of, batch))
         yield from self.collect(keep)
+
+    def _halt_of(self, batch: Sequence[QueuedMove]) -> Refusal | None:
+        """Refuses the rest of a batch, which waits again: acts are halted, or a job of the batch is not at work."""
+        return self._halt() or self.idle(batch)
+
+    def idle(self, moves: Iterable[QueuedMove] | None = None) -> Refusal | None:
+        """Why moves wait whose job is not at work; None if all jobs are. By default, of those that were handed over."""
+        handed_over = self._open.copy().values() if moves is None else moves
+        of_each = {each.action.finding: each.action for each in handed_over}
+        return next((why for action in of_each.values() if (why := self._queue.jobs.idle(action))), None)
 
     def collect(self, keep: StoreMoves, wait_seconds: float = 0.0) -> Iterator[CompletedAct]:
         """Enter the outcomes that have come since the last call. Yields them."""
@@ -124,7 +136,7 @@ class MoveBatches:
         moved = numbered.outcome
         ended = outcome_of_move(moved)
         if tripped := self._breaker.note(ended, moved.move.path):
-            self._operating_state.pause(self._operating_state.pause_reason or tripped.sentence, tripped=True)
+            self._operating_state.trip(tripped.sentence)
         each = self._open.pop(numbered.act, None)
         if each is None:  # it was given up, and a mover has ended it after all
             self._journal.end(numbered.act, ended, moved.detail, self._clock.now())
@@ -202,6 +214,10 @@ class Gate:
         self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
         """Moves of an earlier run that were not queued again, by reason."""
+
+    def check_jobs(self, jobs: JobCheck) -> None:
+        """From now on look at the jobs that acts are for, just before each act."""
+        self._queue.jobs = self._default_layouts.jobs = jobs
 
     @property
     def dry_run(self) -> bool:
@@ -376,6 +392,11 @@ class Gate:
         """Delay the moves of exactly these findings while the effect of their acts is measured."""
         self._queue.hold(finding_keys)
 
+    def hold_directories(self, directories: Container[str]) -> None:
+        """Delay acts in the directories that are in it at the time, but for those that an administrator requested."""
+        self._queue.hold_directories(directories)
+        self._default_layouts.held_directories = directories
+
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out queued moves until budget or queue is empty, the deadline passes, or acts are halted.
 
@@ -400,14 +421,16 @@ class Gate:
         return outcomes
 
     def attend(self) -> list[CompletedAct]:
-        """Enter outcomes of moves that were handed over before. While acts are halted, take back moves not begun.
+        """Enter outcomes of moves that were handed over before.
+
+        Take back moves not begun while acts are halted, or the job of one is not at work.
 
         Movers on other nodes may report a move late, after it was given up and nothing is under way.
         """
         if self._dry_run or not (self.under_way or self.dispatch.remote):
             return []
         outcomes = list(self._batches.collect(self._keep))
-        if self.under_way and (why := self._halt()):
+        if self.under_way and (why := self._halt() or self._batches.idle()):
             self.dispatch.withdraw(why)
             outcomes += self._batches.collect(self._keep)
         return outcomes

@@ -49,6 +49,28 @@ class ActGuard(Protocol):
         """Take a move from the budget of its scope, after ``limit_refusal`` has just found no limit."""
 
 
+class JobCheck(Protocol):
+    """Looks at the job that an act is for, just before the act."""
+
+    def idle(self, action: Action) -> Refusal | None:
+        """Delays a move while the job is not seen at work."""
+
+    def elsewhere(self, action: Action) -> Refusal | None:
+        """Refuses an act in a directory where the job does not work any more."""
+
+
+class NoJobCheck:
+    """Delays and refuses nothing."""
+
+    def idle(self, _: Action) -> Refusal | None:
+        """See the protocol."""
+        return None
+
+    def elsewhere(self, _: Action) -> Refusal | None:
+        """See the protocol."""
+        return None
+
+
 class NoGuard:
     """Refuses nothing."""
 

@@ -7,6 +7,7 @@ every act.
 from __future__ import annotations
 
 import stat
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,14 +23,17 @@ class MaintenanceGuard:
     def __init__(self, pause_file: str = "", maintenance: tuple[str, ...] = ()) -> None:
         self._pause_file = pause_file
         self._maintenance = maintenance
+        self._last: Refusal | None = None
 
     def pause_file_refusal(self) -> Refusal | None:
         """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it.
 
         The refusal has the first line of the file.
         """
-        if not self._pause_file:
-            return None
+        self._last = self._pause_file_refusal() if self._pause_file else None
+        return self._last
+
+    def _pause_file_refusal(self) -> Refusal | None:
         try:
             words = _first_line(Path(self._pause_file))
         except FileNotFoundError:
@@ -41,7 +45,11 @@ class MaintenanceGuard:
 
     def refusal(self, now: float) -> Refusal | None:
         """Refuses new acts: the pause file, or the maintenance windows."""
-        return self.pause_file_refusal() or act.window_refusal(self._maintenance, now)
+        return self.pause_file_refusal() or self.last_refusal(now)
+
+    def last_refusal(self, now: float) -> Refusal | None:
+        """The same, by the pause file as it was seen last. It waits for no disk."""
+        return self._last or act.window_refusal(self._maintenance, now)
 
 
 def _first_line(file: Path) -> str:
@@ -52,63 +60,80 @@ def _first_line(file: Path) -> str:
         return opened.read(200).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause that an administrator asked for. Without a reason there is none."""
+
+    reason: str = ""
+    until: float = 0.0
+    """Epoch seconds of its end; 0 without an end."""
+
+    def text_at(self, now: float) -> str:
+        """The reason with the end of the pause; empty without a pause, and after its end."""
+        if not self.until or not self.reason:
+            return self.reason
+        end = f"{datetime.fromtimestamp(self.until, UTC):%Y-%m-%d %H:%M:%S UTC}"
+        return f"{self.reason}, until {end}" if now < self.until else ""
+
+
 class OperatingState:
-    """Pause, drain and circuit breaker, with the pause file and the maintenance windows."""
+    """Pause, drain and circuit breaker, with the pause file and the maintenance windows.
+
+    The circuit breaker stays open until :meth:`resume`, whatever pauses begin and end meanwhile.
+    """
 
     def __init__(self, journal: Journal, maintenance: MaintenanceGuard, clock: Clock) -> None:
         self._journal = journal
         self._maintenance = maintenance
         self._clock = clock
+        maintenance.pause_file_refusal()
         state = journal.state()
-        self._reason = state.get("paused", "")
-        self._until = float(state.get("paused_until") or 0.0)
-        """Epoch seconds of the end of the pause; 0 without an end."""
-        self.tripped = bool(state.get("tripped"))
-        """Whether the circuit breaker paused tierd, and not an administrator."""
+        self._pause = Pause(state.get("paused", ""), float(state.get("paused_until") or 0.0))
+        self.tripped = state.get("tripped", "")
+        """Why the circuit breaker is open; empty while it is closed."""
         self.draining = state.get("draining", "")
         """The reason for a drain: queued acts end, and no new ones are planned. Empty without a drain."""
 
     @property
     def paused(self) -> str:
-        """The reason that an administrator or the circuit breaker gave for a pause; empty without a pause.
+        """Why the circuit breaker is open and why an administrator paused tierd; empty if neither holds acts back."""
+        return "; ".join(filter(None, (self.tripped, self._pause.text_at(self._clock.now()))))
 
-        A pause for a time has its end in the text.
-        """
-        reason = self.pause_reason
-        end = f", until {datetime.fromtimestamp(self._until, UTC):%Y-%m-%d %H:%M:%S UTC}" if self._until else ""
-        return reason and reason + end
-
-    @property
-    def pause_reason(self) -> str:
-        """The reason for a pause without its end; empty without a pause."""
-        return "" if self._until and self._clock.now() >= self._until else self._reason
-
-    def pause(self, reason: str, *, tripped: bool = False, seconds: float = 0.0) -> None:
+    def pause(self, reason: str, *, seconds: float = 0.0) -> None:
         """Begin no act until :meth:`resume`, or for some seconds. A move in progress ends first."""
-        self._reason, self.tripped = reason, tripped
-        self._until = self._clock.now() + seconds if seconds else 0.0
+        self._pause = Pause(reason, self._clock.now() + seconds if seconds else 0.0)
+
+    def trip(self, reason: str) -> None:
+        """Open the circuit breaker, and store that at once. While it is open, the first reason stays."""
+        self.tripped = self.tripped or reason
+        self.store()
 
     def drain(self, reason: str) -> None:
         """Plan nothing new until :meth:`resume`. Queued acts continue."""
         self.draining = reason
 
     def resume(self) -> None:
-        """End the pause and the drain."""
-        self._reason, self._until, self.tripped, self.draining = "", 0.0, False, ""
+        """End the pause and the drain, and close the circuit breaker."""
+        self._pause, self.tripped, self.draining = Pause(), "", ""
 
     def store(self) -> None:
         """Enter the state in the journal, so that a restart does not end a pause."""
-        if not self.paused:  # ended by itself, too
-            self._reason, self._until, self.tripped = "", 0.0, False
-        self._journal.set_state({"paused": self._reason, "paused_until": repr(self._until) if self._until else "",
-                                 "tripped": "yes" * self.tripped, "draining": self.draining})
+        pause = self._pause
+        self._journal.set_state({"paused": pause.reason, "paused_until": repr(pause.until) if pause.until else "",
+                                 "tripped": self.tripped, "draining": self.draining})
 
     @property
     def held(self) -> Refusal | None:
         """Refuses new acts: a pause, the pause file, or the maintenance windows."""
-        if self.paused:
-            return Refusal(Reason.PAUSED, self.paused)
-        return self._maintenance.refusal(self._clock.now())
+        return self._paused_refusal() or self._maintenance.refusal(self._clock.now())
+
+    @property
+    def last_held(self) -> Refusal | None:
+        """The same, by the pause file as it was seen last: each cycle looks at it. It waits for no disk."""
+        return self._paused_refusal() or self._maintenance.last_refusal(self._clock.now())
+
+    def _paused_refusal(self) -> Refusal | None:
+        return Refusal(Reason.PAUSED, self.paused) if self.paused else None
 
     @property
     def stopped(self) -> Refusal | None:

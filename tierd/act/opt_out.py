@@ -1,80 +1,124 @@
-"""Opt-out of users: ``user.tierd`` on a file or on a directory above it, and files pinned to a pool.
+"""Opt-out of users: ``user.tierd`` on a file or on a directory above it, ``.tierd-off`` in a directory, and pins.
 
 ``setfattr -n user.tierd -v off DIR`` opts a directory out, with everything below it; ``on`` opts a part of it in
-again: the nearest attribute decides. ``lustre.pin`` is Lustre's own attribute (2.18): the file stays in the pool that
-it names.
+again: the nearest directory that says something decides. ``touch DIR/.tierd-off`` does the same as ``off``, and needs
+no mount option: clients of 2.17 mount with ``nouser_xattr`` by default, and then refuse to read the attribute
+(``xattr_type_filter`` in lustre/llite/xattr.c). ``lustre.pin`` is Lustre's own attribute (2.18): the file stays in the
+pool that it names.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 
+from lustre.errors import Unsupported
 from lustre.filesystem import Filesystem
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
+from tierd.sense.paths import join
 from tierd.text import quoted
 
 OPT_OUT = "user.tierd"
+MARKER = ".tierd-off"
 PIN = "lustre.pin"
+NO_USER_XATTR = (f"users' opt-outs ({OPT_OUT}) cannot be read, because the file system is mounted without user_xattr: "
+                 "mount it with -o user_xattr, or set [act] without_user_xattr = true")
+REMEMBER_SECONDS = 30.0
+"""Time for which the opt-out of a directory is remembered. A choice: two requests to an MDT for each directory."""
+_ROOT = 0
 
 
 class OptOut:
-    """Reads the attributes. Caches the attributes of directories for some seconds: each read is a request to an MDT."""
+    """Reads the opt-outs. Caches those of directories for some seconds: each takes two requests to an MDT."""
 
-    def __init__(self, filesystem: Filesystem, clock: Clock, remember_seconds: float = 10.0) -> None:
+    def __init__(self, filesystem: Filesystem, clock: Clock, without_user_xattr: bool = False,
+                 remember_seconds: float = REMEMBER_SECONDS) -> None:
+        """``without_user_xattr``: an attribute that this mount cannot read counts as absent."""
         self._filesystem = filesystem
         self._clock = clock
+        self._without_user_xattr = without_user_xattr
         self._remember_seconds = remember_seconds
-        self._known: dict[str, tuple[float, bytes]] = {}
+        self._known: dict[str, tuple[float, str | None]] = {}
 
     def of_file(self, path: str) -> Refusal | None:
-        """Refuses a file whose owner opted out, that is pinned, or whose attributes cannot be read."""
+        """Refuses a file whose owner opted out, that is pinned, or whose opt-out cannot be read."""
         try:
-            pin = self._filesystem.xattr(path, PIN)
-            own = self._filesystem.xattr(path, OPT_OUT)
+            pin = self._pin(path)
+            own = self._attribute(path)
         except FileNotFoundError:
             return None  # the mover reports it
         except OSError as error:
-            return Refusal(Reason.OPT_OUT_UNREADABLE,
-                           f"tierd cannot read the opt-out of the file: {error.strerror or error}")
+            return _unreadable("the file", error)
         if pin:
             return Refusal(Reason.PINNED, f"the file is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}")
-        return self._meaning(own, path) if own else self.of_directory(path.rpartition("/")[0] or "/")
+        return _meaning(own, path) if own is not None else self.of_directory(path.rpartition("/")[0] or "/")
 
     def of_directory(self, path: str) -> Refusal | None:
-        """Refuses a directory whose owner opted out, or whose attributes cannot be read."""
+        """Refuses a directory whose owner opted out, or whose opt-out cannot be read."""
         for directory in with_parents(path):
             try:
-                value = self._of(directory)
+                word = self._of(directory)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                why = error.strerror or error
-                return Refusal(Reason.OPT_OUT_UNREADABLE,
-                               f"tierd cannot read the opt-out of {quoted(directory)}: {why}")
-            if value:
-                return self._meaning(value, directory)
+                return _unreadable(quoted(directory), error)
+            if word is not None:
+                return _meaning(word, directory)
         return None
 
-    def _meaning(self, value: bytes, place: str) -> Refusal | None:
-        word = value.rstrip(b"\0\n").decode("utf-8", "replace").strip().lower()
-        if word == "on":
-            return None
-        if word == "off":
-            return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: the owner opted out")
-        return Refusal(Reason.OPTED_OUT,
-                       f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so tierd changes nothing there")
-
-    def _of(self, directory: str) -> bytes:
+    def _of(self, directory: str) -> str | None:
+        """What a directory itself says: the word of its attribute, the name of the marker, or None."""
         now = self._clock.now()
         known = self._known.get(directory)
         if known is not None and 0 <= now - known[0] < self._remember_seconds:
             return known[1]
         if len(self._known) > 10_000:
             self._known.clear()
-        value = self._filesystem.xattr(directory, OPT_OUT)
-        self._known[directory] = now, value
-        return value
+        word = MARKER if self._has_marker(directory) else self._attribute(directory)
+        self._known[directory] = now, word
+        return word
+
+    def _has_marker(self, directory: str) -> bool:
+        """Whether the marker is there. In a sticky directory, where all may create files, only its owner's counts."""
+        try:
+            marker = self._filesystem.status(join(directory, MARKER))
+        except FileNotFoundError:
+            return False
+        there = self._filesystem.status(directory)
+        return not there.mode & stat.S_ISVTX or marker.uid in {_ROOT, there.uid}
+
+    def _attribute(self, path: str) -> str | None:
+        try:
+            value = self._filesystem.xattr(path, OPT_OUT)
+        except Unsupported:
+            if self._without_user_xattr:
+                return None
+            raise
+        return value.rstrip(b"\0\n").decode("utf-8", "replace").strip().lower() if value else None
+
+    def _pin(self, path: str) -> bytes:
+        try:
+            return self._filesystem.xattr(path, PIN)
+        except Unsupported:  # a release without pins
+            return b""
+
+
+def _meaning(word: str, place: str) -> Refusal | None:
+    if word == "on":
+        return None
+    if word == MARKER:
+        return Refusal(Reason.OPTED_OUT, f"{quoted(join(place, MARKER))} exists: the owner opted out")
+    if word == "off":
+        return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: the owner opted out")
+    return Refusal(Reason.OPTED_OUT,
+                   f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so tierd changes nothing there")
+
+
+def _unreadable(what: str, error: OSError) -> Refusal:
+    if isinstance(error, Unsupported):
+        return Refusal(Reason.OPT_OUT_UNREADABLE, NO_USER_XATTR)
+    return Refusal(Reason.OPT_OUT_UNREADABLE, f"tierd cannot read the opt-out of {what}: {error.strerror or error}")
 
 
 def with_parents(path: str) -> Iterator[str]:

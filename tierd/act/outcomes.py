@@ -14,6 +14,7 @@ from tierd.act.movers.moves import MoveResult
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 from tierd.text import without_figures
 
 
@@ -31,6 +32,8 @@ class CompletedAct:
     """FID of the file, if a move was attempted."""
     begun_at: float = 0.0
     """Time when a default layout was set; epoch seconds."""
+    reason: Reason | None = None
+    """Of a refusal by tierd itself."""
 
 
 EXPLAINED = frozenset({Outcome.REFUSED, Outcome.GAVE_WAY, Outcome.FAILED, Outcome.DOUBTFUL})
@@ -51,6 +54,8 @@ class CompletedActs:
         self._lock = Lock()
         self.counts: Counter[tuple[ActKind, Outcome]] = Counter()
         """Number of acts by kind and outcome."""
+        self.needless = Counter[tuple[ActKind, Outcome]]()
+        """Those of them that needed no act, and that the journal does not have: the file was gone, or as wanted."""
         self.last: dict[tuple[ActKind, Outcome], float] = {}
         """Time of the last act by kind and outcome; epoch seconds."""
         self.moved_bytes = 0
@@ -60,10 +65,11 @@ class CompletedActs:
         """When the first file moved after :data:`MOVES_PAUSE_SECONDS` without moves; 0 before the first."""
 
     def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
-              fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
+              fid: Fid | None = None, begun_at: float = 0.0, why: Refusal | None = None) -> CompletedAct:
         """Enter the outcome of an act in the journal, and count it."""
         self._journal.end(entry, result, detail, self._clock.now())
-        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at))
+        reason = why.reason if why is not None else None
+        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at, reason))
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         """Count an outcome, and return it."""
@@ -73,6 +79,7 @@ class CompletedActs:
             if kind == (ActKind.MIGRATE, Outcome.DONE) and now - self.last.get(kind, 0.0) > MOVES_PAUSE_SECONDS:
                 self.moves_begun_at = now
             self.counts[kind] += 1
+            self.needless[kind] += not outcome.entry
             self.last[kind] = now
             if outcome.result in EXPLAINED:
                 reason = outcome.result, without_figures(outcome.detail)

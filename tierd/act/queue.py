@@ -7,8 +7,9 @@ have no budget left, so one busy target does not delay the others.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from threading import RLock
 
 from lustre.errors import Stale
@@ -16,7 +17,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.background import BackgroundPace, Charge, is_background
-from tierd.act.guard import REQUEST, ActGuard
+from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
 from tierd.acts import Outcome
@@ -31,7 +32,8 @@ BATCH_MOVES_REMOTE = 256
 """Moves in a batch for movers on other nodes. A smaller batch has only one or two files for each target and message."""
 FindingKey = tuple[str, str, str]
 MAX_SKIPPED = 256
-"""Moves that one batch may skip, in search of moves whose targets have budget left."""
+"""Moves of one finding that a batch may skip, in search of moves whose targets have budget left. A choice: the check
+of a move takes two requests to an MDT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ class QueuedMove:
 
 
 class MoveQueue:
-    """Moves in order of arrival, as far as the budgets of pools and targets allow. Background moves come last.
+    """Moves, as far as the budgets of pools and targets allow. Background moves come last.
+
+    Findings take turns. The moves of one finding go in order of arrival.
 
     Any thread may add, drop and count; one thread at a time takes batches. No thread holds the lock during a call of
     the file system.
@@ -81,22 +85,22 @@ class MoveQueue:
         self._filesystem = filesystem
         self._budget = budget
         self._lock = RLock()
-        self._waiting: deque[QueuedMove] = deque()
-        self._background: deque[QueuedMove] = deque()
-        """Moves that can wait, so that no other move waits for them."""
+        self._waiting: dict[FindingKey, deque[QueuedMove]] = {}
+        """By finding, in the order of their turns."""
         self._examining: list[QueuedMove] = []
         """Moves whose files are being examined; they still count as waiting."""
         self._paths: set[str] = set()
         self._held: frozenset[FindingKey] = frozenset()
-        self.waits_for = ""
-        """The limit that the first skipped move of the last batch had reached; "" for none."""
+        self._held_directories: Container[str] = frozenset()
+        self.jobs: JobCheck = NoJobCheck()
         self.closed: Mapping[str, str] = {}
         """Targets that take no files of moves, with the reasons."""
         self.delays: Mapping[FindingKey, Refusal] = {}
         """By finding, what delayed the first skipped move of the last batch."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._background) + len(self._examining)
+        with self._lock:
+            return sum(map(len, self._waiting.values())) + len(self._examining)
 
     def note_streams(self, streamed: StreamedTargets | None) -> None:
         """Background moves give way to the streams on these targets. None: they wait until these are known."""
@@ -108,12 +112,9 @@ class MoveQueue:
         with self._lock:
             if action.path in self._paths:
                 return False
-            self._deque_of(action).append(QueuedMove(action, finding))
+            self._waiting.setdefault(action.finding, deque()).append(QueuedMove(action, finding))
             self._paths.add(action.path)
             return True
-
-    def _deque_of(self, action: Action) -> deque[QueuedMove]:
-        return self._background if is_background(action.finding) else self._waiting
 
     def has(self, path: str) -> bool:
         """Whether a move of this path is queued."""
@@ -129,6 +130,11 @@ class MoveQueue:
         """Files and bytes that may be moved now, by the limit for all targets."""
         return self._budget.left
 
+    @property
+    def waits_for(self) -> str:
+        """The limit that the first skipped move of the last batch had reached; "" for none."""
+        return next((refusal.sentence for refusal in self.delays.values()), "")
+
     def of(self, finding_key: FindingKey) -> int:
         """Number of queued moves of one finding."""
         return sum(each.action.finding == finding_key for each in self._all())
@@ -139,11 +145,15 @@ class MoveQueue:
 
     def _all(self) -> list[QueuedMove]:
         with self._lock:
-            return [*self._examining, *self._waiting, *self._background]
+            return [*self._examining, *chain.from_iterable(self._waiting.values())]
 
     def hold(self, finding_keys: Collection[FindingKey]) -> None:
         """Skip the moves of exactly these findings, until the next call."""
         self._held = frozenset(finding_keys)
+
+    def hold_directories(self, directories: Container[str]) -> None:
+        """Skip the moves in the directories that are in it at the time, but for those that were requested."""
+        self._held_directories = directories
 
     def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
         """Drop the moves of one finding, or only its moves in one directory. Returns the dropped actions.
@@ -155,13 +165,13 @@ class MoveQueue:
 
         with self._lock:
             dropped = [each.action for each in self._all() if wanted(each)]
-            self._waiting = deque(each for each in self._waiting if not wanted(each))
-            self._background = deque(each for each in self._background if not wanted(each))
+            if finding_key in self._waiting:
+                self._waiting[finding_key] = deque(each for each in self._waiting[finding_key] if not wanted(each))
             self._examining = [each for each in self._examining if not wanted(each)]
             self._paths -= {action.path for action in dropped}
         return dropped
 
-    def next_batch(self, now: float, *, requests_only: bool = False, most: int = MAX_SKIPPED,
+    def next_batch(self, now: float, *, requests_only: bool = False, most: int = BATCH_MOVES_REMOTE,
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
         """The moves that the budget allows now, and the needless ones with their outcome: GONE or ALREADY.
 
@@ -170,63 +180,84 @@ class MoveQueue:
         """
         batch: list[QueuedMove] = []
         needless: list[tuple[Action, Outcome]] = []
-        passed: list[QueuedMove] = []
-        waits_for = ""
+        skipped: dict[FindingKey, list[QueuedMove]] = {}
         delays: dict[FindingKey, Refusal] = {}
         self._chosen.clear()
         try:
-            while (len(batch) < min(self._batch, most) and len(passed) < MAX_SKIPPED and not (batch and enough())
-                   and (each := self._take()) is not None):
-                kind = each.action.finding[0]
-                if (requests_only and kind != REQUEST) or each.action.finding in self._held:
-                    passed.append(each)
+            while (len(batch) < min(self._batch, most) and not (batch and enough())
+                   and (taken := self._take(skipped, requests_only)) is not None):
+                finding = taken.action.finding
+                if finding[0] != REQUEST and taken.action.directory in self._held_directories:
+                    skipped.setdefault(finding, []).append(taken)
                     continue
-                try:
-                    wait = self._wait(each.cost, each.action, now)
-                    if wait is None:
-                        each = self._examined(each)
-                        wait = self._wait(each.cost, each.action, now)
-                except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
-                    needless.append((each.action, Outcome.GONE))
-                    continue
-                if each.before is not None and same_shape(each.before, each.action.layout):
-                    needless.append((each.action, Outcome.ALREADY))
-                    continue
-                if wait is not None:
-                    passed.append(each)
-                    waits_for = waits_for or wait.refusal.sentence
-                    delays.setdefault(each.action.finding, wait.refusal)
-                    if wait.everything:
+                each, why_not = self._checked(taken, now)
+                if isinstance(why_not, LimitReached):
+                    skipped.setdefault(each.action.finding, []).append(each)
+                    delays.setdefault(each.action.finding, why_not.refusal)
+                    if why_not.everything:
                         break
                     continue
-                each = self._spend(each, now)
-                batch.append(each)
-                if each.cost is not None:
-                    self._chosen.update(iter(each.cost.targets))
-        finally:  # a move dropped meanwhile stays dropped; after an error, unexamined moves wait again
-            with self._lock:
-                there = {id(each.action) for each in self._examining}
-                done = {id(each.action) for each in batch} | {id(action) for action, _ in needless}
-                for each in [each for each in batch if id(each.action) not in there]:
-                    self.give_back(each, now)
-                batch = [each for each in batch if id(each.action) in there]
-                needless = [(action, why) for action, why in needless if id(action) in there]
-                seen = {id(each.action): each for each in passed}
-                for each in reversed([each for each in self._examining if id(each.action) not in done]):
-                    self._deque_of(each.action).appendleft(seen.get(id(each.action), each))
-                self._examining = []
-                self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
-                self.waits_for, self.delays = waits_for, delays
+                if why_not is not None:
+                    needless.append((each.action, why_not))
+                else:
+                    batch.append(self._spend(each, now))
+                    self._chosen.update(iter(each.cost.targets if each.cost is not None else ()))
+                self._end_turn(each.action.finding)
+        finally:
+            batch, needless = self._settled(batch, needless, skipped, now)
+            self.delays = delays
         return batch, needless
 
-    def _take(self) -> QueuedMove | None:
-        """Take the first queued move for examination; None if the queue is empty."""
+    def _take(self, skipped: Mapping[FindingKey, Sequence[QueuedMove]], requests_only: bool) -> QueuedMove | None:
+        """Take a move for examination; None if none is left. Findings take turns, so none waits for another.
+
+        The turn of a finding ends when its move is chosen, or needless.
+        """
         with self._lock:
-            if not self._waiting and not self._background:
+            ready = (key for key, moves in self._waiting.items()
+                     if moves and key not in self._held and len(skipped.get(key, ())) < MAX_SKIPPED
+                     and (key[0] == REQUEST or not requests_only))
+            key = min(ready, key=is_background, default=None)
+            if key is None:
                 return None
-            each = (self._waiting or self._background).popleft()
+            each = self._waiting[key].popleft()
             self._examining.append(each)
             return each
+
+    def _end_turn(self, key: FindingKey) -> None:
+        with self._lock:
+            self._waiting[key] = self._waiting.pop(key)
+
+    def _checked(self, each: QueuedMove, now: float) -> tuple[QueuedMove, LimitReached | Outcome | None]:
+        """The move as examined, and why it is not chosen: a limit, or the outcome of a needless move."""
+        if (wait := self._wait(each.cost, each.action, now)) is not None:
+            return each, wait
+        try:
+            each = self._examined(each)
+        except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
+            return each, Outcome.GONE
+        if each.before is not None and same_shape(each.before, each.action.layout):
+            return each, Outcome.ALREADY
+        return each, self._wait(each.cost, each.action, now)
+
+    def _settled(self, batch: list[QueuedMove], needless: list[tuple[Action, Outcome]],
+                 skipped: Mapping[FindingKey, Sequence[QueuedMove]], now: float
+                 ) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
+        """The batch without moves that were dropped meanwhile. All others that were examined wait again, in order."""
+        with self._lock:
+            there = {id(each.action) for each in self._examining}
+            for each in [each for each in batch if id(each.action) not in there]:
+                self.give_back(each, now)
+            batch = [each for each in batch if id(each.action) in there]
+            needless = [(action, why) for action, why in needless if id(action) in there]
+            done = {id(each.action) for each in batch} | {id(action) for action, _ in needless}
+            seen = {id(each.action): each for moves in skipped.values() for each in moves}
+            for each in reversed([each for each in self._examining if id(each.action) not in done]):
+                self._waiting[each.action.finding].appendleft(seen.get(id(each.action), each))
+            self._examining = []
+            self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
+            self._waiting = {key: moves for key, moves in self._waiting.items() if moves}
+        return batch, needless
 
     def give_back(self, waiting: QueuedMove, now: float, share: float = 1.0) -> None:
         """Return the byte tokens of data that was not copied, so that a large busy file does not delay other moves."""
@@ -240,7 +271,7 @@ class MoveQueue:
         cost = cost or MoveCost(action.size_bytes)
         if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
             return LimitReached(refusal, everything=False)
-        if refusal := self._full_for(cost, self._chosen):
+        if refusal := self._full_for(cost, self._chosen) or self.jobs.idle(action):
             return LimitReached(refusal, everything=False)
         with self._lock:
             refusal = self._pace.refusal(action.finding, cost, now)
@@ -277,5 +308,5 @@ class MoveQueue:
         closed = next((target for target in cost.written if target in self.closed), "")
         if closed:
             refusal = refusal or Refusal(Reason.TARGET_CLOSED, f"{closed} {self.closed[closed]}")
-        refusal = refusal or self._guard.refusal(action)
+        refusal = refusal or self.jobs.elsewhere(action) or self._guard.refusal(action)
         return QueuedMove(action, waiting.finding, before, refusal, status.fid, cost)

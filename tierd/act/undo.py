@@ -23,12 +23,13 @@ from lustre.layout.model import Component, Layout, names_osts, same_shape, witho
 from tierd.act.default_layouts import same_default, set_and_verify_striping
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt, outcome_of_each
 from tierd.act.outcomes import outcome_of_move
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
+from tierd.text import count_of
 
 
 def undo_layout(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
@@ -155,9 +156,9 @@ def _restore_one(filesystem: Filesystem, place: str, passing: InheritedDefault) 
 def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
     words = []
     if changed:
-        words.append(f"also restored {changed} directories created below")
+        words.append(f"also restored {count_of(changed, 'directory', 'directories')} created below")
     if older:
-        words.append(f"left {older} older directories below with this default")
+        words.append(f"left {count_of(older, 'older directory', 'older directories')} below with this default")
     if troubles:
         words.append(f"directories created below may still have tierd's default ({troubles[0]}): lfs getstripe -d -r")
     return "; ".join(words)
@@ -301,7 +302,6 @@ class Undo:
         return "; ".join(filter(None, (reason, more)))
 
     def _moved_back(self, move: Move) -> UndoResult:
-        for moved in self._mover.move([move]):
-            done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
-            return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
-        return UndoResult(Outcome.FAILED, "the mover did not report an outcome")
+        (moved,) = outcome_of_each(self._mover.move, [move])
+        done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
+        return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)

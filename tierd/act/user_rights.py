@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 from lustre.background import DaemonExecutor
+from lustre.errors import Unsupported
 from lustre.filesystem import FileStatus, Filesystem
 from tierd.refusal import Reason, Refusal, of_error
 from tierd.text import quoted
@@ -121,7 +122,7 @@ class RightsCheck:
     def _refusal(self, path: str, status: FileStatus, wanted: Right) -> Refusal | None:
         try:
             own = self._user.uid in {0, status.uid}
-            allowed = permits(status, b"" if own else self._filesystem.xattr(path, ACL), self._user, wanted)
+            allowed = permits(status, b"" if own else self._acl(path), self._user, wanted)
         except ValueError as error:
             return Refusal(Reason.UNREADABLE, f"the ACL of {quoted(path)} cannot be read: {error}")
         if allowed:
@@ -129,6 +130,12 @@ class RightsCheck:
         what = {Right.SEARCH: "search", Right.READ | Right.SEARCH: "list", Right.READ: "read"}.get(wanted, "write")
         about = f" the directory {quoted(path)}" if status.is_directory else " the file"
         return Refusal(Reason.NO_PERMISSION, f"user {self._user.name or self._user.uid} may not {what}{about}")
+
+    def _acl(self, path: str) -> bytes:
+        try:
+            return self._filesystem.xattr(path, ACL)
+        except Unsupported:  # the file system has no ACLs: mode bits decide
+            return b""
 
 
 LOOKUP_SECONDS = 5.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from tierd.audit.node import read_node
 from tierd.audit.powerflex import powerflex_lines
 from tierd.clock import SystemClock
 from tierd.config.load import ConfigurationError, load
+from tierd.json_text import json_text
 from tierd.sense.powerflex import Gateway
 from tierd.text import count_of, printable
 
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
         print(printable(f"cannot read {path}: run this command as root"), file=sys.stderr)
     lines = (*(audit(node) if node.loaded else ()), *storage)
     if chosen.json:
-        print(json.dumps([dataclasses.asdict(line) for line in lines], indent=1))
+        print(json_text([dataclasses.asdict(line) for line in lines], indent=1))
     else:
         print("\n".join(text(lines, everything=chosen.all)))
     return status

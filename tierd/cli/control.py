@@ -10,7 +10,6 @@ from functools import partial
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import ago, positive, time_text, user_lines
-from tierd.cli.movers import copy_text
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -42,7 +41,7 @@ HELPS = {
     "pause": "stop all changes until resume, also across restarts",
     "drain": "finish the queue and start no new acts until resume",
     "resume": "continue after pause, drain or an open circuit breaker",
-    "undo": "undo one act (17) or all default layouts of a finding (F3)",
+    "undo": "undo one act (17) or all directory defaults of a finding (F3)",
 }
 
 
@@ -61,8 +60,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             progress.add_wait_option(command)
         if name == "undo":
             command.add_argument("id", type=act_or_finding, metavar="ID",
-                                 help="17: undo this act from tierctl history; F3: restore the default layouts of this "
-                                      "finding and drop its queued moves (moved files stay)")
+                                 help="17: undo this act from tierctl history; F3: restore the directory defaults of "
+                                      "this finding and drop its queued moves (moved files stay)")
         if name == "findings":
             command.add_argument("--job", default="", metavar="JOB",
                                  help="show only findings with this job as aggressor or victim")
@@ -144,6 +143,8 @@ def status_or_standby_lines(answer: StatusAnswer | StandbyAnswer) -> list[str]:
 
 def standby_lines(answer: StandbyAnswer) -> list[str]:
     """The lines of ``tierctl status`` on a standby."""
+    from tierd.cli.movers import copy_text  # noqa: PLC0415 -- only here
+
     leads = f"{answer.leader} leads, generation {answer.generation}" if answer.leader else "nobody leads"
     return [f"STANDING BY for {answer.fs}; {leads}", *(f"CANNOT LEAD: {words}" for words in answer.faults.values()),
             f"{copy_text(answer)} (message {answer.position})"]
@@ -177,7 +178,9 @@ def status_lines(answer: StatusAnswer) -> list[str]:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     lines += device_time_lines(answer.device_time)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
-    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
+    needless = answer.needless_moves
+    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved"
+                 + (f"; {count_of(needless, 'queued move')} needed no act" if needless else ""))
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 
@@ -212,7 +215,8 @@ def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
         state = f"{case.state}: {case.measured_text}"
     who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
-    gain = gain_text(rates.usual, rates.contended, rates.after or None) if rates and case.judged else ""
+    gain = (gain_text(rates.usual, rates.contended, rates.after or None, case.verdict) if rates and case.judged
+            else "")
     return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
             f"{waiting_text(case)}")
 
@@ -258,10 +262,10 @@ def waiting_text(case: RemediationAnswer) -> str:
     """The default layouts and moves of a remediation that are still queued."""
     parts = []
     if case.waiting_defaults:
-        parts.append(f"{case.waiting_defaults} default layouts to set")
+        parts.append(f"{count_of(case.waiting_defaults, 'default layout')} to set")
     if case.waiting_moves:
         held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
-        parts.append(f"{case.waiting_moves} files to move{held}")
+        parts.append(f"{count_of(case.waiting_moves, 'file')} to move{held}")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -301,12 +305,14 @@ def finding_lines(answer: FindingsAnswer, job: str = "") -> list[str]:
         if not finding.advice_only:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
         lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
+        lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if not answer.looked:
         return ["no findings yet: tierd needs two readings to compare"]
     if not lines:
         return [f"no finding about {quoted(job)} now, of {count_of(len(answer.findings), 'finding')}; earlier ones: "
                 "tierctl report" if job else "no findings"]
-    return [*lines, f"details: tierctl explain F{chosen[0].id}"]
+    age = f"; last reading {ago(answer.age_seconds)} ago" if answer.age_seconds is not None else ""
+    return [*lines, f"details: tierctl explain F{chosen[0].id}{age}"]
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
@@ -398,7 +404,7 @@ def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
     if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
     dropped = count_of(answer.dropped_moves, "queued move")
-    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'default layout')} to restore"]
+    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'directory default')} to restore"]
     lines += [f"  {undo_line(act)}" for act in answer.acts]
     if answer.moved_files:
         first, last = answer.moved_files[0], answer.moved_files[-1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from functools import partial
 
 from tierd.cli import client
-from tierd.daemon.answers import DrainRow, DrainsAnswer, from_json
-from tierd.text import bytes_text, count_of, percent, quoted
+from tierd.daemon.answers import DrainPlanAnswer, DrainRow, DrainsAnswer, from_json
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 
 _TARGET = re.compile(r"(?:.+-)?OST[0-9a-fA-F]{1,4}")
 
@@ -17,10 +18,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     command = commands.add_parser(
         "drain-target", help="move all files from an OST to other targets of their pools",
-        description="Find all files with an object on an OST, and move them to other targets of the same pool. Stop "
-                    "new objects there first: the answer has the command. Without a target, show the progress of "
-                    "all drains. [limits], maintenance windows, opt-outs and pins of users apply; modes do not. The "
-                    "journal records each move; tierctl undo reverses it.")
+        description="Find all files with an object on an OST, and move them to other targets of the same pool. Show "
+                    "first what would be done and the command that stops new objects there, and ask. Without a target, "
+                    "show the progress of all drains. [limits], maintenance windows, opt-outs and pins of users apply; "
+                    "modes do not. The journal records each move; tierctl undo reverses it.")
     command.add_argument("target", nargs="?", type=target_name, metavar="TARGET", help="OST0004, or lustre-OST0004")
     which = command.add_mutually_exclusive_group()
     which.add_argument("--dry-run", dest="preview", action="store_true",
@@ -30,6 +31,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                        ("resume", "continue after --pause, or look again for files that could not be moved"),
                        ("end", "end the drain, and give back new objects where tierd stopped them")):
         which.add_argument(f"--{act}", dest="act", action="store_const", const=act, help=words)
+    command.add_argument("--yes", action="store_true", help="begin without a question, in scripts")
     client.add_daemon_options(command)
     command.set_defaults(run=run, act="begin", preview=False)
 
@@ -42,12 +44,57 @@ def target_name(text: str) -> str:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Send the request, and print the drains."""
+    """Send the request, and print the drains. Ask before a drain begins."""
     if not chosen.target or chosen.act == "show":
         request = {"request": "drains", "target": chosen.target or ""}
     else:
         request = {"request": "drain-target", "target": chosen.target, "act": chosen.act, "preview": chosen.preview}
+        if chosen.act == "begin" and not (chosen.preview or chosen.yes) and (status := ask_first(chosen)):
+            return status
     return client.ask_and_show(chosen, request, partial(from_json, DrainsAnswer), drain_lines)
+
+
+NOT_ASKED = 2
+"""Exit status without a terminal and without ``--yes``, as for wrong options."""
+
+
+def ask_first(chosen: argparse.Namespace) -> int:
+    """Show what a drain would do, and ask whether to begin. 0 if it may begin, otherwise the exit status."""
+    if chosen.json or not sys.stdin.isatty():
+        print(f"this would move all files off {chosen.target}, and there is no terminal to ask: --yes begins, "
+              "--dry-run counts the files, --show shows a drain. Nothing was changed", file=sys.stderr)
+        return NOT_ASKED
+    request = {"request": "drain-target", "target": chosen.target, "act": "plan"}
+    if status := client.ask_and_show(chosen, request, partial(from_json, DrainPlanAnswer), plan_lines):
+        return status
+    print("Begin? [y/N] ", end="", flush=True)
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return 0
+    print("nothing was changed")
+    return 1
+
+
+def plan_lines(answer: DrainPlanAnswer) -> list[str]:
+    r"""What a drain would do.
+
+    >>> plan = DrainPlanAnswer(target="l-OST0004", used_bytes=72 * 10**9, pools={"hdd": ("l-OST0002",)}, dry_run=False,
+    ...                        bytes_per_second=20e6, stopped_by_tierd=(), stop_command="lctl set_param …=0", held="")
+    >>> print("\n".join(plan_lines(plan)))
+    drain of l-OST0004: move all files with an object there (72.0 GB used)
+      files of pool hdd: to l-OST0002
+      at most 20.0 MB/s ([limits]), so it takes 60 minutes or longer
+      new objects: stop them first, on each MDS: lctl set_param …=0
+    """
+    moves = "only count, because tierd is in a dry run," if answer.dry_run else "move"
+    lines = [f"drain of {answer.target}: {moves} all files with an object there ({bytes_text(answer.used_bytes)} used)"]
+    lines += [f"  files of pool {pool}: to {first_names(others, 8)}" for pool, others in answer.pools.items()]
+    takes = duration_text(answer.used_bytes / answer.bytes_per_second)
+    lines.append(f"  at most {rate_text(answer.bytes_per_second)} ([limits]), so it takes {takes} or longer")
+    if answer.stopped_by_tierd:
+        lines.append(f"  new objects: tierd stops them for {', '.join(answer.stopped_by_tierd)}, until --end")
+    if answer.stop_command:
+        lines.append(f"  new objects: stop them first, on each MDS: {answer.stop_command}")
+    return [*lines, f"  no moves begin now: {answer.held}"] if answer.held else lines
 
 
 def drain_lines(answer: DrainsAnswer) -> list[str]:
@@ -67,7 +114,8 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
     """Lines about one drain."""
     state = "dry run: counting files" if drain.preview and drain.phase == "running" else STATES[drain.phase]
     begun = f"begun by {drain.by} {client.ago(now - drain.begun_at)} ago"
-    lines = [f"drain of {drain.target} (F{drain.finding}), {begun}: {state}"]
+    order = f" (order F{drain.finding})" if drain.finding else ""
+    lines = [f"drain of {drain.target}{order}, {begun}: {state}"]
     lines.append(f"  pass {drain.passes}: {count_of(drain.examined, 'entry', 'entries')} examined"
                  + (f", up to {quoted(drain.position)}" if drain.position else "")
                  + f"; {count_of(drain.found_files, 'file')} found ({bytes_text(drain.found_bytes)} there)")
@@ -87,7 +135,7 @@ def lines_of(drain: DrainRow, now: float) -> list[str]:
 
 def _space_line(drain: DrainRow) -> str:
     if drain.used_bytes is None:
-        return "  its space is unknown: the target cannot be reached"
+        return "  its space is not known yet, or the target cannot be reached"
     words = f"  {bytes_text(drain.used_bytes)} used, {bytes_text(drain.used_bytes_at_begin)} at the beginning"
     if drain.used_bytes_at_begin:
         words += f" ({percent(max(0.0, 1 - drain.used_bytes / drain.used_bytes_at_begin))} freed)"

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Verdict
 from tierd.cli import client
 from tierd.cli.client import ago, time_text, user_lines
-from tierd.cli.control import headline
+from tierd.cli.control import headline, not_done_lines
 from tierd.daemon.answers import (
     ActionAnswer,
     AdviceAnswer,
@@ -22,9 +23,10 @@ from tierd.daemon.answers import (
     PlanAnswer,
     from_json,
 )
-from tierd.daemon.states import result_text, verdict_text
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.states import UNDONE_VERDICT, result_text, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
-from tierd.text import bytes_text, evidence_text, first_names, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,16 +55,18 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     """The lines of ``tierctl explain``."""
     finding = answer.finding
     now = "active" if answer.holds else "no longer active"
-    since = f"made {time_text(finding.time)}" if answer.ordered else f"found {time_text(finding.time)}; {now}"
+    head = (f"Order F{finding.id}, made {time_text(finding.time)}." if answer.ordered
+            else f"F{finding.id}, {finding.kind}, found {time_text(finding.time)}; {now}.")
     users = user_lines(answer.users, aggressor=finding.aggressor, victim=finding.victim)
-    lines = [f"F{finding.id}, {finding.kind}, {since}.", f"  {finding.sentence}.", *(f"  {line}" for line in users), "",
-             *timeline(answer)]
+    lines = [head, f"  {finding.sentence}.", *(f"  {line}" for line in users), "", *timeline(answer)]
     if finding.evidence:
         lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
     if finding.targets:
-        lines += ["", f"Affected targets: {', '.join(finding.targets)}."]
-    if finding.directories:
+        lines += ["", f"{'Target' if answer.ordered else 'Affected targets'}: {', '.join(finding.targets)}."]
+    if answer.ordered:
+        lines += [f"Directories: {first_names(finding.directories, 16)}."] if finding.directories else []
+    elif finding.directories:
         lines += [f"Directories of the aggressor, by the changelogs: {first_names(finding.directories, 16)}."]
     elif finding.aggressor and finding.targets:
         lines += ["Directories of the aggressor: unknown; no changelog record names one."]
@@ -137,7 +141,7 @@ def clock_text(time: float, begun: float) -> str:
 def repetition_lines(answer: ExplainAnswer) -> list[str]:
     """Numbers of other findings with the same aggressor, victim and kind, for ``tierctl explain``."""
     def named(others: Sequence[SameFindingRow]) -> str:
-        acts = {other.id: f", {other.acts} acts" if other.acts else "" for other in others}
+        acts = {other.id: f", {count_of(other.acts, 'act')}" if other.acts else "" for other in others}
         return ", ".join(f"F{other.id} ({time_text(other.time)}{acts[other.id]})" for other in others)
 
     number = answer.finding.id
@@ -166,17 +170,20 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     """The victim's throughput before, during and after, with the verdict, and the expected beside the measured gain."""
     lines = []
     for found in answer.judgements:
+        if found.verdict == UNDONE_VERDICT:
+            lines.append(f"Verdict: {verdict_text(found.verdict)}.")
+            continue
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")
-        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: "
-                     f"{change_text(found.after - found.contended)}.")
+        measured = "in doubt" if found.verdict == Verdict.CANNOT_TELL else change_text(found.after - found.contended)
+        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: {measured}.")
     if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines
 
 
-def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
+def expected_text(found: JudgementRow, evidence: Mapping[str, float | None]) -> str:
     """What the victim was expected to gain from the acts, with its 90% interval.
 
     >>> judged = JudgementRow(3, 0.0, "helped", usual=60e6, contended=40e6, after=58e6)
@@ -186,11 +193,11 @@ def expected_text(found: JudgementRow, evidence: Mapping[str, float]) -> str:
     '20.0 MB/s more'
     """
     gain = change_text(found.usual - found.contended)
-    if "loss_low" not in evidence or "loss_high" not in evidence:
+    low, high = evidence.get("loss_low"), evidence.get("loss_high")
+    if low is None or high is None:
         return gain
-    low, high = (rate_text(found.contended * loss / (1 - loss)) for loss in (evidence["loss_low"],
-                                                                              evidence["loss_high"]))
-    return f"{gain} ({low} to {high})"
+    band = " to ".join(rate_text(found.contended * loss / (1 - loss)) for loss in (low, high))
+    return f"{gain} ({band})"
 
 
 def change_text(bytes_per_second: float) -> str:
@@ -209,6 +216,7 @@ def advice_lines(answer: FindingsAnswer) -> list[str]:
         about = f" ({quoted(finding.subject)})" if finding.subject else ""
         lines += [f"F{finding.id}  {finding.kind}{about}: {finding.sentence}."]
         lines += [line for piece in finding.advice for line in advice_item_lines(piece)]
+        lines += [f"  {line}" for line in not_done_lines(finding.why_not)]
     if lines:
         return lines
     return ["no advice at present" if answer.looked else "no advice yet: tierd needs two readings to compare"]
@@ -228,8 +236,37 @@ def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                                description="Show the plan for active findings as lfs commands, with reasons and "
                                            "refusals. Changes and queues nothing.")
     client.add_daemon_options(plan)
-    plan.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "plan"},
-                                                           partial(from_json, PlanAnswer), plan_lines))
+    plan.set_defaults(run=show_plan)
+
+
+def show_plan(chosen: argparse.Namespace) -> int:
+    """Have a new plan made, and show the last one if that takes longer than :data:`PLAN_NAPS_SECONDS`."""
+    from threading import Event  # noqa: PLC0415 -- only here
+
+    nap, request = Event(), {"request": "plan"}
+    with client.working("plan"), suppress(ControlError):  # the next request reports it
+        for seconds in PLAN_NAPS_SECONDS:
+            if ask(client.socket_of(chosen), request).get("being_made_seconds") is None:
+                break
+            nap.wait(seconds)
+            request = {"request": "plan", "renew": ""}
+    return client.ask_and_show(chosen, {"request": "plan", "renew": ""}, partial(from_json, PlanAnswer), plan_lines,
+                               lambda answer: not answer.problem)
+
+
+PLAN_NAPS_SECONDS = (0.05, 0.1, 0.2, 0.4, *[1.0] * 20)
+"""Times between two questions whether the plan is made."""
+
+
+def age_lines(answer: PlanAnswer) -> Iterator[str]:
+    """The age of the plan, unless it was made just now, and why there is no younger one."""
+    if answer.problem:
+        yield answer.problem
+    if answer.being_made_seconds is not None:
+        yield (f"making {'a new' if answer.age_seconds else 'the first'} plan has taken "
+               f"{ago(answer.being_made_seconds)} so far")
+    if answer.age_seconds and (answer.problem or answer.being_made_seconds is not None):
+        yield f"this plan was made {ago(answer.age_seconds)} ago"
 
 
 def plan_lines(answer: PlanAnswer) -> list[str]:
@@ -237,6 +274,9 @@ def plan_lines(answer: PlanAnswer) -> list[str]:
     state = answer.status
     lines = [headline(state)]
     lines += [f"CANNOT: {words}" for words in state.faults.values()]
+    lines += age_lines(answer)
+    if answer.age_seconds is None:
+        return lines
     if not answer.plans:
         return [*lines, "no findings that tierd acts on; tierctl advise lists changes to make by hand"]
     for plan in answer.plans:
@@ -271,5 +311,5 @@ def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
         lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
-        lines.append(f"{indent}and {len(rest)} more moves, {bytes_text(sum(a.size_bytes for a in rest))}")
+        lines.append(f"{indent}and {count_of(len(rest), 'more move')}, {bytes_text(sum(a.size_bytes for a in rest))}")
     return lines

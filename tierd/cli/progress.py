@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tierd.cli import client
 from tierd.daemon.answers import QueueAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
+TYPE_CHECKING = False  # tierctl starts faster without typing
+if TYPE_CHECKING:
+    from threading import Event
+
 
 @contextmanager
 def bar(title: str, total: float) -> Iterator[Callable[[float], None]]:
     """Show a progress bar; the function it yields sets how much of the total is done."""
-    console = Console(file=sys.stderr)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console  # noqa: PLC0415 -- only on terminals
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    console = Console(file=sys.stderr)
     percent = TextColumn("{task.percentage:3.0f}%")
     columns = TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
@@ -58,12 +61,14 @@ def outcome_counts(chosen: argparse.Namespace) -> dict[str, int]:
         return {}
 
 
-def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: threading.Event | None = None) -> int:
+def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: Event | None = None) -> int:
     """Poll the status; 0 when the queue is empty, 1 when it is held or tierd does not answer.
 
     ``before`` has the number of acts by outcome at the start; the difference is printed.
     """
-    nap = nap or threading.Event()
+    from threading import Event  # noqa: PLC0415 -- not for commands that do not wait
+
+    nap = nap or Event()
     try:
         status = status_of(chosen)
         whole = moves_left(status)

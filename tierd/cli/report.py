@@ -1,4 +1,4 @@
-"""``tierctl report``: findings, acts and verdicts of a period, as lines and as one self-contained HTML file."""
+"""``tierctl report``: findings, acts and verdicts of a period, as lines, and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tierd.text import printable
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``tierctl report``."""
     report = commands.add_parser(
-        "report", help="show findings, acts and their effect in a period; write an HTML report",
-        description="Print the findings of a period with their verdicts, from the journal, and write one HTML file "
-                    "with plots, findings, acts and verdicts. The file loads nothing from the network.")
+        "report", help="show findings, acts and their effect in a period",
+        description="Print the findings of a period with their verdicts, from the journal. With --output, also write "
+                    "one HTML file with plots, findings, acts and verdicts. The file loads nothing from the network.")
     client.add_daemon_options(report)
     report.add_argument("--since", default="1d", metavar="WHEN",
                         help="start: 6h, 7d, or 2026-11-20T08:00 in local time (default: %(default)s)")
     report.add_argument("--until", default="", metavar="WHEN",
                         help="end: 6h, 7d, or 2026-11-20T08:00 in local time (default: now)")
-    report.add_argument("-o", "--output", type=Path, default=Path("tierd-report.html"), metavar="FILE",
-                        help="output file; - writes to standard output (default: %(default)s)")
+    report.add_argument("-o", "--output", type=Path, metavar="FILE",
+                        help="write the whole report to this HTML file; - writes it to standard output")
     report.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Request the data and write the page."""
+    """Request the data, print the lines, and write the page if a file is named."""
     now = datetime.now(UTC).timestamp()
     try:
         until = client.moment(chosen.until, now) if chosen.until else now
@@ -53,14 +53,16 @@ def run(chosen: argparse.Namespace) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    text = report_page(report)
     if str(chosen.output) == "-":
-        print(text)
+        print(report_page(report))
         return 0
-    try:
-        chosen.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        print(f"{chosen.output}: {error.strerror}", file=sys.stderr)
-        return 1
-    print("\n".join(map(printable, [*report_lines(report, client.time_text), f"{chosen.output}: the whole report"])))
+    last = "tierctl report -o FILE writes the whole report as an HTML file"
+    if chosen.output is not None:
+        try:
+            chosen.output.write_text(report_page(report), encoding="utf-8")
+        except OSError as error:
+            print(f"{chosen.output}: {error.strerror}", file=sys.stderr)
+            return 1
+        last = f"{chosen.output}: the whole report"
+    print("\n".join(map(printable, [*report_lines(report, client.time_text), last])))
     return 0

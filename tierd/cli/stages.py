@@ -13,13 +13,12 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from tierd.cli import client
 from tierd.clock import SystemClock
+from tierd.daemon.answers import JobSummaryAnswer, PrepareAnswer, StagingAnswer, StagingsAnswer, from_json
 from tierd.daemon.client import ControlError, ask
-
-if TYPE_CHECKING:
-    from tierd.daemon.answers import StagingAnswer, StagingsAnswer
 
 Json = Mapping[str, object]
 PATIENCE_SECONDS = 30.0
@@ -36,8 +35,6 @@ MAX_LINE = 400
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    from tierd.cli import client  # noqa: PLC0415 -- keeps the start fast
-
     slurm = commands.add_parser(
         "slurm", help="answer one request of Slurm's plugin or scripts",
         description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
@@ -55,8 +52,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry out the request on standard input."""
-    from tierd.cli.client import socket_of  # noqa: PLC0415
-
     try:
         request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
@@ -65,7 +60,7 @@ def run(chosen: argparse.Namespace) -> int:
         print(line("failed", f"malformed request: {error}"))
         return 1
     clock, nap = SystemClock(), threading.Event()
-    connection = Connection(lambda: socket_of(chosen), clock, nap, patience_of(request))
+    connection = Connection(lambda: client.socket_of(chosen), clock, nap, patience_of(request))
     try:
         sentence = HANDLERS[str(request["do"])](connection, request)
     except (ControlError, ValueError) as error:
@@ -132,8 +127,6 @@ class Connection:
 
 def stage(connection: Connection, request: Json) -> str:
     """Stage files, and wait until they are there, or until the deadline. Returns the line for Slurm."""
-    from tierd.daemon.answers import StagingsAnswer, from_json  # noqa: PLC0415
-
     wanted = {"request": "stage", "job": str(request.get("job")),
               **{name: request.get(name) for name in ("uid", "gid", "user", "stages")}}
     answer = from_json(StagingsAnswer, connection.ask(wanted))
@@ -161,8 +154,6 @@ def stage(connection: Connection, request: Json) -> str:
 
 def summary_of(connection: Connection, request: Json) -> tuple[str, ...]:
     """What tierd did for a job, in words. Raises ControlError."""
-    from tierd.daemon.answers import JobSummaryAnswer, from_json  # noqa: PLC0415
-
     asked = {"request": "job-summary", "job": str(request.get("job")), "user": request.get("user")}
     return from_json(JobSummaryAnswer, connection.ask(asked)).sentences
 
@@ -178,8 +169,6 @@ PREPARE_SECONDS = 5.0
 
 def prolog(connection: Connection, request: Json) -> str:
     """Have tierd prepare the directories of a job that is about to start. Returns the line for Slurm."""
-    from tierd.daemon.answers import PrepareAnswer, from_json  # noqa: PLC0415
-
     asked = {"request": "prepare",
              **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
     until = connection.clock.monotonic() + PREPARE_SECONDS
@@ -201,8 +190,6 @@ def teardown(connection: Connection, request: Json) -> str:
 
 def state(connection: Connection, _: Json) -> str:
     """Whether tierd accepts stagings."""
-    from tierd.daemon.answers import StagingsAnswer, from_json  # noqa: PLC0415
-
     answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "most": 1}))
     if answer.held:
         return line("failed", f"tierd stages nothing now: {answer.held}")
@@ -215,9 +202,6 @@ HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {
 
 def list_stages(chosen: argparse.Namespace) -> int:
     """Show the stagings."""
-    from tierd.cli import client  # noqa: PLC0415
-    from tierd.daemon.answers import StagingsAnswer, from_json  # noqa: PLC0415
-
     return client.ask_and_show(chosen, {"request": "stage-state", "job": chosen.job},
                                partial(from_json, StagingsAnswer), stage_lines)
 
@@ -229,8 +213,7 @@ def stage_lines(answer: StagingsAnswer) -> list[str]:
 
 
 def _stage_line(each: StagingAnswer) -> str:
-    from tierd.cli.client import time_text  # noqa: PLC0415
-
     order = f"  F{each.finding}" if each.finding else ""
-    until = f", until {time_text(each.deadline_at)}" if each.open else ""
-    return f"{time_text(each.created_at)}  job {each.job}  {each.user}  {each.state}{until}{order}  {each.sentence}"
+    until = f", until {client.time_text(each.deadline_at)}" if each.open else ""
+    begun = client.time_text(each.created_at)
+    return f"{begun}  job {each.job}  {each.user}  {each.state}{until}{order}  {each.sentence}"

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from tierd.cli import client
 from tierd.daemon.client import ControlError, ask
 
 TIMEOUT_SECONDS = 5.0
@@ -28,12 +29,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     submit = commands.add_parser(
         "submit", help="queue files for migration, from robinhood's cmd()",
         description=DESCRIPTION)
-    add_options(submit, default=argparse.SUPPRESS)
     submit.set_defaults(run=run)
-
-
-def add_options(submit: argparse.ArgumentParser, default: object = None) -> None:
-    """Add the arguments. robinhood passes {fullpath}, and for example {rule} as the reason."""
     submit.add_argument("paths", nargs="*", metavar="PATH",
                         help="path below the mount point; - reads paths from standard input")
     submit.add_argument("-0", "--null", action="store_true",
@@ -41,19 +37,11 @@ def add_options(submit: argparse.ArgumentParser, default: object = None) -> None
     submit.add_argument("--demote", action="store_true", help="move to HDD (default: to flash)")
     submit.add_argument("--reason", default="", metavar="WORDS",
                         help="reason for the journal, for example robinhood's {rule}")
-    # The same options as of other commands, without their imports.
-    submit.add_argument("--fs", metavar="NAME", help="use the daemon with the socket /run/tierd/NAME/tierd.sock",
-                        default=default)
-    submit.add_argument("--socket", metavar="PATH",
-                        help="use the daemon with this socket (default: the only one in /run/tierd)", default=default)
-    submit.add_argument("--json", action="store_true", help="print the answer as JSON",
-                        default=argparse.SUPPRESS if default is argparse.SUPPRESS else False)
+    client.add_daemon_options(submit)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Send the paths in batches."""
-    from tierd.cli.client import socket_of  # noqa: PLC0415 -- keeps the start fast
-
     paths = split_paths(sys.stdin.buffer.read(), null=chosen.null) if chosen.paths == ["-"] else chosen.paths
     if not paths:
         print("no paths given", file=sys.stderr)
@@ -65,7 +53,7 @@ def run(chosen: argparse.Namespace) -> int:
         request = {"request": "submit", "paths": batch, "direction": "demote" if chosen.demote else "promote",
                    "reason": chosen.reason}
         try:
-            accepted = ask(socket_of(chosen), request, TIMEOUT_SECONDS).get("accepted")
+            accepted = ask(client.socket_of(chosen), request, TIMEOUT_SECONDS).get("accepted")
             if not isinstance(accepted, int):
                 raise ControlError("odd answer: it has no number of accepted files")
         except ControlError as error:

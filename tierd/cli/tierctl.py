@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from lustre import __version__
-from tierd import dependencies
+from tierd import cli, dependencies
+from tierd.cli import client
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
@@ -28,7 +29,7 @@ control:
   tierctl pause --for 2h "maintenance"                   stop all changes for two hours
   tierctl drain                                          finish the queue and start no new acts
   tierctl history; tierctl undo 17                       list acts; undo one act
-  tierctl undo F3                                        restore the default layouts of finding F3
+  tierctl undo F3                                        restore the directory defaults of finding F3
   tierctl history --job ior.1002 --since 1d              list the acts of the last day for findings about a job
 move files by hand:
   tierctl promote /mnt/lustre/proj/run7 --preview        show what would move to flash; without --preview, queue it
@@ -44,9 +45,6 @@ simulate:
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The command line of all commands, or of one command only."""
-    from tierd import cli  # noqa: PLC0415 -- `tierctl submit` starts once for every file and skips these imports
-    from tierd.cli import client  # noqa: PLC0415
-
     main_parser = argparse.ArgumentParser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Control the tierd daemon, show layouts of files on Lustre, and try policies on simulated "
@@ -63,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status; 2 if packages of the extra ``tierd`` are not installed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = run_submit(given[1:]) if given[:1] == ["submit"] else run_command(given)
+        code = run_command(given)
         sys.stdout.flush()
     except BrokenPipeError:  # tierctl … | head
         sys.stderr.close()
@@ -82,15 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(given: Sequence[str]) -> int:
-    """Run a command other than ``submit``."""
-    from tierd.cli.client import ZONE  # noqa: PLC0415 -- see parser()
-
+    """Run a command."""
     found = parser(command_in(given)).parse_args(given)
-    zone = ZONE.set(UTC if found.utc else None)
+    zone = client.ZONE.set(UTC if found.utc else None)
     try:
         code: int = found.run(found)
     finally:
-        ZONE.reset(zone)
+        client.ZONE.reset(zone)
     return code
 
 
@@ -107,15 +103,6 @@ def command_in(given: Sequence[str]) -> str:
         elif not word.startswith("-"):
             return word
     return ""
-
-
-def run_submit(given: Sequence[str]) -> int:
-    """Run ``tierctl submit`` without the imports of the other commands."""
-    from tierd.cli import submit  # noqa: PLC0415 -- see parser()
-
-    quick = argparse.ArgumentParser(prog="tierctl submit", description=submit.DESCRIPTION)
-    submit.add_options(quick)
-    return submit.run(quick.parse_args(given))
 
 
 if __name__ == "__main__":

@@ -454,10 +454,6 @@ class Connection:
 
         return self.call(take)
 
-    def remove_waiting(self, stream: str, subject: str) -> None:
-        """Remove all messages of a subject."""
-        self.call(lambda _: self.jetstream.purge_stream(stream, subject=subject))
-
     def remove_message(self, stream: str, sequence: int) -> bool:
         """Remove one message. Returns False if it is not there."""
         async def remove(_: float) -> bool:
@@ -575,6 +571,7 @@ class Connection:
 
         async def lost() -> None:
             self._known.clear()
+            self._failure = "the connection is lost"
             self._log("the connection to NATS is lost")
 
         async def again() -> None:

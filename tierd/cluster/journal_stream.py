@@ -21,7 +21,6 @@ from tierd.cluster.messages import signed, verified
 from tierd.cluster.streams import Names
 
 VERSION = 1
-TAKE_OVER_SECONDS = 120.0
 
 
 class NoCopyError(OSError):

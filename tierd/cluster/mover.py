@@ -12,7 +12,7 @@ import random
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -395,7 +395,9 @@ class Mover:
         self._fault("exchanged")
         if outcome.result is MoveResult.DOUBTFUL:
             self._stop_itself(f"{move.path}: {outcome.detail}")
-        self.copied_bytes += outcome.copied_bytes
+        # not every engine knows what it has copied: lfs moves a whole file
+        whole = file.size_bytes if outcome.result is MoveResult.DONE else 0
+        self.copied_bytes += outcome.copied_bytes or whole
         return self._counted(_result_of(file, outcome))
 
     def _counted(self, result: FileResult) -> FileResult:
@@ -537,8 +539,3 @@ def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
         return FileResult(file.act, file.fid, "stale", "halted", outcome.detail, not_copied=outcome.not_copied)
     return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes,
                       outcome.not_copied)
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Counts in words: ``12 done, 1 busy``."""
-    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "none"

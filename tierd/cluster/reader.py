@@ -247,7 +247,7 @@ class MdtReader:
         self._token = token
         self._windows.clear()
         self._unpublished.clear()
-        self._follower = Follower(self._read, [self._mdt], {self._mdt: position.index}, max_reads=1)
+        self._follower = Follower(self._read, [self._mdt], self._clock, {self._mdt: position.index}, max_reads=1)
         self._new_table()
         self._reset_window(position.index)
 
@@ -264,7 +264,7 @@ class MdtReader:
         self._opened_at = self._monotonic()
 
     def _take_in(self) -> None:
-        """Read once, some 4 MiB, and roll the records up."""
+        """Read once, some 1 MiB, and roll the records up."""
         assert self._follower is not None
         count = 0
         self._problem = ""
@@ -276,7 +276,7 @@ class MdtReader:
             self._gap = self._gap or _without_name(str(error), self._mdt)
         except OSError as error:
             self._problem = _without_name(str(error), self._mdt)
-        self._at_end = not count and not self._problem
+        self._at_end = not count and not self._problem and not self._follower.waiting
         self._records += count
         self.counters.records += count
 
@@ -319,6 +319,10 @@ class MdtReader:
 def _without_name(sentence: str, mdt: str) -> str:
     """The sentence without the name of the MDT, which the leader adds."""
     return sentence.removeprefix(f"changelog of {mdt}: ")
+
+
+DESCRIPTION = "state"
+"""What :meth:`Reader.describe` publishes, in the problems of a reader."""
 
 
 class Reader:
@@ -372,7 +376,9 @@ class Reader:
         """The state of the reader now."""
         held = [mdt for mdt, lease in self._leases.items() if lease.held]
         counters = [reader.counters for reader in self._readers.values()]
-        problem = self._connection.trouble or "; ".join(sorted({why for why in self._problems.values() if why}))
+        # a description that arrives shows that descriptions arrive
+        others = {why for what, why in self._problems.items() if why and what != DESCRIPTION}
+        problem = self._connection.trouble or "; ".join(sorted(others))
         return ReaderState(
             self._name, self._host, self._started, self._clock.now(),
             {mdt: self._readers[mdt].read_position for mdt in held},
@@ -410,8 +416,9 @@ class Reader:
         try:
             state = ReaderMessage(**asdict(self.state()))
             self._connection.bucket(self._names.readers).put(self._name, to_json(state))
+            self._note(DESCRIPTION, "")
         except BrokerError as error:
-            self._note("state", str(error.strerror or error))
+            self._note(DESCRIPTION, str(error.strerror or error))
 
     def step_leases(self) -> None:
         """Renew the leases that this process holds, and take free ones up to the limit."""

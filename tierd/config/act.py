@@ -297,6 +297,9 @@ class ActSettings:
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
     files on the MDT instead of flash, where that is better."""
+    without_user_xattr: Annotated[bool, Strict()] = False
+    """Act although the mount has no ``user_xattr``, so that tierd cannot read the attribute ``user.tierd``. The other
+    opt-outs hold."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Maximum number of default layouts set per second. Each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8

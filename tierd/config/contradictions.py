@@ -253,7 +253,7 @@ def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradic
     """Times that are longer than the age at which data are too old, and thresholds that can never be reached."""
     sense, stale = settings.sense, ("sense", "stale_seconds")
     for name, what in (("timeout_seconds", "an answer that takes this long"), ("cycle_seconds", "every reading")):
-        if getattr(sense, name) >= sense.stale_seconds:
+        if getattr(sense, name) >= sense.stale_seconds and (name == "cycle_seconds" or is_set(values, ("sense", name))):
             location = one_that_is_set(values, ("sense", name), stale)
             yield Contradiction(location, f"{what} would be too old: {name} = {getattr(sense, name):g} must be shorter "
                                 f"than stale_seconds = {sense.stale_seconds:g}", others=(("sense", name), stale))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tierd.config.detectors import Detectors, configured_detectors
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
 from tierd.config.scopes import Scope, inherit_settings, original_location
-from tierd.config.settings import Settings
+from tierd.config.settings import FilesystemSettings, Settings
 from tierd.detect.builtin import BUILT_IN
 from tierd.validators import validator_of
 
@@ -105,6 +106,9 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
     problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings, invalid = validated(values)
     problems += invalid
+    known = {problem[1] for problem in problems}
+    problems += [("finite_number", location, "write a finite number", value)
+                 for location, value in infinite({**values, "detect": tables}) if location not in known]
     remarks += [remark_on(files, location, described, fatal=True) for location, described in (
         (problem[1], describe_problem(*problem, detectors)) for problem in problems)]
     if settings is not None:
@@ -117,17 +121,31 @@ def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
     return Examined(files, None if wrong else settings, sorted(remarks))
 
 
+def infinite(value: object, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], float]]:
+    """Numbers ``inf`` and ``nan``, which TOML has, and their locations: no rate, time or size is one.
+
+    >>> list(infinite({"limits": {"files_per_second": float("inf"), "burst_seconds": 2.0}}))
+    [(('limits', 'files_per_second'), inf)]
+    """
+    if isinstance(value, float) and not isfinite(value):
+        yield location, value
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from infinite(part, (*location, name))
+
+
 def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Problem]]:
     """The settings, and every mistake. Invalid settings have their defaults, for the checks of the others."""
+    mount = FilesystemSettings().mount
     try:
-        return validator_of(Settings).validate_python(inherit_settings(values)), []
+        return validator_of(Settings).validate_python(inherit_settings(values, mount)), []
     except ValidationError as error:
         problems = without_repetitions(error, values)
     rest = deepcopy(dict(values))
     for _, location, _, _ in problems:
         remove_at(rest, location)
     try:
-        return validator_of(Settings).validate_python(inherit_settings(rest)), problems
+        return validator_of(Settings).validate_python(inherit_settings(rest, mount)), problems
     except ValidationError:
         return None, problems
 

@@ -31,6 +31,16 @@ def two_pools(settings: plans.FlashSettings) -> plans.FlashSettings:
 Pools = Annotated[plans.FlashSettings, AfterValidator(two_pools)]
 
 
+def below(mount: str, path: str) -> str:
+    """A path from the root of the file system, given below its mount point or from the root.
+
+    >>> below("/mnt/lustre", "/mnt/lustre/a"), below("/mnt/lustre", "/a"), below("/mnt/lustre", "/mnt/lustre2")
+    ('/a', '/a', '/mnt/lustre2')
+    """
+    mount = mount.rstrip("/")
+    return path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+
+
 def scope_path(path: str) -> str:
     """The path in the form used for comparison. Raises ValueError for a relative path.
 
@@ -116,8 +126,22 @@ def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return scopes
 
 
-def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
+def from_the_root(scope: Mapping[str, object], mount: object) -> Mapping[str, object]:
+    """The table of a scope with its path from the root of the file system. It may have the mount point before it.
+
+    >>> from_the_root({"path": "/mnt/lustre/proj", "mode": "full"}, "/mnt/lustre")
+    {'path': '/proj', 'mode': 'full'}
+    """
+    path = scope.get("path")
+    if not isinstance(path, str) or not isinstance(mount, str):
+        return scope
+    return {**scope, "path": below(mount, path) or "/"}
+
+
+def inherit_settings(values: Mapping[str, object], default_mount: str = "") -> Mapping[str, object]:
     """The values, in which each scope has the settings that it inherits from the rest of the file.
+
+    Its path is from the root of the file system; ``default_mount`` is the mount point where the file names none.
 
     >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
     [{'mode': 'observe', 'path': '/a'}]
@@ -129,7 +153,9 @@ def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
     mode = {"mode": act["mode"]} if isinstance(act, dict) and "mode" in act else {}
     policy = "small_files_to_flash"
     general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
-    return {**values, "scopes": [overlay({**mode, **general}, scope) for scope in found]}
+    filesystem = values.get("filesystem")
+    mount = filesystem.get("mount", default_mount) if isinstance(filesystem, dict) else default_mount
+    return {**values, "scopes": [overlay({**mode, **general}, from_the_root(scope, mount)) for scope in found]}
 
 
 def original_location(location: Sequence[int | str], values: Mapping[str, object]) -> tuple[int | str, ...]:

@@ -244,6 +244,10 @@ PowerFlex = Annotated[PowerFlexSettings, AfterValidator(powerflex)]
 MdtName = Annotated[str, AfterValidator(mdt_name)]
 
 
+WAIT_SHARE = 0.8
+"""Part of a cycle in which tierd waits for sources. This is a choice: detection takes the rest."""
+
+
 @dataclass(frozen=True)
 class SenseSettings:
     """The sources of tierd."""
@@ -281,4 +285,11 @@ class SenseSettings:
     clients_at_once: Annotated[int, Ge(1)] = 5
     """Clients that are read each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
-    timeout_seconds: Annotated[float, Gt(0)] = 4.0
+    timeout_seconds: Annotated[float, Gt(0)] = 15.0
+    """Limit of the time of an exporter's answer. A cycle waits for it no longer than ``wait_seconds``; a later answer
+    counts in the next cycle."""
+
+    @property
+    def wait_seconds(self) -> float:
+        """Time that a cycle waits for answers: most of the cycle, so that it ends before the next one begins."""
+        return min(self.timeout_seconds, WAIT_SHARE * self.cycle_seconds)

@@ -65,8 +65,10 @@ class Activity:
     """A step that runs repeatedly, and the pause between two runs."""
 
     def __init__(self, name: str, doing: str, step: Callable[[], object], pause_seconds: Callable[[], float],
-                 clock: Clock, *, acts: bool = False, driven: bool = False) -> None:
+                 clock: Clock, *, acts: bool = False, driven: bool = False,
+                 explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> None:
         """``pause_seconds`` returns the time from the end of a step to the next, unless :attr:`wake` is set before.
+        ``explain`` returns what a long step waits for, from any thread.
 
         ``acts``: the activity changes the file system, so the daemon waits for the end of its step before it stops.
         ``driven``: the thread that drives the daemon runs the activity.
@@ -74,6 +76,7 @@ class Activity:
         self.name = name
         self.acts = acts
         self.driven = driven
+        self.explain = explain
         self.pause_seconds = pause_seconds
         self._doing = doing
         self._step = step
@@ -194,7 +197,7 @@ class Activities:
                 continue
             activity.reported_of = state.begun_at
             activity.waits_for = self._acts_since(state.begun_at) if activity.acts else ""
-            activity.waits_for = activity.waits_for or FILESYSTEM_AWAY
+            activity.waits_for = activity.waits_for or activity.explain()
             self._say(f"{state.doing} has taken {lasted:.0f} s so far: {activity.waits_for}")
 
     def _acts_since(self, begun_at: float) -> str:

@@ -1,100 +1,88 @@
-"""The answers of the control socket: frozen dataclasses, and their form in JSON.
+"""The answers of the control socket, and their form in JSON.
 
 :func:`to_json` and :func:`from_json` are the only code that knows the JSON. A key is the name of the field, or the name
-in the field's metadata. ``from_json`` ignores unknown keys, so tierctl works with daemons of later releases, and takes
-defaults for missing ones, so it works with earlier daemons.
+in ``json_names``. ``from_json`` ignores unknown keys, so tierctl works with daemons of later releases, and takes
+defaults for missing ones. JSON has no infinity and no NaN: such a number is null.
 
-The module imports the standard library and rows of the journal only: ``tierctl status`` must start quickly on a loaded
-node.
+The module imports little: ``tierctl status`` must start quickly on a loaded node.
 """
 
 from __future__ import annotations
 
-import types
+import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import ClassVar, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
 
 from tierd.journal_rows import FindingRow, JudgementRow, MessageRow, SameFindingRow
+from tierd.json_text import finite
+from tierd.structs import EMPTY, Struct
 
 Json = Mapping[str, object]
 """A JSON object."""
+TYPE_CHECKING = False  # importing typing takes as long as all structs
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _S = TypeVar("_S", bound=Struct)
 
 
-class Answer(Protocol):
-    """Any of the dataclasses below."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
-
-
-T = TypeVar("T", bound=Answer)
-_OMIT = {"omit": True}
-"""Of fields that are left out of the JSON where they have their default."""
-
-
-def to_json(answer: Answer) -> dict[str, object]:
+def to_json(answer: Struct) -> dict[str, object]:
     """The JSON object of an answer, for :func:`json.dumps`."""
-    return {_key(each): _plain(value) for each in fields(answer)
-            if (value := getattr(answer, each.name)) != each.default or "omit" not in each.metadata}
+    return {answer.json_names.get(name, name): _plain(value) for name, value in vars(answer).items()
+            if name not in answer.omitted or value != getattr(type(answer), name)}
 
 
-def from_json(cls: type[T], data: object) -> T:
+def from_json(cls: type[_S], data: object) -> _S:
     """The answer in a JSON object. Raises ValueError for what is no such answer."""
     if not isinstance(data, Mapping):
         raise ValueError(f"{cls.__name__}: no JSON object")
     found: dict[str, object] = {}
-    for each, kind in _typed_fields(cls):
-        if _key(each) in data:
-            found[each.name] = _read(kind, data[_key(each)])
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise ValueError(f"{cls.__name__}: {_key(each)} is missing")
+    for name, annotation in cls.field_types.items():
+        key = cls.json_names.get(name, name)
+        if key in data:
+            found[name] = _read(_type_of(annotation, cls.__module__), data[key])
+        elif not hasattr(cls, name):
+            raise ValueError(f"{cls.__name__}: {key} is missing")
     return cls(**found)
 
 
-def _key(of: Field[object]) -> str:
-    return str(of.metadata.get("json", of.name))
-
-
 @cache
-def _typed_fields(cls: type[Answer]) -> tuple[tuple[Field[object], object], ...]:
-    hints = get_type_hints(cls)
-    return tuple((each, hints[each.name]) for each in fields(cls))
+def _type_of(annotation: str, module: str) -> object:
+    return eval(annotation, vars(sys.modules[module]))  # noqa: S307 -- the annotation of a field of this project
 
 
 def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return to_json(cast(Answer, value))
+    if isinstance(value, Struct):
+        return to_json(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return value
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else finite(value)
 
 
 def _read(kind: object, value: object) -> object:
-    """A value of a type: scalars as they are, containers and dataclasses by their parts."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin in {Union, types.UnionType}:
-        return None if value is None else _read(next(part for part in parts if part is not types.NoneType), value)
+    """A value of a type: scalars as they are, containers and structs by their parts."""
+    if isinstance(kind, UnionType):
+        return None if value is None else _read(next(part for part in kind.__args__ if part is not NoneType), value)
+    origin = getattr(kind, "__origin__", None)
+    parts: tuple[object, ...] = getattr(kind, "__args__", ())
     if origin is tuple:
         if not isinstance(value, list):
             raise ValueError(f"a list is expected, not {value!r:.60}")
         if parts[-1] is Ellipsis:
             return tuple(_read(parts[0], one) for one in value)
         return tuple(_read(part, one) for part, one in zip(parts, value, strict=True))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is Mapping:
         if not isinstance(value, Mapping):
             raise ValueError(f"an object is expected, not {value!r:.60}")
         return {str(key): _read(parts[1], one) for key, one in value.items()}
-    return from_json(kind, value) if is_dataclass(kind) and isinstance(kind, type) else value
+    return from_json(kind, value) if isinstance(kind, type) and issubclass(kind, Struct) else value
 
 
 # Parts of answers
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalAnswer:
+class RefusalAnswer(Struct):
     """Why something is not done, and what would change that."""
 
     reason: str
@@ -103,8 +91,7 @@ class RefusalAnswer:
     """Empty where nothing would."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdviceAnswer:
+class AdviceAnswer(Struct):
     """What an administrator may change, where, and the expected effect."""
 
     command: str
@@ -112,14 +99,13 @@ class AdviceAnswer:
     effect: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingAnswer:
+class FindingAnswer(Struct, kw_only=True, json_names={"time": "t"}, omitted=("id", "why_not")):
     """A finding that holds."""
 
-    id: int | None = field(default=None, metadata=_OMIT)
+    id: int | None = None
     """Number in the journal."""
     kind: str
-    time: float = field(metadata={"json": "t"})
+    time: float
     """Epoch seconds."""
     aggressor: str
     victim: str
@@ -128,8 +114,10 @@ class FindingAnswer:
     advice_only: bool
     subject: str
     advice: tuple[AdviceAnswer, ...]
-    evidence: Mapping[str, float | str]
-    """The numbers, and the sentence about them."""
+    evidence: Mapping[str, float | str | None]
+    """The numbers, and the sentence about them. An infinite number is None."""
+    why_not: tuple[RefusalAnswer, ...] = ()
+    """Of a noisy neighbour: why nothing, or no more, is done."""
 
     @property
     def sentence(self) -> str:
@@ -137,13 +125,13 @@ class FindingAnswer:
         return str(self.evidence.get("sentence", ""))
 
     @property
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float | None]:
         """The evidence without its sentence."""
-        return {name: float(value) for name, value in self.evidence.items() if name != "sentence"}
+        return {name: None if value is None else float(value) for name, value in self.evidence.items()
+                if name != "sentence"}
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentAnswer:
+class ComponentAnswer(Struct):
     """A component of a layout; extents in bytes."""
 
     extent_start: int
@@ -152,23 +140,21 @@ class ComponentAnswer:
     stripe_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionAnswer:
+class ActionAnswer(Struct, kw_only=True, omitted=("path", "directory")):
     """A planned act."""
 
     action: str
     """Its kind."""
-    path: str = field(default="", metadata=_OMIT)
-    directory: str = field(default="", metadata=_OMIT)
+    path: str = ""
+    directory: str = ""
     layout: str
     """Arguments of ``lfs setstripe`` and ``lfs migrate``."""
     components: tuple[ComponentAnswer, ...]
     reason: str
-    size_bytes: int = field(default=0)
+    size_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ActAnswer:
+class ActAnswer(Struct):
     """An act in the journal."""
 
     id: int
@@ -184,8 +170,7 @@ class ActAnswer:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceAnswer:
+class SourceAnswer(Struct):
     """A source of counters or records."""
 
     name: str
@@ -196,8 +181,7 @@ class SourceAnswer:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityAnswer:
+class ActivityAnswer(Struct):
     """An activity of the daemon."""
 
     name: str
@@ -208,8 +192,7 @@ class ActivityAnswer:
     """Duration of the current step so far; 0 between two steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredAnswer:
+class MeasuredAnswer(Struct):
     """Throughput of a victim as measured for a verdict; bytes per second."""
 
     usual: float
@@ -220,8 +203,8 @@ class MeasuredAnswer:
     """After the acts; 0 if it could not be measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemediationAnswer:
+class RemediationAnswer(Struct, kw_only=True, json_names={"undo_reason": "taking_back"},
+                        omitted=("measured", "measured_text", "subject")):
     """What is done about a finding."""
 
     finding: int
@@ -236,25 +219,23 @@ class RemediationAnswer:
     waiting_defaults: int
     waiting_moves: int
     moves_held: bool
-    undo_reason: str = field(default="", metadata={"json": "taking_back"})
-    measured: MeasuredAnswer | None = field(default=None, metadata=_OMIT)
+    undo_reason: str = ""
+    measured: MeasuredAnswer | None = None
     """The measurement behind the verdict."""
-    measured_text: str = field(default="", metadata=_OMIT)
+    measured_text: str = ""
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
-    subject: str = field(default="", metadata=_OMIT)
+    subject: str = ""
     """Subject of a finding that is not about two jobs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeAnswer:
+class ScopeAnswer(Struct):
     """A directory with its own mode."""
 
     path: str
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobTimeRow:
+class JobTimeRow(Struct):
     """Part of a target's service time that a job takes, and its standard error."""
 
     job: str
@@ -262,8 +243,7 @@ class JobTimeRow:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
-class TargetTimeRow:
+class TargetTimeRow(Struct):
     """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
 
     target: str
@@ -272,8 +252,7 @@ class TargetTimeRow:
     jobs: tuple[JobTimeRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseAnswer:
+class CaseAnswer(Struct, kw_only=True, omitted=("measured_text",)):
     """A finding, and what is done about it. Rates in bytes per second, times in epoch seconds; None: not known."""
 
     finding: int | None
@@ -319,12 +298,13 @@ class CaseAnswer:
     time_before: TargetTimeRow | None
     """Device time of the targets by job, before the first act; None if it is not known or nothing was done."""
     time_now: TargetTimeRow | None
-    measured_text: str = field(default="", metadata=_OMIT)
+    measured_text: str = ""
     """The verdict and what it rests on, where that is no rate: of a rebalance."""
+    ended_at: float | None = None
+    """When the finding ended; None while it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultLayoutRow:
+class DefaultLayoutRow(Struct):
     """A default layout that a case has set."""
 
     act: int
@@ -333,8 +313,7 @@ class DefaultLayoutRow:
     """In words."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolRow:
+class PoolRow(Struct):
     """A pool; bytes and operations per second over its targets."""
 
     pool: str
@@ -348,8 +327,7 @@ class PoolRow:
     """Mean over the targets whose service costs are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonRow:
+class ReasonRow(Struct):
     """Acts that were not carried out for the same reason."""
 
     outcome: str
@@ -361,16 +339,7 @@ class ReasonRow:
 # Answers
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorAnswer:
-    """A request that failed. ``again``: the same request may succeed later."""
-
-    error: str
-    again: bool = field(default=False, metadata=_OMIT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatingStateAnswer:
+class OperatingStateAnswer(Struct, kw_only=True):
     """What holds acts back, in words, and the queue. Empty words: nothing does."""
 
     paused: str
@@ -380,8 +349,9 @@ class OperatingStateAnswer:
     waiting_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateAnswer(OperatingStateAnswer):
+class StateAnswer(OperatingStateAnswer, kw_only=True, json_names={
+        "moves_to_requeue": "left_over_moves", "moves_not_persisted": "not_kept_moves", "not_requeued": "not_taken_up",
+        "remediations": "cases"}):
     """The state of the daemon: what ``tierctl status`` and ``tierctl top`` share."""
 
     time: float
@@ -412,46 +382,45 @@ class StateAnswer(OperatingStateAnswer):
     waiting_defaults: int
     waits_for: str
     """The limit that the first queued move waits for."""
-    moves_to_requeue: int = field(default=0, metadata={"json": "left_over_moves"})
+    moves_to_requeue: int = 0
     """Moves of before a restart that were not examined yet."""
-    moves_not_persisted: int = field(default=0, metadata={"json": "not_kept_moves"})
+    moves_not_persisted: int = 0
     """Moves that a restart would lose."""
-    not_requeued: Mapping[str, int] = field(default_factory=dict, metadata={"json": "not_taken_up"})
+    not_requeued: Mapping[str, int] = EMPTY
     """Moves of before a restart that were dropped, by reason."""
     moved_bytes: int
     outcomes: Mapping[str, int]
     """Number of acts by kind and outcome, as ``"migrate done"``."""
-    remediations: tuple[RemediationAnswer, ...] = field(default=(), metadata={"json": "cases"})
+    needless_moves: int = 0
+    """Queued moves that needed no act: the file was gone, or as wanted."""
+    remediations: tuple[RemediationAnswer, ...] = ()
     activities: tuple[ActivityAnswer, ...] = ()
     stalled: tuple[str, ...] = ()
     sources: tuple[SourceAnswer, ...] = ()
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = EMPTY
     """Users of the jobs of findings and cases, as far as their job ids name them: ``alice (1002)`` or ``1002``.
 
     ``tierctl top`` has those of its jobs as well."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusAnswer(StateAnswer):
+class StatusAnswer(StateAnswer, kw_only=True):
     """``tierctl status``."""
 
     findings: tuple[str, ...]
     """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAnswer:
+class QueueAnswer(Struct, kw_only=True):
     """The part of ``tierctl status`` that ``--wait`` needs."""
 
     held: str
     waiting_moves: int
     waiting_orders: int
     under_way_moves: int
-    outcomes: Mapping[str, int] = field(default_factory=dict)
+    outcomes: Mapping[str, int] = EMPTY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MdtReaderRow:
+class MdtReaderRow(Struct, kw_only=True):
     """Who reads the changelog of an MDT."""
 
     mdt: str
@@ -466,8 +435,7 @@ class MdtReaderRow:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderRow:
+class ReaderRow(Struct, kw_only=True):
     """A changelog reader, as it described itself."""
 
     name: str
@@ -481,27 +449,24 @@ class ReaderRow:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadersAnswer:
+class ReadersAnswer(Struct, kw_only=True):
     """``tierctl readers``."""
 
     enabled: bool
     """Whether tierd takes changelog records from readers."""
     mdts: tuple[MdtReaderRow, ...] = ()
     readers: tuple[ReaderRow, ...] = ()
-    tallies: Mapping[str, int] = field(default_factory=dict)
+    tallies: Mapping[str, int] = EMPTY
     """Tallies since the start by outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultsAnswer:
+class FaultsAnswer(Struct):
     """The part of ``tierctl status`` that the readiness check needs."""
 
     faults: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetRow:
+class TargetRow(Struct, kw_only=True):
     """Load of a target; bytes and operations per second."""
 
     target: str
@@ -518,8 +483,7 @@ class TargetRow:
     """Mean service time of bulk RPCs; None if the servers print none, or there were no RPCs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
+class JobRow(Struct, kw_only=True):
     """Load of a job; bytes, operations and creates per second."""
 
     job: str
@@ -532,8 +496,7 @@ class JobRow:
     """``noise``, ``slowed`` or empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopAnswer(StateAnswer):
+class TopAnswer(StateAnswer, kw_only=True):
     """``tierctl top``."""
 
     findings: tuple[FindingAnswer, ...]
@@ -545,8 +508,7 @@ class TopAnswer(StateAnswer):
     all_jobs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewAnswer:
+class OverviewAnswer(Struct, kw_only=True):
     """The page of tierd."""
 
     fsname: str
@@ -573,46 +535,43 @@ class OverviewAnswer:
     reasons: tuple[ReasonRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsAnswer:
+class FindingsAnswer(Struct):
     """``tierctl findings`` and ``tierctl advise``."""
 
     findings: tuple[FindingAnswer, ...]
     looked: bool
     """Whether two readings were compared."""
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = EMPTY
     """Users of the jobs in this answer, as in :class:`StateAnswer`."""
+    age_seconds: float | None = None
+    """Time since the last reading of the counters; None before the first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryAnswer:
+class HistoryAnswer(Struct, kw_only=True):
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
-    all_outcomes: Mapping[str, int] = field(default_factory=dict)
+    all_outcomes: Mapping[str, int] = EMPTY
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeAnswer:
+class OutcomeAnswer(Struct):
     """The verdict on what was done about a planned finding before."""
 
     name: str
     judged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierAnswer:
+class EarlierAnswer(Struct):
     """What was done about a finding before."""
 
     since: float
     outcome: OutcomeAnswer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedAnswer:
+class PlannedAnswer(Struct, kw_only=True, json_names={"earlier": "case"}):
     """What would be done about a finding."""
 
     finding: FindingAnswer
@@ -620,19 +579,23 @@ class PlannedAnswer:
     recommended: tuple[ActionAnswer, ...]
     """Acts that the mode excludes."""
     refusals: tuple[str, ...]
-    earlier: EarlierAnswer | None = field(default=None, metadata={"json": "case"})
+    earlier: EarlierAnswer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanAnswer:
+class PlanAnswer(Struct):
     """``tierctl plan``."""
 
     plans: tuple[PlannedAnswer, ...]
     status: StatusAnswer
+    age_seconds: float | None = None
+    """None before the first plan."""
+    being_made_seconds: float | None = None
+    """Time since a new plan is being made; None if none is."""
+    problem: str = ""
+    """Why the last attempt to make a plan failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainAnswer:
+class ExplainAnswer(Struct, kw_only=True, json_names={"messages": "told"}):
     """``tierctl explain``."""
 
     finding: FindingRow
@@ -645,15 +608,14 @@ class ExplainAnswer:
     files_moved: int
     bytes_moved: int
     outcomes: Mapping[str, int]
-    messages: tuple[MessageRow, ...] = field(metadata={"json": "told"})
+    messages: tuple[MessageRow, ...]
     judgements: tuple[JudgementRow, ...]
     same: tuple[SameFindingRow, ...]
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = EMPTY
     """Users of the jobs in this answer, as in :class:`StateAnswer`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderAnswer:
+class OrderAnswer(Struct, kw_only=True):
     """``tierctl promote`` and ``tierctl demote``."""
 
     path: str
@@ -668,8 +630,7 @@ class OrderAnswer:
     actions: tuple[ActionAnswer, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftRow:
+class LeftRow(Struct, kw_only=True):
     """Files that stay on a drained target for one reason."""
 
     sentence: str
@@ -677,8 +638,7 @@ class LeftRow:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainRow:
+class DrainRow(Struct, kw_only=True, omitted=("waits_for",)):
     """A drain of one OST."""
 
     target: str
@@ -709,28 +669,44 @@ class DrainRow:
     """The command that stops new objects, where tierd cannot; "" if they are stopped."""
     give_back_command: str
     trouble: str = ""
-    waits_for: str = field(default="", metadata=_OMIT)
+    waits_for: str = ""
     """What delays its moves: streams at work, or a limit; "" for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrainsAnswer:
+class DrainsAnswer(Struct):
     """``tierctl drain-target``."""
 
     time: float
     drains: tuple[DrainRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitAnswer:
+class DrainPlanAnswer(Struct, kw_only=True):
+    """What ``tierctl drain-target`` asks about before it begins."""
+
+    target: str
+    used_bytes: int
+    pools: Mapping[str, tuple[str, ...]]
+    """Targets that its files may move to, by pool."""
+    bytes_per_second: float
+    """Limit of all moves."""
+    stopped_by_tierd: tuple[str, ...]
+    """MDTs for which tierd stops new objects itself."""
+    stop_command: str
+    """The command that stops new objects on the other MDTs; "" if they are stopped."""
+    dry_run: bool
+    """Whether files would only be counted."""
+    held: str
+    """Why no moves would begin now; "" if they would."""
+
+
+class SubmitAnswer(Struct):
     """``tierctl submit``."""
 
     accepted: int
     waiting_orders: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagingAnswer:
+class StagingAnswer(Struct, kw_only=True):
     """A file or tree that a job of a scheduler wants on flash, or on the disks."""
 
     id: int
@@ -760,8 +736,7 @@ class StagingAnswer:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
-class StagingsAnswer:
+class StagingsAnswer(Struct):
     """Stagings of a job, or the last ones of all jobs."""
 
     stagings: tuple[StagingAnswer, ...] = ()
@@ -769,8 +744,7 @@ class StagingsAnswer:
     """Why tierd accepts no staging at present; empty if it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareAnswer:
+class PrepareAnswer(Struct):
     """What is prepared for a job that is about to start."""
 
     ready: tuple[str, ...]
@@ -781,15 +755,13 @@ class PrepareAnswer:
     """Why other directories do not, or why nothing is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobSummaryAnswer:
+class JobSummaryAnswer(Struct):
     """What tierd did for a job, in words; empty if it did nothing."""
 
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UndoAnswer:
+class UndoAnswer(Struct):
     """``tierctl undo`` of one act."""
 
     result: str
@@ -797,8 +769,7 @@ class UndoAnswer:
     entry: ActAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class UndoFindingAnswer:
+class UndoFindingAnswer(Struct):
     """``tierctl undo`` of all that was done about a finding."""
 
     result: str
@@ -814,8 +785,7 @@ def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
     return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoverAnswer:
+class MoverAnswer(Struct, kw_only=True):
     """A mover on another node."""
 
     name: str
@@ -832,8 +802,7 @@ class MoverAnswer:
     refused: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyRow:
+class StandbyRow(Struct, kw_only=True):
     """A standby of the leader."""
 
     name: str
@@ -846,8 +815,7 @@ class StandbyRow:
     """Why it could not lead; "" if it could."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyAnswer:
+class StandbyAnswer(Struct, kw_only=True):
     """``tierctl status`` of a tierd that stands by."""
 
     standing_by: bool = True
@@ -863,12 +831,11 @@ class StandbyAnswer:
     """Sequence of the last message of the journal's stream that the copy contains."""
     behind_messages: int | None = None
     copy_age_seconds: float | None = None
-    faults: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = EMPTY
     """Why it could not lead, by what fails."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoversAnswer:
+class MoversAnswer(Struct, kw_only=True):
     """``tierctl movers``."""
 
     time: float
@@ -876,7 +843,7 @@ class MoversAnswer:
     """False if this tierd moves files in its own process."""
     trouble: str = ""
     """Why there is no connection to NATS."""
-    under_way: Mapping[str, int] = field(default_factory=dict)
+    under_way: Mapping[str, int] = EMPTY
     """Files without a result, by source target."""
     oldest_seconds: float = 0.0
     journal_lag: int = 0
@@ -887,8 +854,7 @@ class MoversAnswer:
     standbys: tuple[StandbyRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportAnswer:
+class ReportAnswer(Struct, kw_only=True):
     """``tierctl report``."""
 
     since: float
@@ -910,10 +876,5 @@ class ReportAnswer:
     samples: Mapping[str, tuple[tuple[float, float], ...]]
     """Time and value of each point, by series."""
     status: StatusAnswer
-    users: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[str, str] = EMPTY
     """Users of the jobs in this answer, as in :class:`StateAnswer`."""
-
-
-def extend(cls: type[T], answer: Answer, **more: object) -> T:
-    """An answer with the fields of another one and some more."""
-    return cls(**{each.name: getattr(answer, each.name) for each in fields(answer)}, **more)

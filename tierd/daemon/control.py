@@ -37,6 +37,7 @@ class ControlServer:
         self._access = access or ControlAccess()
         self._changing = frozenset(changing)
         self._staging = frozenset(staging)
+        self._changes = threading.BoundedSemaphore(MAX_CHANGES)
         refuse_second_daemon(path)
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd makes it for the unit only
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
@@ -68,7 +69,7 @@ class ControlServer:
         with connection.makefile("rb") as stream:
             line = stream.readline(max_bytes)
         on_request()
-        connection.sendall(json.dumps(self.answer(line, self._handle, peer)).encode() + b"\n")
+        connection.sendall(json.dumps(self.answer(line, self._handle, peer), allow_nan=False).encode() + b"\n")
 
     def answer(self, line: bytes, handle: Handle, peer: Peer) -> Json:
         """The answer to one request."""
@@ -83,7 +84,14 @@ class ControlServer:
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
                     else _WHO_MAY_READ)}
-            return handle({**request, "by": peer.name})
+            if not change:
+                return handle({**request, "by": peer.name if stages else ""})
+            if not self._changes.acquire(blocking=False):
+                raise TryAgainError(f"{MAX_CHANGES} requests are being carried out; try again later")
+            try:
+                return handle({**request, "by": peer.name})
+            finally:
+                self._changes.release()
         except TryAgainError as error:
             return {"error": str(error), "again": True}
         except (ValueError, RecursionError) as error:
@@ -97,6 +105,8 @@ class ControlServer:
 
 
 MAX_CONNECTIONS = 32
+MAX_CHANGES = 24
+"""Requests that change something, which may wait for the file system, leave the other connections to reading ones."""
 DROP_WAIT_SECONDS = 1.0
 Respond = Callable[[socket.socket, Callable[[], None]], None]
 """Reads a request from the connection, calls the second argument when it has arrived, and sends the answer."""

@@ -116,4 +116,4 @@ class StreamCurves:
 def throughput_on(window: Window, job: str, targets: Iterable[str]) -> float:
     """Bytes per second of a job in a window, on these targets."""
     loads = (window.loads.get((target, job)) for target in targets)
-    return sum(load.moved_bytes for load in loads if load is not None) / window.seconds
+    return sum(load.moved_bytes / window.seconds_of(load.target) for load in loads if load is not None)

@@ -101,7 +101,9 @@ class Judge:
                     self._judged(case, windows, flash.get(case.pool, ()), now)
         self._totals.settle()
         with self._lock:
-            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held])
+            unseen = windows[-1].unseen if windows else frozenset[str]()
+            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held
+                                   or not unseen.isdisjoint(case.finding.targets)])
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
 
@@ -220,8 +222,11 @@ class Judge:
         A remediation without any default layout left is settled, because later measurements say nothing about its
         acts.
         """
-        self._log.of_number(self._journal.finding_of(entry.id),
-                            [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
+        number = self._journal.finding_of(entry.id)
+        self._log.of_number(number, [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
+        if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
+                                                 for act in self._journal.acts_in_force(number)):
+            self._journal.judgements.undone_by_hand(number)
         with self._lock:
             self._standing = [other for other in self._standing if other.id != entry.id]
             for case in self._store:
@@ -239,6 +244,7 @@ class Judge:
 
     def end(self, number: int, by: str) -> int:
         """End a remediation that an administrator undoes. Returns the number of queued moves that were dropped."""
+        self._journal.judgements.undone_by_hand(number)
         with self._lock:
             dropped = sum(self._end(case) for case in self._store if case.number == number)
             if dropped:
@@ -259,7 +265,10 @@ class Judge:
         case.judgement, case.judged_at = judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
-        if not judgement.own:
+        if judgement.verdict == Verdict.CANNOT_TELL:
+            self._counters.gained.pop(case.finding.victim, None)
+            self._counters.gains.pop(case.finding.victim, None)
+        elif not judgement.own:
             self._counters.gained[case.finding.victim] = judgement.won_back
             self._counters.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                          judgement.after - judgement.contended)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lustre.layout.directory import setdirstripe_arguments
@@ -19,7 +19,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence
+from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.refusal import Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, without_figures
 from tierd.verify.judgement import Judgement
@@ -81,12 +81,6 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
         of = places if len(actions) == 1 else f"{len(actions)} directories ({places})"
         yield f"{verb[result]} default layout of {of}: {layout}; before: {before}{f' ({detail})' if detail else ''}"
         yield f"      because {actions[0].reason}"
-
-
-def departed_sentence(finding: Finding, dropped: int) -> str:
-    """Moves that were dropped because no job reads their files any more."""
-    return (f"dropped {count_of(dropped, 'waiting move')}: {finding.aggressor} has stopped, so moving its files "
-            "would only load the disks")
 
 
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
@@ -161,11 +155,26 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
             f"({rate_text(low)} to {rate_text(high)}) without the noise")
 
 
+def elsewhere_text(judgement: Judgement) -> str:
+    """What happened to jobs on other targets meanwhile, if a share counts it; empty if it is little.
+
+    >>> elsewhere_text(Judgement(Verdict.HELPED, 66e6, 46e6, 50e6, elsewhere=0.8))
+    '; jobs on other targets have 80% of their rate before, which the share counts'
+    """
+    if judgement.verdict == Verdict.CANNOT_TELL or abs(judgement.elsewhere - 1) < SMALL_CHANGE:
+        return ""
+    return f"; jobs on other targets have {percent(judgement.elsewhere)} of their rate before, which the share counts"
+
+
+SMALL_CHANGE = 0.05
+"""Change of the whole file system that is not worth a word: within the variation of most jobs."""
+
+
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
     if judgement.own:
         return own_judged_sentence(finding, judgement)
-    numbers = throughput_text(finding, judgement)
+    numbers = throughput_text(finding, judgement) + elsewhere_text(judgement)
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
     if judgement.verdict == Verdict.CANNOT_TELL:
@@ -233,6 +242,18 @@ LogFunction = Callable[[str], None]
 FindingKey = tuple[str, str, str]
 
 
+@dataclass(slots=True)
+class KnownFindings:
+    """What was logged about findings that hold or were acted on."""
+
+    numbers: dict[FindingKey, int] = field(default_factory=dict)
+    """Their numbers in the journal."""
+    records: dict[FindingKey, Finding] = field(default_factory=dict)
+    """Each with the figures that all output has, and the time when it began."""
+    refused: set[tuple[FindingKey, str]] = field(default_factory=set)
+    recommended: set[tuple[FindingKey, str]] = field(default_factory=set)
+
+
 class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
@@ -244,12 +265,7 @@ class FindingLog:
         self._clock = clock
         self._settings = settings
         self._counters = counters
-        self._numbers: dict[FindingKey, int] = {}
-        """Journal numbers of the findings that hold or were acted on."""
-        self._begun_at: dict[FindingKey, float] = {}
-        """When each of these findings last began."""
-        self._refused: set[tuple[FindingKey, str]] = set()
-        self._recommended: set[tuple[FindingKey, str]] = set()
+        self.known = KnownFindings()
         self._faults: dict[str, str] = {}
         """Message of each source that fails; "" for a source that has recovered."""
         self._held = ""
@@ -259,6 +275,13 @@ class FindingLog:
     def faults(self) -> Mapping[str, str]:
         """Message of each source that fails at present."""
         return {source: words for source, words in tuple(self._faults.items()) if words}
+
+    def take_over(self, known: KnownFindings) -> None:
+        """Continue with the findings of the log before, as far as they are in this journal."""
+        with self._lock:
+            numbers = {key: number for key, number in known.numbers.items()
+                       if self._journal.key_of_finding(number) == key}
+            self.known = replace(known, numbers=numbers)
 
     def all(self, sentences: Iterable[str]) -> None:
         """Log each sentence."""
@@ -270,43 +293,69 @@ class FindingLog:
         with self._lock:
             self._counters.found[finding.kind] += 1
             self._counters.found_at[finding.kind] = self._clock.now()
-            self._begun_at[finding.key] = self._clock.now()
-            self._numbers[finding.key] = self._journal.add_finding(finding)
-            self.of(finding.key, found_sentences(finding))
+            self.known.records[finding.key] = finding
+            self.known.numbers[finding.key] = self._journal.add_finding(finding)
+            self.of(finding.key, found_sentences(finding), finding.time)
 
     def ended(self, finding: Finding, *, acted_on: bool) -> None:
         """Log the end of a finding. If it returns, everything about it is logged again."""
         with self._lock:
             self.of(finding.key, [over_sentence(finding)])
-            if not acted_on:
-                self._numbers.pop(finding.key, None)
-                self._begun_at.pop(finding.key, None)
-            self._recommended = {(key, place) for key, place in self._recommended if key != finding.key}
-            self._refused = {(key, words) for key, words in self._refused if key != finding.key}
+            if finding.key in self.known.numbers and not acted_on:
+                self._journal.set_figures(self.known.numbers.pop(finding.key), self.recorded(finding))
+            self.known.records.pop(finding.key, None)
+            self.known.recommended = {(key, place) for key, place in self.known.recommended if key != finding.key}
+            self.known.refused = {(key, words) for key, words in self.known.refused if key != finding.key}
 
     def forget(self, key: FindingKey) -> None:
         """Forget the number of a finding whose remediation is forgotten."""
         with self._lock:
-            self._numbers.pop(key, None)
-            self._begun_at.pop(key, None)
+            self.known.numbers.pop(key, None)
 
-    def begun_at(self, key: FindingKey) -> float:
-        """When a finding last began, in epoch seconds; 0 if that is not known."""
-        return self._begun_at.get(key, 0.0)
+    def recorded(self, finding: Finding) -> Finding:
+        """The finding as all output shows it: with the time when it began, and one set of figures.
+
+        What a stream had is recorded when it is found slow, and again when acts are planned, on which the verdict
+        rests. In between, rates on more targets take the place of those on fewer. Other findings have the present
+        figures.
+        """
+        record = self.known.records.get(finding.key)
+        if record is None:
+            return finding
+        if not isinstance(finding.evidence, SlowdownEvidence):
+            return replace(finding, time=record.time)
+        return replace(finding, time=record.time, sentence=record.sentence, evidence=record.evidence,
+                       targets=record.targets)
+
+    def record(self, finding: Finding) -> Finding:
+        """Record the present figures of a finding, also in the journal; returns it as :meth:`recorded` does."""
+        with self._lock:
+            before = self.known.records.get(finding.key)
+            self.known.records[finding.key] = replace(finding, time=before.time) if before else finding
+            self._journal.set_figures(self.number(finding), self.known.records[finding.key])
+            return self.known.records[finding.key]
+
+    def record_wider(self, finding: Finding) -> None:
+        """Record the figures of a finding that rests on more targets than the recorded one."""
+        with self._lock:
+            before = self.known.records.get(finding.key)
+            if before is not None and len(finding.targets) > len(before.targets):
+                self.record(finding)
 
     def number(self, finding: Finding) -> int:
         """Number of a finding in the journal."""
         with self._lock:
-            if finding.key not in self._numbers:
-                self._numbers[finding.key] = self._journal.add_finding(finding)
-            return self._numbers[finding.key]
+            if finding.key not in self.known.numbers:
+                self.known.numbers[finding.key] = self._journal.add_finding(finding)
+                self.known.records.setdefault(finding.key, finding)
+            return self.known.numbers[finding.key]
 
-    def of(self, key: FindingKey, sentences: Iterable[str]) -> None:
-        """Log sentences, and add them to the finding in the journal."""
+    def of(self, key: FindingKey, sentences: Iterable[str], at: float | None = None) -> None:
+        """Log sentences, and add them to the finding in the journal, as of now if no time is given."""
         logged = list(sentences)
         self.all(logged)
-        if key in self._numbers:
-            self._journal.add_messages(self._numbers[key], logged, self._clock.now())
+        if key in self.known.numbers:
+            self._journal.add_messages(self.known.numbers[key], logged, self._clock.now() if at is None else at)
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
         """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""
@@ -333,15 +382,21 @@ class FindingLog:
         with self._lock:
             for refusal in refusals:
                 what = finding.key, without_figures(refusal.sentence)
-                if what not in self._refused:
-                    self._refused.add(what)
+                if what not in self.known.refused:
+                    self.known.refused.add(what)
                     self._counters.refusals[refusal.reason] += 1
                     self.of(finding.key, [f"not done: {refusal}"])
+
+    def dropped(self, number: int, why: Refusal, moves: int) -> None:
+        """Log and count waiting moves of the finding with this number that were dropped."""
+        with self._lock:
+            self._counters.refusals[why.reason] += moves
+            self.of_number(number, [f"dropped {count_of(moves, 'waiting move')}: {why}"])
 
     def recommended(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Log once each act that the mode of its directory only recommends."""
         with self._lock:
             for place, mode, sentences in recommended_sentences(actions, self._settings):
-                if mode != Mode.OBSERVE and (finding.key, place) not in self._recommended:
-                    self._recommended.add((finding.key, place))
+                if mode != Mode.OBSERVE and (finding.key, place) not in self.known.recommended:
+                    self.known.recommended.add((finding.key, place))
                     self.of(finding.key, sentences)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
@@ -18,8 +19,9 @@ from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
+from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
+from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.rebalance_judge import RebalanceJudge
@@ -28,8 +30,7 @@ from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
 from tierd.detect import metadata_storm
 from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
-from tierd.detect.history import History
-from tierd.engine import Engine
+from tierd.engine import Engine, EngineMemory
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -71,6 +72,14 @@ def storm_threshold(settings: Settings) -> float:
     return metadata_storm.Settings().leave
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a daemon knows, for the one that replaces it at a reload."""
+
+    engine: EngineMemory
+    known: KnownFindings
+
+
 class Daemon:
     """The seven activities of tierd, each with its own interval.
 
@@ -105,6 +114,7 @@ class Daemon:
         echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
                              journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
+        gate.hold_directories(self._table.unchecked)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
@@ -142,6 +152,8 @@ class Daemon:
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
         self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
                                     settings, self._facts)
+        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, clock, settings.sense.cycle_seconds)
+        gate.check_jobs(self._job_work)
         self._creation = creation or NoObjectCreation()
         self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say, self._creation,
                              metadata_targets)
@@ -158,6 +170,7 @@ class Daemon:
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
+        self._opt_outs_readable = False
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
@@ -192,12 +205,19 @@ class Daemon:
         elif seen is not None and seen.window is not None:
             self._detection.run_cycle(seen.window, seen.time)
             self._gate.note_streams(self._engine.streamed_targets)
-            self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
+            if (newest := self._detection.newest) is not None:
+                self._job_work.note(newest)
+                self._remediations.drop_moves_of_departed_jobs()
         self._seen, self._seen_at = seen.time if seen is not None else None, self._clock.now()
 
     def take_in_records(self) -> None:
         """Read changelog records. Catch up with missed ones for a part of a cycle."""
         self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+
+    @property
+    def records_taken_in(self) -> int:
+        """Changelog records of the present or last :meth:`take_in_records`, so far."""
+        return self._table.records_read
 
     def gather_facts_beforehand(self) -> None:
         """From now on a separate activity calls ``gather_facts``, so that detectors never wait for it."""
@@ -210,6 +230,7 @@ class Daemon:
     def plan(self) -> None:
         """Plan acts for findings, and check moves queued before a restart. This changes nothing on the file system."""
         self._forget()
+        self._try_opt_outs()
         self._gate.note_closed(self.closed_targets)
         if self._has_recent_reading() and self._take_claim():
             with self._log_filesystem_errors():
@@ -221,6 +242,13 @@ class Daemon:
                     self._remediations.requeue()
                 if sole_mover and not state.held and not state.draining and not self._gate.to_requeue:
                     self.drains.step()
+
+    def _try_opt_outs(self) -> None:
+        """Log that users' opt-outs cannot be read on this mount. Tried until they can."""
+        if not self._opt_outs_readable:
+            why = self._gate.opt_out_refusal("/")
+            self._opt_outs_readable = why is None or why.reason is not Reason.OPT_OUT_UNREADABLE
+            self._log.fault("opt-outs", "" if self._opt_outs_readable else sentence_of(why))
 
     def _forget(self) -> None:
         """Forget closed remediations and everything stored for them."""
@@ -340,9 +368,9 @@ class Daemon:
         """Number of a finding in the journal."""
         return self._log.number(finding)
 
-    def begun_at(self, finding: Finding) -> float:
-        """When a finding last began, in epoch seconds; 0 if that is not known."""
-        return self._log.begun_at(finding.key)
+    def recorded(self, finding: Finding) -> Finding:
+        """A finding with the figures and the beginning that all output has."""
+        return self._log.recorded(finding)
 
     @property
     def learning(self) -> bool:
@@ -350,14 +378,16 @@ class Daemon:
         return is_learning(len(self.windows), self.device_time)
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines, for the daemon that replaces this one at a reload."""
-        return self._engine.history
+    def memory(self) -> Memory:
+        """What this daemon knows."""
+        return Memory(self._engine.memory, self._log.known)
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of the daemon before."""
-        self._engine.take_over(history)
-        self._detection.windows = history.windows
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the daemon before ended: a finding that holds keeps its number."""
+        self._log.take_over(memory.known)
+        active = {key: finding for key, finding in memory.engine.active.items() if key in self._log.known.numbers}
+        self._engine.take_over(replace(memory.engine, active=active))
+        self._detection.windows, self._detection.findings = self._engine.windows, tuple(active.values())
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:

@@ -139,10 +139,10 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             " or not (0).", float(bool(gate.operating_state.paused or gate.operating_state.stopped)))
     yield GaugeMetricFamily("tierd_held",
                             "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
-                            " windows, or may start them (0).", float(bool(gate.operating_state.held)))
+                            " windows, or may start them (0).", float(bool(gate.operating_state.last_held)))
     yield GaugeMetricFamily("tierd_breaker_open",
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
-                            float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
+                            float(bool(gate.operating_state.tripped)))
     yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
                             counters.last_cycle_at)
     yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", counters.cycle_seconds)
@@ -493,7 +493,7 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
         case, finding = stream.case, stream.active or stream.widest
         labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
-        cases.add_metric(labels, case.begun_at if case else daemon.begun_at(finding))
+        cases.add_metric(labels, case.begun_at if case else daemon.recorded(finding).time)
     for closed in just_closed(daemon):
         key = closed.finding.victim, closed.finding.aggressor
         if key not in streams:
@@ -522,7 +522,7 @@ def hindrance(daemon: Daemon, gate: Gate, stream: SlowedStream) -> str:
         return ""
     if gate.dry_run:
         return "dry-run"
-    if (held := gate.operating_state.held) is not None:
+    if (held := gate.operating_state.last_held) is not None:
         return str(held.reason)
     if stream.case is not None:
         return ""

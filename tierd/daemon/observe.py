@@ -27,7 +27,8 @@ from tierd.sense.metadata import MetadataMeter
 from tierd.sense.own_moves import OwnJobs
 from tierd.sense.prometheus_history import LearnedHistory
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
-from tierd.text import first_names, quoted
+from tierd.sense.unlisted_jobs import UnlistedJobs
+from tierd.text import count_of, first_names
 
 AskHistory = Callable[[Window, float], LearnedHistory]
 """Returns the history of the jobs of a window before a time. Raises OSError."""
@@ -63,7 +64,8 @@ class HistoryLoader:
             return
         self._ask = None
         self._engine.use_history(learned.windows, learned.jobs)
-        self._log.say(f"learned from Prometheus' history: {len(learned.windows)} windows of {len(learned.jobs)} jobs")
+        self._log.say(f"learned from Prometheus' history: {count_of(len(learned.windows), 'window')} of "
+                      f"{count_of(len(learned.jobs), 'job')}")
 
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
@@ -141,7 +143,7 @@ class Observer:
                             "readings" if few_jobs_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
-        self._log.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): "
+        self._log.fault("counters", f"{count_of(len(lying), 'target')} ({first_names(lying)}): "
                             "implausible counters; tierd finds nothing there" if lying else "")
         return Observation(reading.time, seen)
 
@@ -152,8 +154,8 @@ class Observer:
         self._counters.records += self._ingest.records_read
         self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
-        if self._ingest.gap_closed:
-            self._log.say(self._ingest.gap_closed)
+        for sentence in filter(None, (self._ingest.gap_begun, self._ingest.gap_closed)):
+            self._log.say(sentence)
 
     def _log_missing_targets(self, reading: Reading) -> None:
         """Log which targets are left out, and which counters no target reports."""
@@ -162,7 +164,7 @@ class Observer:
                             "no metadata target is seen: the jobs that work on small files are not known. Add the "
                             "metadata servers to the sources")
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
-        self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): recovery status "
+        self._log.fault("recovery", f"{count_of(len(unseen), 'target')} ({first_names(unseen)}): recovery status "
                             "not known; tierd finds nothing there" if unseen else "")
         unhealthy = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
         self._log.fault(
@@ -186,6 +188,7 @@ class Observer:
 def few_jobs_left(before: Reading, now: Reading) -> bool:
     """Whether less than a quarter of the earlier counters are left, because an exporter lost or renamed them."""
     sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLED_COUNTERS)))
+    sample = [key for key in sample if key[0] in now.targets]
     return len(sample) > FEW_COUNTERS and sum(key in now.jobs for key in sample) < len(sample) / 4
 
 
@@ -214,15 +217,19 @@ class Detection:
         self._log = finding_log
         self._store = store
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
+        self._unlisted = UnlistedJobs(table.operations_of)
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last reading, oldest window first."""
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
         """Findings of the last cycle; empty while tierd is blind."""
+        self.newest: Window | None = None
+        """The newest window, with all loads."""
 
     def run_cycle(self, seen: Window, now: float) -> None:
         """Detect findings in a window, and log those that began or ended."""
         self._learn(seen)
+        self.newest = seen = self._unlisted.completed(seen, self._table.oldest_time)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
         result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
@@ -244,6 +251,10 @@ class Detection:
             if case is not None:
                 case.finding_began()
             self._log.begun(finding)
+        for finding in result.findings:
+            case = self._store.get(finding.key)
+            if case is None or case.closed:
+                self._log.record_wider(finding)
         for finding in result.ended:
             case = self._store.get(finding.key)
             self._log.ended(finding, acted_on=case is not None)

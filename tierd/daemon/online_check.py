@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lustre import mounts
+from lustre.errors import Unsupported
 from lustre.llapi.calls import Library
 from lustre.parameters import Roots, Tree
 from tierd.act.movers import engines
+from tierd.act.opt_out import NO_USER_XATTR, OPT_OUT
 from tierd.config.contradictions import Contradiction, Location
 from tierd.config.scopes import original_location
 from tierd.config.sense import ServerAccess
@@ -37,6 +39,10 @@ class Node:
     pools: Callable[[], tuple[str, Mapping[str, Sequence[str]]]]
     """Name of the file system, and the targets of each pool."""
     mdts: Callable[[], Sequence[str]]
+    opt_out: Callable[[], bytes]
+    """The opt-out of the root directory. Raises Unsupported on a mount without ``user_xattr``."""
+    exists: Callable[[str], bool]
+    """Whether there is something at a path of this node."""
     fetch: Callable[[str, ServerAccess, Sequence[str]], bytes]
     """The answer to a URL with credentials, of one of several content types."""
     environment: Mapping[str, str]
@@ -55,11 +61,14 @@ def this_node(settings: Settings) -> Node:
         found = mount()
         return found.fsname, engines.mounted_filesystem(found, tree, settings.movers).pools()
 
+    def opt_out() -> bytes:
+        return engines.mounted_filesystem(mount(), tree, settings.movers).xattr("/", OPT_OUT)
+
     def fetch(url: str, access: ServerAccess, kinds: Sequence[str]) -> bytes:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
         return client.get(url, kinds, ", ".join(kinds)).body
 
-    return Node(pools, lambda: mdts_of(tree, mount().fsname), fetch, os.environ)
+    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:
@@ -68,6 +77,8 @@ def online_contradictions(settings: Settings, values: Mapping[str, object], node
     silent = [*silent_servers(settings, node, bodies)]
     yield from pool_contradictions(settings, values, node, flash_targets(bodies.values()))
     yield from mdt_contradictions(settings, node)
+    yield from mount_contradictions(settings, node)
+    yield from scope_contradictions(settings, node)
     if settings.movers.engine == "lfs" and node.program(settings.movers.lfs) is None:
         yield Contradiction(("movers", "lfs"), f"no program {settings.movers.lfs!r}: install the Lustre client's tools")
     try:
@@ -140,6 +151,30 @@ def mdt_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction
         if mdt not in known:
             yield Contradiction(location, f"this client is not connected to {mdt}; its metadata targets: "
                                 f"{', '.join(known) or 'none'}")
+
+
+def mount_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """A mount on which users' opt-outs cannot be read. A warning where the settings allow acts on it."""
+    try:
+        node.opt_out()
+    except Unsupported:
+        yield Contradiction(("filesystem", "mount"), NO_USER_XATTR,
+                            fatal=not settings.act.without_user_xattr)
+    except OSError:
+        return  # no file system: reported with the pools
+
+
+def scope_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:
+    """Scopes of paths that are not on the file system. They may be made later, so this is a warning."""
+    mount = settings.filesystem.mount.rstrip("/")
+    try:
+        node.pools()
+    except OSError:
+        return  # no file system: reported with the pools
+    for number, scope in enumerate(settings.scopes):
+        if not node.exists(f"{mount}{scope.path}"):
+            yield Contradiction(("scopes", number, "path"), f"there is no {mount}{scope.path} now, so this scope "
+                                "applies to nothing", fatal=False)
 
 
 def credential_contradictions(settings: Settings, node: Node) -> Iterator[Contradiction]:

@@ -19,7 +19,7 @@ from zlib import crc32
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from tierd.acts import Outcome
+from tierd.acts import ActKind, Outcome
 from tierd.daemon.answers import (
     ActAnswer,
     CaseAnswer,
@@ -37,7 +37,16 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import FOUND, OPEN, STATE_TEXTS, State, gain_text, state_text, verdict_text
+from tierd.daemon.states import (
+    FOUND,
+    OPEN,
+    STATE_TEXTS,
+    UNDONE_VERDICT,
+    State,
+    gain_text,
+    state_text,
+    verdict_text,
+)
 from tierd.text import bytes_text, count_of, evidence_parts, percent, printable, quoted, rate_text, shell_word
 
 HERE = Path(__file__).parent
@@ -88,7 +97,7 @@ class Chart:
     usual: float | None
     """Height of the line of the usual throughput."""
     slow: tuple[float, float] | None
-    """Where the victim was slow: from the onset to the verdict."""
+    """Where the victim was slow: from the onset until it had recovered, or the finding ended."""
     marks: tuple[Mark, ...]
     begin: float
     end: float
@@ -152,7 +161,8 @@ class Pages:
             story = from_json(ExplainAnswer, self._ask({"request": "explain", "id": f"F{number}"}))
         except ValueError:
             return None  # the journal has no such finding
-        overview = self._status()
+        overview = from_json(OverviewAnswer, self._ask(
+            {"request": "overview", "most": 1, "cases": TOP_CASES, "case": number}))
         case = next((case for case in overview.cases if case.finding == number), None)
         return self._render("case.html", viewer, overview, story=story, case=case, number=number)
 
@@ -196,7 +206,7 @@ def undo_lines(answer: Json) -> tuple[list[str], bool]:
     lines = [f"{act.result}: {act.entry.kind} of {quoted(act.entry.place)}: {act.detail}" for act in acts]
     if not isinstance(found, UndoAnswer):
         lines.insert(0, f"F{found.finding}: {count_of(found.dropped_moves, 'queued move')} dropped, "
-                        f"{count_of(len(acts), 'default layout')} to restore.")
+                        f"{count_of(len(acts), 'directory default')} to restore.")
         if found.moved_files:
             lines.append(f"{count_of(len(found.moved_files), 'moved file')} stay where they are.")
     return lines, found.result == Outcome.UNDONE
@@ -205,9 +215,7 @@ def undo_lines(answer: Json) -> tuple[list[str], bool]:
 def search_of(query: Mapping[str, str]) -> dict[str, object]:
     """The request for a search of the history. Raises ValueError for what cannot be searched."""
     wanted: dict[str, object] = {}
-    if outcome := query.get("outcome", ""):
-        wanted["outcome"] = outcome
-    for name in ("path", "job"):
+    for name in ("outcome", "act", "path", "job"):
         if query.get(name):
             wanted[name] = query[name]
     if since := query.get("since", ""):
@@ -271,9 +279,9 @@ def headline(overview: OverviewAnswer) -> Headline:
                             f"{worst.aggressor} still works on the same targets, or has just left them.")
         more = f" {count_of(len(slowed) - 1, 'further stream')} slowed too." if len(slowed) > 1 else ""
         if not worst.active:
-            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+            return Headline("warn", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput now",
                             f"The finding has ended, and F{worst.finding} is {worst.state}.")
-        return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput",
+        return Headline("bad", f"{worst.victim} has {percent(rate_share(worst))} of its usual throughput now",
                         f"{worst.aggressor} works on the same targets.{more}")
     active = [case for case in overview.cases if case.active]
     if active:
@@ -321,24 +329,24 @@ def case_title(case: CaseAnswer) -> str:
     if is_slowed(case) and rate_share(case) >= RECOVERED_SHARE:
         return f"{case.victim} is back at its usual throughput"
     if is_slowed(case):
-        return f"{case.victim} has {percent(rate_share(case))} of its usual throughput"
+        return f"{case.victim} has {percent(rate_share(case))} of its usual throughput now"
     return f"{case.victim} was slowed by {case.aggressor}"
 
 
 def brought(case: CaseAnswer) -> str:
     """What the acts brought, as measured for the verdict; empty before it."""
-    if not case.judged or not case.verdict:
+    if not case.judged or not case.verdict or case.verdict == UNDONE_VERDICT:
         return ""
     if case.measured_text:
         return f"{case.measured_text}."
-    gain = gain_text(case.usual, case.contended, case.after)
+    gain = gain_text(case.usual, case.contended, case.after, case.verdict)
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
 def steps(case: CaseAnswer) -> list[tuple[str, str]]:
     """The states of the case in their order, each ``done``, ``now`` or ``next``."""
     ending = [State.UNDONE] if case.state == State.UNDOING or case.verdict in {
-        "did-not-help", "harmed-others", "taken-back"} else [State.KEPT]
+        "did-not-help", "harmed-others", UNDONE_VERDICT} else [State.KEPT]
     path = [*OPEN_STATES, *([State.UNDOING] if case.state == State.UNDOING else []), *ending, State.CLOSED]
     at = path.index(State(case.state)) if case.state in path else -1
     later = [(state.value, "now" if n == at else "done" if n < at else "next") for n, state in enumerate(path)]
@@ -371,8 +379,21 @@ def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | Non
     events = (("aggressor came", "onset", case.onset), (act, "act", case.acted_at),
               ("verdict", "verdict", case.judged_at))
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
-    slow = (x(case.onset or first), x(case.judged_at or last)) if case.onset or case.active else None
-    return Chart(path, y(case.usual) if case.usual else None, slow, marks, first, last, top)
+    slow = slow_time(case, points)
+    return Chart(path, y(case.usual) if case.usual else None, (x(slow[0]), x(slow[1])) if slow else None, marks, first,
+                 last, top)
+
+
+def slow_time(case: CaseAnswer, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """From when until when the victim was slow. It is not known to have been slow before the aggressor came, or, where
+    that is not known, before it was found; and a finding may hold for some time after the victim has recovered.
+
+    None if it never was.
+    """
+    since, until = case.onset or case.since, case.ended_at or points[-1][0]
+    there = [(time, rate) for time, rate in points if since <= time <= until]
+    slow = [time for time, rate in there if not case.usual or rate < RECOVERED_SHARE * case.usual]
+    return (since, slow[-1]) if slow and slow[-1] > since else None
 
 
 MAX_DRAWN = 150
@@ -451,9 +472,11 @@ def environment() -> Environment:
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "roles_of": roles_of, "colours": colours, "source_text": source_text,
+        "verdict_text": verdict_text, "undone_verdict": UNDONE_VERDICT,
+        "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
-        "outcomes": [outcome.value for outcome in Outcome], "acts_by_outcome": acts_by_outcome, "what": what_text,
+        "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],
+        "acts_by_outcome": acts_by_outcome, "what": what_text,
         "asset": {path.rpartition("/")[2]: f"{path}?{each.etag[1:9]}" for path, each in load_assets().items()}}
     return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -27,7 +28,7 @@ from tierd.model import (
     SiteFacts,
     StripingEvidence,
 )
-from tierd.policies import waits_for_close
+from tierd.policies import needs_its_job, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -93,10 +94,13 @@ class Planner:
         if waits_for_close(finding):  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
+        unchecked = self._unchecked(finding)
+        if not located and not unchecked and (elsewhere := self._elsewhere(finding)):
+            return Plan((), (elsewhere,))
         cooling = self._cooling({activity.directory for activity in located})
         rest = [activity for activity in located if activity.directory not in cooling]
-        refusals = tuple(cooling.values())
-        if located and not rest:
+        refusals = (*unchecked, *cooling.values())
+        if refusals and not rest:
             return Plan((), refusals)
         if known := self._still_refused(finding):
             return Plan((), (*refusals, *known))
@@ -119,10 +123,35 @@ class Planner:
         return self._enriched(self._located(finding), self._filesystem)
 
     def _located(self, finding: Finding) -> list[DirectoryActivity]:
-        """These directories, as far as changelogs know them."""
-        since = finding.time - self._settings.history_seconds
-        return list(attribution.activities_of_finding(finding, attribution.activities_of_jobs(
-            self._table.of_job, finding.aggressors, finding.aggressor, since)))
+        """These directories, as far as changelogs know them. If its moves need the job, those where it works now.
+
+        Unchecked ones are left out.
+        """
+        if needs_its_job(finding):
+            known = attribution.at_work_now(finding, partial(self._activities, finding), self._clock.now())
+        else:
+            known = self._activities(finding, finding.aggressor, finding.time - self._settings.history_seconds)
+        unchecked = self._table.unchecked
+        checked = [activity for activity in known if activity.directory not in unchecked]
+        return [activity for activity in attribution.activities_of_finding(finding, checked)
+                if activity.directory not in unchecked]
+
+    def _unchecked(self, finding: Finding) -> tuple[Refusal, ...]:
+        return tuple(Refusal(Reason.RECORDS_MISSING, "changelog records are missing: nothing begins there until it is "
+                             "listed again").about(quoted(place))
+                     for place in finding.directories if place in self._table.unchecked)
+
+    def _activities(self, finding: Finding, name: str, since: float) -> Sequence[DirectoryActivity]:
+        return attribution.activities_of_jobs(self._table.of_job, self._engine.jobs_of(finding), name, since)
+
+    def _elsewhere(self, finding: Finding) -> Refusal | None:
+        """Why a neighbour that the changelogs know has no directory to plan for; None if they do not know it."""
+        last = self._table.last_record(self._engine.jobs_of(finding))
+        if not needs_its_job(finding) or not last:
+            return None
+        return Refusal(Reason.JOB_ELSEWHERE, "its newest changelog record "
+                       f"is {self._clock.now() - last:.0f} s old: the directories in which it works now are not known"
+                       ).about(finding.aggressor)
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
@@ -155,7 +184,7 @@ class Planner:
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
         if why := self._gate.opt_out_refusal(directory):
-            return Refusal(Reason.OPTED_OUT, why.sentence)
+            return why
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
             return Refusal(Reason.OTHER_MOVER, f"{mover} moves files there; tierd leaves the directory alone until "
                            f"{OTHER_MOVER_SECONDS / 60:.0f} minutes after the last such move")
@@ -189,8 +218,8 @@ class Planner:
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
             elif finding.evidence.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
-                refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: files are moved once "
-                                "the default layout has helped").about(finding.aggressor))
+                refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: files are moved "
+                                "once the default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 

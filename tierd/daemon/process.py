@@ -130,7 +130,7 @@ def local_service(
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
     folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     claim: FilesystemClaim = local_claim(settings, mount, clock) if node is None else node.claim
-    web = HttpClient(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
+    web = HttpClient(settings.sense.exporter_access, settings.sense.wait_seconds, os.environ)
     clients = ClientPoller(
         {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}},
         clock,

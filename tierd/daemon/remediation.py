@@ -7,9 +7,8 @@ later. After a restart, open remediations come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import chain
 from threading import RLock
 
@@ -21,7 +20,6 @@ from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
@@ -29,11 +27,11 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
-from tierd.model import Action, Evidence, FillEvidence, Finding, NoisyNeighbourEvidence, Window
+from tierd.model import Action, Evidence, FillEvidence, Finding, NoisyNeighbourEvidence
 from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import bytes_text, count_of, quoted
+from tierd.text import binary_text, bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -83,6 +81,10 @@ class Remediation:
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
     """Whether the aggressor has stopped. Then its files are not moved."""
+    idle_seconds: float = 0.0
+    """Length of the newest windows in which the aggressor did nothing."""
+    last_record: float = 0.0
+    """Time of the newest changelog record of the aggressor that was noted; epoch seconds."""
     earlier: list[CompletedAct] = field(default_factory=list)
     """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
 
@@ -214,10 +216,11 @@ BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCE
 """Reasons of refusals that need no file system."""
 MAX_CLOSED = 100
 """Number of closed remediations that are remembered. Status shows them, and a returning finding refers to them."""
-DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
-"""A job without activity for this many seconds and windows has departed: it no longer reads its files."""
+MAX_ADVICE = 4
+"""Files with advice that the refusals of a plan name."""
 MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
+UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding: no act begins on it")
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
 
 
@@ -270,10 +273,10 @@ class Remediations:
             self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
             self._fruitless = {f.key: self._fruitless[f.key] for f in findings if f.key in self._fruitless}
         for finding in findings:
-            if (finding.advice_only or self._refused_by_settings(finding) or self._backs_off(finding)
+            if (self._only_reported(finding) or self._refused_by_settings(finding) or self._backs_off(finding)
                     or self._in_hand(finding)):
                 continue
-            plan = self._planning.for_finding(finding)
+            plan = without_mere_advice(self._planning.for_finding(finding))
             self._note_fruitless(finding, plan)
             with self._lock:
                 self._refusals[finding.key] = plan.refusals
@@ -298,6 +301,19 @@ class Remediations:
         self._fruitless.pop(finding.key, None)
         if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
             self._fruitless[finding.key] = self._clock.now(), finding.directories
+
+    def _only_reported(self, finding: Finding) -> bool:
+        """Whether no act may begin on this finding now. For a noisy neighbour the reason is then its refusal."""
+        if not (finding.advice_only or finding.held):
+            return False
+        if (why := standing_refusal(finding)) is not None:
+            with self._lock:
+                if finding.advice_only:
+                    self._refusals[finding.key] = (why,)
+                    self._log.refusals(finding, (why,))
+                elif self._store.get(finding.key) is None:
+                    self._refusals.setdefault(finding.key, (why,))
+        return True
 
     def _refused_by_settings(self, finding: Finding) -> bool:
         """Whether settings allow only a report of this finding. The reason is then stored as its refusal."""
@@ -324,7 +340,6 @@ class Remediations:
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()
         number = self._log.number(finding)
-        self._journal.set_location(number, finding)
         case = self._store.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # an administrator undid it while this was planned
@@ -335,12 +350,15 @@ class Remediations:
             return
         settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
         if case is None or case.state in settled:
+            finding = self._log.record(finding)
             case = Remediation(finding, number, now, now, actions[0].layout,
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
                                tried=set() if case is None or is_judged(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
-        elif now < case.begun_at + self._settings.verify.moving_seconds:
-            case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
+        else:
+            self._journal.set_figures(number, self._log.recorded(finding))  # with the new directories
+            if now < case.begun_at + self._settings.verify.moving_seconds:
+                case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
         if not is_judged(finding):
             case.number = number  # the finding returned with a new number, to which the new acts belong
@@ -357,6 +375,9 @@ class Remediations:
         For a finding with a victim, each directory is planned once. Other findings are planned until they end.
         """
         with self._lock:
+            known = self._store.get(finding.key)
+            if known is not None and known.departed:
+                return True
             if is_judged(finding):
                 planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
                 if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
@@ -438,6 +459,9 @@ class Remediations:
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
         done = [outcome for outcome in outcomes if outcome.result in {Outcome.DONE, Outcome.DRY_RUN}]
+        left = {outcome.action.directory for outcome in outcomes if outcome.reason is Reason.JOB_ELSEWHERE}
+        case.tried -= left  # the job may return there
+        case.places -= left
         now = self._clock.now()
         if done and not case.judged:
             if not case.defaults:
@@ -455,6 +479,9 @@ class Remediations:
                 case.to(State.JUDGING)
             else:
                 case.settle(State.KEPT)  # no act was done, so there is nothing to judge
+                self._refusals[case.finding.key] = tuple(
+                    Refusal(outcome.reason or Reason.UNREADABLE, outcome.detail).about(quoted(outcome.action.directory))
+                    for outcome in outcomes[:MAX_ADVICE])
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> int:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
@@ -515,6 +542,7 @@ class Remediations:
                     case.moved_at = self._clock.now()
                     self._may_be_tried_again(case, [o.action.path for o in outcomes if o.action.finding == key
                                                     and o.result == Outcome.GAVE_WAY])
+                    case.tried -= {o.action.path for o in outcomes if o.reason is Reason.JOB_ELSEWHERE}
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
@@ -538,37 +566,50 @@ class Remediations:
             gone = self._store.forget(MAX_CLOSED)
             for case in gone:
                 self._planned.pop(case.finding.key, None)
+                self._gate.drop(case.finding.key)
             return gone
 
-    def drop_moves_of_departed_jobs(self, windows: Sequence[Window]) -> None:
-        """Drop queued moves for aggressors that have stopped: these moves would only load the disks."""
-        jobs_of: Callable[[int], Collection[str]] = cache(lambda at: windows[at].jobs)
+    def drop_moves_of_departed_jobs(self) -> None:
+        """Drop queued moves for aggressors that have stopped, whether the finding holds or the acts were judged.
+
+        These moves would only load the disks. Default layouts stay, and moves that have begun end.
+        """
         with self._lock:
-            for case in self._store:
-                if not is_judged(case.finding) or case.closed:
-                    continue
-                case.departed = has_departed(case.finding.aggressor, windows, case.finding.tasks, jobs_of)
-                if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
+            departed = [case for case in self._store if case.departed and case.queued]
+            back = {case.finding.key for case in self._store if not case.departed}
+            self._refusals = {key: whys for key, whys in self._refusals.items()
+                              if key not in back or all(why.reason is not Reason.JOB_GONE for why in whys)}
+        waiting = self._gate.waiting_by_finding() if departed else Counter()
+        for case in departed:
+            if waiting[case.finding.key] and (dropped := self._gate.drop(case.finding.key)):
+                why = Refusal(Reason.JOB_GONE, f"{case.finding.aggressor} has stopped, so moving its files would only "
+                              "load the disks")
+                with self._lock:
                     case.tried -= {action.path for action in dropped}  # they may be moved if the job returns
-                    self._log.of_number(case.number, [log.departed_sentence(case.finding, len(dropped))])
+                    self._refusals[case.finding.key] = (why,)
+                    self._log.dropped(case.number, why, len(dropped))
 
 
-def has_departed(job: str, windows: Sequence[Window], tasks: Collection[str] = (),
-                 jobs_of: Callable[[int], Collection[str]] | None = None) -> bool:
-    """Whether a job, or an array of these tasks, had no activity in the last windows: at least two and ten seconds.
+def standing_refusal(finding: Finding) -> Refusal | None:
+    """Why nothing is done about a noisy neighbour that is advice only or not confirmed; None for other findings."""
+    evidence = finding.evidence
+    if not isinstance(evidence, NoisyNeighbourEvidence):
+        return None
+    if not finding.advice_only:
+        return UNCONFIRMED
+    if finding.advice:
+        return Refusal(Reason.ABSORBED, finding.advice[0].effect)
+    mean = binary_text(evidence.aggressor_mean_rpc_bytes)
+    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} in the mean, and it finishes no small "
+                   "files: this may be small I/O, or a stream over short stripes")
 
-    ``jobs_of`` returns the jobs of a window by its index, for several calls with the same windows.
-    """
-    seconds = looks = 0.0
-    for at in range(len(windows) - 1, -1, -1):
-        window = windows[at]
-        if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learned:
-            break
-        jobs = jobs_of(at) if jobs_of else window.jobs
-        if any_at_work(job, tasks, jobs) or any_at_work(job, tasks, window.namespace):
-            return False
-        seconds, looks = seconds + window.seconds, looks + 1
-    return seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS
+
+def without_mere_advice(plan: Plan) -> Plan:
+    """The plan; if it only has advice, as refusals: then nothing is done."""
+    if not plan.actions or any(action.kind != ActKind.ADVISE for action in plan.actions):
+        return plan
+    advice = tuple(Refusal(Reason.IN_USE, action.reason).about(quoted(action.path)) for action in plan.actions)
+    return replace(plan, actions=(), refusals=(*plan.refusals, *advice[:MAX_ADVICE]))
 
 
 def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:

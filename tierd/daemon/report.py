@@ -11,8 +11,8 @@ from html import escape
 from itertools import pairwise
 
 from tierd.daemon.answers import ReportAnswer
-from tierd.daemon.states import FOUND, state_text, verdict_text
-from tierd.text import count_of, first_names, html_safe, printable, quoted, rate_text
+from tierd.daemon.states import FOUND, UNDONE_VERDICT, state_text, verdict_text
+from tierd.text import bytes_text, count_of, first_names, printable, quoted, rate_text
 
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
@@ -113,8 +113,8 @@ def report_page(answer: ReportAnswer) -> str:
     missing = unknown_before(answer) + removed_before(answer)
     body = [
         f"<h1>tierd on {escape(answer.mount)}</h1>",
-        f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
-        f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
+        f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {escape(printable(operating_state(answer)))}{missing}</p>",
+        f'<p class="big">{escape(printable(summary_sentence(answer)))}</p>',
         "<h2>Cases</h2>", findings_table(answer),
         "<h2>Streams that were slowed</h2>",
         plot("Throughput; dashed lines: a default layout was set, or would be set in a dry run", "MB/s", streams, begun,
@@ -170,10 +170,9 @@ def summary_sentence(answer: ReportAnswer) -> str:
     """Findings, acts and verdicts of the period in a sentence."""
     found = ", ".join(f"{count} {kind}" for kind, count in answer.kinds.items()) or "nothing found"
     judged = ", ".join(f"{count} {verdict_text(name)}" for name, count in answer.verdicts.items())
-    gigabytes = answer.bytes_moved / 1e9
     after = f"; verdicts: {judged}" if judged else ""
     moved = f"{count_of(answer.all_acts, 'act')}, {count_of(answer.files_moved, 'file')} moved"
-    return f"{found}; {moved}, {gigabytes:.2f} GB{after}."
+    return f"{found}; {moved}, {bytes_text(answer.bytes_moved)}{after}."
 
 
 def findings_table(answer: ReportAnswer) -> str:
@@ -216,7 +215,7 @@ def results_of(answer: ReportAnswer) -> dict[int, str]:
     found = {number: words for number, words in present_states(answer).items() if number is not None}
     words = {case.finding: case.measured_text for case in answer.status.remediations if case.measured_text}
     for number, verdict in judged.items():
-        if not (verdict.usual or verdict.contended or verdict.after):  # it rests on no rate
+        if verdict.verdict == UNDONE_VERDICT or not (verdict.usual or verdict.contended or verdict.after):
             found[number] = words.get(number) or verdict_text(now.get(number) or verdict.verdict)
             continue
         found[number] = (f"{verdict_text(now.get(number) or verdict.verdict)}: {rate_text(verdict.usual)} before, "
@@ -251,7 +250,7 @@ def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_
     if not rows:
         return "<p>None.</p>"
     head = "".join(f"<th>{escape(title)}</th>" for title in header)
-    lines = "".join("<tr>" + "".join(f"<td>{html_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join("<tr>" + "".join(f"<td>{escape(printable(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     more = f"<p>The last {len(rows)} of {all_of_them}.</p>" if all_of_them > len(rows) else ""
     return f"<div><table><tr>{head}</tr>{lines}</table></div>{more}"
 

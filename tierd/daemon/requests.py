@@ -1,6 +1,6 @@
 """The requests of tierctl and of the web page, by name: those that read, and those that change something.
 
-Reading requests use the published status and the journal, and wait for no activity; only a plan asks the file system.
+Reading requests use the published status and the journal. They wait for no activity and do not ask the file system.
 Pausing never waits: it works while a file moves. Orders become acts at the beginning of a cycle.
 """
 
@@ -16,7 +16,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer
 from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import Gate
+from tierd.act.gate import DEFAULT_KINDS, Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
@@ -25,13 +25,13 @@ from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, su
 from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
+from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status
 from tierd.daemon.answers import (
-    Answer,
+    DrainPlanAnswer,
     DrainRow,
     DrainsAnswer,
-    EarlierAnswer,
     ExplainAnswer,
     HistoryAnswer,
     JobSummaryAnswer,
@@ -39,9 +39,7 @@ from tierd.daemon.answers import (
     MdtReaderRow,
     OperatingStateAnswer,
     OrderAnswer,
-    OutcomeAnswer,
     PlanAnswer,
-    PlannedAnswer,
     PrepareAnswer,
     ReaderRow,
     ReadersAnswer,
@@ -53,10 +51,14 @@ from tierd.daemon.answers import (
     UndoFindingAnswer,
 )
 from tierd.daemon.loop import Daemon
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.previews import Previews
+from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.journal_rows import FindingRow
+from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
 from tierd.sense.changelogs.tally_source import TallySource
+from tierd.structs import Struct
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -74,7 +76,7 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     ordered = finding.kind in ORDER_KINDS
     return ExplainAnswer(
-        finding=finding, holds=now is not None, ordered=ordered,
+        finding=as_shown(finding, now), holds=now is not None, ordered=ordered,
         advice=status.advice_answers(now) if now is not None else (),
         acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
         **journal.sums.of_finding(number),
@@ -82,6 +84,19 @@ def explanation(name: str, journal: JournalReader, view: StatusSnapshot,
         judgements=tuple(journal.judgements(finding=number)),
         same=() if ordered else tuple(journal.same_as(number)),
         users={} if ordered else users((finding.aggressor, finding.victim)))
+
+
+def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
+    """A finding of the journal with the figures of now if it holds, and otherwise in the past tense."""
+    if now is None and row.kind in ORDER_KINDS:
+        return row
+    sentence = (printable(now.sentence) if now is not None
+                else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
+    return FindingRow(
+        id=row.id, time=row.time, kind=row.kind, aggressor=row.aggressor, victim=row.victim, sentence=sentence,
+        evidence=row.evidence if now is None else now.evidence.numbers(),
+        targets=row.targets if now is None else now.targets,
+        directories=row.directories if now is None else now.directories, subject=row.subject)
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -149,7 +164,7 @@ SCHEDULER_REQUESTS = frozenset({"stage", "stage-cancel", "stage-state", "prepare
 """Requests of a scheduler for its jobs. ``control.stage_users`` may send them, and nothing else."""
 Request = Mapping[str, object]
 """A JSON object: the name of the request and its arguments."""
-Handler = Callable[[Request], Answer]
+Handler = Callable[[Request], Struct]
 
 
 def text_of(request: Request, key: str, default: str = "") -> str:
@@ -163,16 +178,6 @@ def number_of(request: Request, key: str, default: float) -> float:
     if not isinstance(value, (int, float, str)):
         raise TypeError(f"{key} is a number, not {value!r:.40}")
     return float(value)
-
-
-def below(mount: str, path: str) -> str:
-    """A path from the root of the file system, given below its mount point or from the root.
-
-    >>> below("/mnt/lustre", "/mnt/lustre/a"), below("/mnt/lustre", "/a"), below("/mnt/lustre", "/mnt/lustre2")
-    ('/a', '/a', '/mnt/lustre2')
-    """
-    mount = mount.rstrip("/")
-    return path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
 
 
 def count_in(request: Request, key: str, default: int) -> int:
@@ -267,7 +272,8 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
-        """Undo what was done about a finding: drop its queued moves at once, then restore its default layouts.
+        """Undo what was done about a finding: drop its queued moves at once, then restore the defaults of
+        its directories.
 
         Moved files stay where they are. Each of these acts can be undone by its number.
         """
@@ -277,7 +283,7 @@ class ChangingRequests:
                 raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
-        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT)
+        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind in DEFAULT_KINDS)
         self._publish()
         undone = all(act.result == Outcome.UNDONE for act in acts)
         return UndoFindingAnswer(Outcome.UNDONE if undone else "not undone", number, dropped, acts,
@@ -295,7 +301,7 @@ class ChangingRequests:
             path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
+            held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
@@ -346,17 +352,19 @@ MAX_HISTORY = 10_000
 class DrainRequests:
     """Begins, pauses, resumes, ends and shows drains of targets."""
 
-    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, filesystem: Filesystem, clock: Clock) -> None:
+    def __init__(self, drains: Drains, gate: Gate, reader: JournalReader, clock: Clock, settings: Settings) -> None:
+        self._settings = settings
         self._drains = drains
         self._gate = gate
         self._reader = reader
-        self._filesystem = filesystem
         self._clock = clock
 
-    def change(self, request: Request) -> DrainsAnswer:
-        """Change a drain, and return it."""
+    def change(self, request: Request) -> DrainsAnswer | DrainPlanAnswer:
+        """Change a drain, and return it; or what it would do, which changes nothing."""
         target = self._drains.full_name(text_of(request, "target"))
         match text_of(request, "act", "begin"):
+            case "plan":
+                return self._plan(target)
             case "begin":
                 drain = self._drains.begin(target, text_of(request, "by", "tierctl"),
                                            preview=bool(request.get("preview")))
@@ -367,8 +375,16 @@ class DrainRequests:
             case "end":
                 drain = self._drains.end(target)
             case other:
-                raise ValueError(f"a drain can begin, pause, resume and end, not {other!r}")
+                raise ValueError(f"a drain can be planned, begin, pause, resume and end, not {other!r}")
         return DrainsAnswer(self._clock.now(), self._rows([drain]))
+
+    def _plan(self, target: str) -> DrainPlanAnswer:
+        planned, state = self._drains.plan(target), self._gate.operating_state
+        return DrainPlanAnswer(
+            target=target, used_bytes=planned.used_bytes, pools=planned.pools,
+            bytes_per_second=self._settings.limits.bytes_per_second, stopped_by_tierd=planned.own_mdts,
+            stop_command=set_command(target, 0) if self._drains.unstopped(target) else "",
+            dry_run=self._settings.act.dry_run, held=sentence_of(state.held) or state.draining)
 
     def show(self, request: Request) -> DrainsAnswer:
         """All drains, or that of one target."""
@@ -380,8 +396,7 @@ class DrainRequests:
         return DrainsAnswer(self._clock.now(), self._rows(drains))
 
     def _rows(self, drains: Iterable[Drain]) -> tuple[DrainRow, ...]:
-        space = self._filesystem.space() if drains else {}
-        return tuple(self._row(drain, space.get(drain.target)) for drain in drains)
+        return tuple(self._row(drain, self._drains.space.get(drain.target)) for drain in drains)
 
     def _row(self, drain: Drain, room: Space | None) -> DrainRow:
         used = None if room is None else room.size_bytes - room.free_bytes
@@ -400,7 +415,7 @@ class DrainRequests:
             left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
-            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain) else "",
+            stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
             give_back_command=set_command(drain.target, counts), trouble=drain.trouble,
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
@@ -408,18 +423,20 @@ class DrainRequests:
 class ReadingRequests:
     """Answers reading requests, and changes nothing."""
 
-    def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
+    def __init__(self, view: StatusView, previews: Previews, reader: JournalReader, settings: Settings,
                  clock: Clock, drains: DrainRequests, tallies: TallySource | None = None) -> None:
         """``tallies`` come from changelog readers; None if the daemon reads the changelogs itself."""
         self._view = view
-        self._daemon = daemon
+        self._previews = previews
         self._reader = reader
         self._settings = settings
         self._clock = clock
         self.requests: Mapping[str, Handler] = {
             "status": lambda _: view.status(), "findings": lambda _: view.findings(),
             "top": lambda request: view.top(count_in(request, "most", 20)),
-            "overview": lambda request: view.overview(count_in(request, "most", 15), count_in(request, "cases", 50)),
+            "overview": lambda request: view.overview(
+                count_in(request, "most", 15), count_in(request, "cases", 50),
+                count_in(request, "case", 0) or None),
             "advise": lambda _: view.findings(advice=True), "history": self._history,
             "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot,
                                                    view.users),
@@ -434,6 +451,8 @@ class ReadingRequests:
                              f"{self._settings.act.journal}")
         word, act = text_of(request, "outcome"), text_of(request, "act")
         job, path = text_of(request, "job"), text_of(request, "path")
+        if act and act not in {kind.value for kind in ActKind}:
+            raise ValueError(f"no kind of act is called {act!r}; there are {', '.join(ActKind)}")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
         entries = self._reader.last(
@@ -448,7 +467,10 @@ class ReadingRequests:
         since = number_of(request, "since", 0) or until - 86400
         reader = self._reader
         samples = reader.samples(since, until, MAX_CURVE_POINTS)
-        findings = tuple(reader.findings_between(since, until, MAX_REPORTED))
+        snapshot = self._view.snapshot
+        holding = {snapshot.numbers.get(f.key): f for f in snapshot.findings}
+        findings = tuple(as_shown(found, holding.get(found.id))
+                         for found in reader.findings_between(since, until, MAX_REPORTED))
         return ReportAnswer(
             since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
             complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
@@ -460,14 +482,10 @@ class ReadingRequests:
             samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status(),
             users=self._view.users(job for found in findings for job in (found.aggressor, found.victim)))
 
-    def _plan(self, _: Request) -> PlanAnswer:
-        return PlanAnswer(tuple(
-            PlannedAnswer(
-                finding=status.finding_answer(finding, self._daemon.number(finding)),
-                actions=tuple(map(action_answer, plan.actions)),
-                recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
-                earlier=earlier_answer(case))
-            for finding, plan, case in self._daemon.preview()), self._view.status())
+    def _plan(self, request: Request) -> PlanAnswer:
+        if request.get("renew", True):
+            self._previews.renew()
+        return self._previews.answer(self._view.status())
 
 
 def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
@@ -487,11 +505,6 @@ def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
             records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
             for reader in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
-
-
-def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
-    """The earlier remediation of a finding, or None."""
-    return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
 MAX_STAGES = 64
@@ -620,7 +633,7 @@ class RequestHandler:
     def __init__(self, looking: ReadingRequests, changing: ChangingRequests, scheduler: SchedulerRequests) -> None:
         self._requests = {**looking.requests, **changing.requests, **scheduler.requests}
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: Request) -> Struct:
         """Answer a request. Raises ValueError if it is unknown or invalid."""
         name = request.get("request")
         answer = self._requests.get(str(name))

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
+from lustre.background import DaemonExecutor
 from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
@@ -35,14 +36,16 @@ from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
 from tierd.act.user_rights import User, Users
 from tierd.clock import Clock
+from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
-from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
+from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
 from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.previews import Previews
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
     SCHEDULER_REQUESTS,
@@ -52,11 +55,9 @@ from tierd.daemon.requests import (
     ReadingRequests,
     RequestHandler,
     SchedulerRequests,
-    below,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.daemon.users import UserNames, name_of
-from tierd.detect.history import History
 from tierd.model import SiteFacts
 from tierd.refusal import Refusal
 from tierd.sense import space
@@ -70,7 +71,7 @@ from tierd.sense.readings import Reading
 from tierd.sense.slurm import SlurmJobs
 from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
-from tierd.text import printable, quoted
+from tierd.text import count_of, printable, quoted
 
 
 def build_gate(
@@ -89,7 +90,7 @@ def build_gate(
     ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
     """
     rotating = (media or PoolMedia(())).rotating
-    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock, rotating)
+    guard = SiteGuard(settings, OptOut(filesystem, clock, settings.act.without_user_xattr), claim, clock, rotating)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,
@@ -117,7 +118,7 @@ def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: 
         gate.not_requeued[why.sentence] += 1
         yield f"not requeued after a restart: {order.what}: {why}"
     if gate.waiting or len(inbox):
-        yield (f"found {gate.waiting} moves and {len(inbox)} orders queued before the start: "
+        yield (f"found {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')} queued before the start: "
                "tierd checks each again before it acts")
 
 
@@ -125,8 +126,9 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
     """The log line for the queue that the journal keeps for the next start; "" for an empty queue."""
     if not (gate.waiting or len(inbox)):
         return ""
-    lost = f", except {gate.not_persisted} moves, which are lost" if gate.not_persisted else ""
-    return f"{gate.waiting} moves and {len(inbox)} orders are queued; the journal keeps them for the next start{lost}"
+    lost = f", except {count_of(gate.not_persisted, 'move')}: lost" if gate.not_persisted else ""
+    return (f"queued: {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')}; the journal keeps them for "
+            f"the next start{lost}")
 
 
 class Service:
@@ -254,8 +256,11 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._filesystem, self._clock)
-        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock, drains, self._tallies)
+        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._clock, settings)
+        executor = DaemonExecutor("tierd-preview", 1)
+        previews = Previews(self._daemon, self._clock, lambda make: (
+            executor.submit(make) if self.activities.concurrent else make()))
+        looking = ReadingRequests(view, previews, reader, settings, self._clock, drains, self._tallies)
         changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.undone_by, self._daemon.end_remediation,
                             drains, self._wake_acts)
@@ -298,13 +303,14 @@ class Service:
         return follower if isinstance(follower, TallySource) else None
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines, for the service that replaces this one."""
-        return self._daemon.history
+    def memory(self) -> Memory:
+        """What was seen so far, for the service that replaces this one."""
+        return self._daemon.memory
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of the service before."""
-        self._daemon.take_over(history)
+    def take_over(self, memory: Memory) -> None:
+        """Continue where the service before ended."""
+        self._daemon.take_over(memory)
+        self._publish()
 
     def _made_activities(self) -> Activities:
         """The activities in the order of one cycle. :meth:`cycle` always runs the one that reads the counters."""
@@ -318,15 +324,17 @@ class Service:
             return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
-                     acts: bool = False, driven: bool = False) -> Activity:
+                     acts: bool = False, driven: bool = False,
+                     explain: Callable[[], str] = lambda: FILESYSTEM_AWAY) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven, explain=explain)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, each_cycle),
+            activity("records", "reading changelogs", self._take_in_records, each_cycle,
+                     explain=self._records_wait_for),
             activity("observe", "reading the counters", daemon.observe, each_cycle, driven=True),
             activity("facts", "reading clients, free space and layouts", self._gather_facts, lambda: FACTS_SECONDS),
             activity("plan", "planning", self._plan, each_cycle),
@@ -391,6 +399,12 @@ class Service:
         self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
+
+    def _records_wait_for(self) -> str:
+        """What a long step of :meth:`_take_in_records` waits for."""
+        return self._sources.timed_calls.under_way() or (
+            f"{self._daemon.records_taken_in:,} records were taken in, and no MDT owes an answer about its changelog: "
+            "paths of directories are looked up, or directories listed again, slowly")
 
     def _gather_facts(self) -> None:
         if self.activities.concurrent:

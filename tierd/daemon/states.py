@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from tierd.acts import Verdict
+from tierd.model import Carrier
 from tierd.text import percent, rate_text
 
 
@@ -107,6 +109,8 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     ('undone: did not help', "undoing: pool 'flash' is full")
     >>> state_text("kept", "helped"), state_text("undone", "taken-back"), state_text("", "")
     ('kept: helped', 'undone: by hand', 'found: not acted on')
+    >>> state_text("undone", "helped")
+    'undone: its space was needed'
     >>> state_text("kept", "", dry_run=True), state_text("kept", "")
     ('kept: dry run, nothing was changed', 'kept: nothing to judge')
     >>> state_text("paused-by-a-later-release", "")
@@ -116,6 +120,8 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
         return f"{FOUND}: not acted on"
     if dry_run and not verdict and state in {State.KEPT, State.CLOSED}:
         return f"{state}: dry run, nothing was changed"
+    if state == State.UNDONE and verdict in {"helped", "cannot-tell"}:
+        return f"{state}: its space was needed"
     if state in {State.KEPT, State.UNDONE, State.CLOSED}:
         # the words of a verdict end with what became of the acts, which may be the state
         return f"{state}: {verdict_text(verdict).removesuffix(f'; {state}').removeprefix(f'{state} ')}"
@@ -125,14 +131,43 @@ def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool
     return f"{state}: {STATE_TEXTS[known]}" if isinstance(known, State) else state
 
 
-def gain_text(usual: float | None, contended: float | None, after: float | None) -> str:
+def past_sentence(sentence: str, aggressor: str, victim: str, evidence: Mapping[str, float | None]) -> str:
+    """A finding that has ended, in a sentence in the past tense.
+
+    >>> rates = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
+    >>> past_sentence("s.1 streams at …", "n.2", "s.1", rates)
+    's.1 streamed at 44.0 MB/s instead of 66.0 MB/s (67%) beside n.2'
+    >>> past_sentence("s.1 streams at …", "n.2", "s.1", rates | {"carrier": 4.0})
+    's.1 streamed at 44.0 MB/s beside n.2; without it, 66.0 MB/s were expected by device time'
+    >>> past_sentence("pool 'flash' is full", "", "", {})
+    "when it was found: pool 'flash' is full"
+    """
+    usual, rate = evidence.get("victim_usual_bytes_per_second"), evidence.get("victim_bytes_per_second")
+    if not victim or not usual or rate is None:
+        return f"when it was found: {sentence}"
+    if evidence.get("carrier") == Carrier.DEVICE_TIME:
+        return (f"{victim} streamed at {rate_text(rate)} beside {aggressor}; without it, {rate_text(usual)} were "
+                "expected by device time")
+    return (f"{victim} streamed at {rate_text(rate)} instead of {rate_text(usual)} ({percent(rate / usual)}) "
+            f"beside {aggressor}")
+
+
+UNDONE_VERDICT = "taken-back"
+"""Verdict of acts that an administrator undid. Nothing is said of what they brought before."""
+
+
+def gain_text(usual: float | None, contended: float | None, after: float | None, verdict: str) -> str:
     """What the acts brought, from the rates of the victim that the verdict rests on; empty where one is not known.
 
-    >>> gain_text(66e6, 46e6, 61e6), gain_text(66e6, None, None)
+    A verdict that nothing can be told has no share: the figures are in doubt.
+
+    >>> gain_text(66e6, 46e6, 61e6, "helped"), gain_text(66e6, None, None, "helped")
     ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained', '')
+    >>> gain_text(66e6, 46e6, 61e6, "cannot-tell")
+    '46.0 MB/s before the acts, 61.0 MB/s after'
     """
     if usual is None or contended is None or after is None:
         return ""
-    loss = usual - contended
-    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 else ""
+    loss, known = usual - contended, verdict != Verdict.CANNOT_TELL
+    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 and known else ""
     return f"{rate_text(contended)} before the acts, {rate_text(after)} after{part}"

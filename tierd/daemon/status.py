@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 from lustre import __version__
@@ -17,6 +17,7 @@ from lustre.layout.model import Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
+from tierd.act.outcomes import CompletedActs
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
@@ -46,7 +47,6 @@ from tierd.daemon.answers import (
     TargetRow,
     TargetTimeRow,
     TopAnswer,
-    extend,
 )
 from tierd.daemon.cases import (
     CaseFigures,
@@ -59,9 +59,10 @@ from tierd.daemon.cases import (
 from tierd.daemon.changes import Changes
 from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
+from tierd.daemon.states import UNDONE_VERDICT
 from tierd.daemon.users import UserNames
 from tierd.detect.costs import TargetTime
-from tierd.model import Action, Facts, Finding, SlowdownEvidence, Window
+from tierd.model import Action, Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
 from tierd.text import count_of, shell_word
@@ -103,18 +104,20 @@ class StatusPublisher:
 
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Publish a snapshot of the present state."""
-        windows, counters, findings = daemon.windows, daemon.counters, daemon.findings
+        windows, counters = daemon.windows, daemon.counters
+        findings = tuple(map(daemon.recorded, daemon.findings))
         waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
                 remediation_snapshot(c, gate.defaults_waiting_for(c.finding.key), waiting[c.finding.key])
                 for c in daemon.cases)
         device_time = daemon.device_time
-        figures = updated_figures(self.view.figures, self._curves, findings, cases, windows, device_time)
+        numbers = {f.key: daemon.number(f) for f in findings}
+        figures = updated_figures(self.view.figures, self._curves, findings, cases, windows, device_time, numbers)
         self.view = StatusSnapshot(
-            windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
-            cases, {f.key: daemon.why_not(f) for f in findings},
-            daemon.faults, waiting.total(), counters.cycles, counters.cycle_seconds,
+            windows[-1] if windows else None, len(windows), findings, numbers, cases,
+            {f.key: daemon.why_not(f) for f in findings}, daemon.faults, waiting.total(),
+            counters.cycles, counters.cycle_seconds,
             looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
             device_time=device_time, figures=figures, facts=daemon.facts)
         self.changes.announce()
@@ -124,12 +127,12 @@ STALLED_SECONDS = 60.0
 """If moves are queued and none ends for so long, status reports them as stalled, with the reason."""
 
 
-def finding_answer(finding: Finding, number: int | None = None) -> FindingAnswer:
-    """A finding, and its number in the journal if it has one."""
+def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
+    """A finding, its number in the journal if it has one, and why not more is done."""
     return FindingAnswer(
         id=number, kind=finding.kind, time=finding.time, aggressor=finding.aggressor, victim=finding.victim,
         targets=tuple(finding.targets), directories=tuple(finding.directories), advice_only=finding.advice_only,
-        subject=finding.subject, advice=advice_answers(finding),
+        subject=finding.subject, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
@@ -181,12 +184,12 @@ def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:
 
 def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
-    judgement = case.judgement
+    judgement = case.judgement if case.verdict != UNDONE_VERDICT else None
     return RemediationAnswer(
         measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after)
                   if judgement and not judgement.words else None),
         measured_text=judgement.words if judgement else "", subject=case.finding.subject,
-        finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.begun_at,
+        finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.finding.time,
         state=case.state, judged=case.judged, verdict=case.verdict, directories=case.finding.directories,
         waiting_defaults=case.waiting_defaults,
         waiting_moves=case.waiting_moves, moves_held=case.moves_held, undo_reason=case.undo_reason)
@@ -218,7 +221,7 @@ class StatusView:
     def status(self) -> StatusAnswer:
         """``tierctl status``."""
         sentences = tuple(f.sentence for f in self.snapshot.findings if not f.advice_only)
-        return extend(StatusAnswer, self._state(), findings=sentences)
+        return StatusAnswer.of(self._state(), findings=sentences)
 
     def users(self, jobs: Iterable[str]) -> Mapping[str, str]:
         """Users of jobs, as far as their job ids name them."""
@@ -231,8 +234,8 @@ class StatusView:
         targets, jobs = self._tables(view)
         state = self._state()
         users = {**state.users, **self.users(row.job for row in jobs[:max_rows])}
-        return extend(
-            TopAnswer, replace(state, users=users), findings=self.findings().findings if view.window else (),
+        return TopAnswer.of(
+            state, users=users, findings=self.findings().findings if view.window else (),
             seconds=window.seconds, targets=tuple(targets[:max_rows]), all_targets=len(targets),
             jobs=tuple(jobs[:max_rows]), all_jobs=len(jobs))
 
@@ -245,12 +248,17 @@ class StatusView:
             self._made = made
         return made[1:]
 
-    def overview(self, max_rows: int, max_cases: int) -> OverviewAnswer:
-        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody."""
+    def overview(self, max_rows: int, max_cases: int, number: int | None = None) -> OverviewAnswer:
+        """The page, with at most so many targets, jobs and cases. It waits for nothing and asks nobody.
+
+        ``number`` is that of a case that must be among them.
+        """
         view, gate = self.snapshot, self._gate
         window = view.window or Window(0.0, 0.0, {}, {})
         why_not = {f.key: self._why_not(f.key) for f in view.findings if not f.advice_only}
         cases = case_answers(view.findings, view.numbers, view.cases, why_not, view.figures)
+        all_cases = len(cases)
+        cases = cases[:max_cases] + [case for case in cases[max_cases:] if number in {case.finding} - {None}]
         advice = self.findings(advice=True).findings
         every_target, every_job = self._tables(view)
         times = view.device_time
@@ -259,11 +267,11 @@ class StatusView:
         targets, jobs = every_target[:max_rows], every_job[:max_rows]
         reasons = [ReasonRow(outcome, reason, count)
                    for (outcome, reason), count in gate.completed_acts.reasons.most_common()]
-        named = {row.job for row in jobs} | {job for case in cases[:max_cases] for job in (case.aggressor, case.victim)}
+        named = {row.job for row in jobs} | {job for case in cases for job in (case.aggressor, case.victim)}
         return OverviewAnswer(
             fsname=self._fsname, mount=self._settings.filesystem.mount, version=__version__,
             options=socket_options(self._settings.act.socket), status=self.status(),
-            cases=tuple(cases[:max_cases]), all_cases=len(cases), advice=advice[:max_cases], all_advice=len(advice),
+            cases=tuple(cases), all_cases=all_cases, advice=advice[:max_cases], all_advice=len(advice),
             seconds=window.seconds, targets=tuple(targets), all_targets=len(every_target),
             device_time=tuple(time_row(view.device_time[row.target]) for row in targets
                               if row.target in view.device_time),
@@ -274,7 +282,7 @@ class StatusView:
         """Why nothing, or no more, is done about a finding: refusals of the last plan, and what holds acts back now."""
         view, state = self.snapshot, self._gate.operating_state
         refusals = view.why_not.get(key, ())
-        holds = [state.held] if state.held else []
+        holds = [state.last_held] if state.last_held else []
         if not holds and state.draining:
             holds = [Refusal(Reason.PAUSED, f"tierd is draining: {state.draining}")]
         holds += [Refusal(Reason.UNREADABLE, fault) for fault in self._daemon.blocking_faults]
@@ -286,8 +294,10 @@ class StatusView:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
-        return FindingsAnswer(tuple(finding_answer(f, view.numbers.get(f.key)) for f in chosen),
-                              view.window is not None, self.users(jobs_of(chosen)))
+        why_not = {f.key: self._why_not(f.key) for f in chosen if isinstance(f.evidence, NoisyNeighbourEvidence)}
+        answers = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
+        return FindingsAnswer(answers, view.window is not None, self.users(jobs_of(chosen)),
+                              max(0.0, self._clock.now() - view.window.end) if view.window else None)
 
     def movers(self) -> MoversAnswer:
         """Movers on other nodes."""
@@ -310,15 +320,14 @@ class StatusView:
         """What holds acts back, and the queue."""
         gate = self._gate
         state = gate.operating_state
-        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.held), draining=state.draining,
+        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.last_held), draining=state.draining,
                                     waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
 
     def _state(self) -> StateAnswer:
         view, gate, settings, now = self.snapshot, self._gate, self._settings, self._clock.now()
         acted_on = [f for f in view.findings if not f.advice_only]
         activities = self._activities()
-        return extend(
-            StateAnswer,
+        return StateAnswer.of(
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
@@ -346,12 +355,19 @@ class StatusView:
             moves_not_persisted=gate.not_persisted,
             not_requeued=dict(gate.not_requeued),
             moved_bytes=gate.completed_acts.moved_bytes,
-            outcomes={" ".join(key): count for key, count in tuple(gate.completed_acts.counts.items())},
+            outcomes=act_counts(gate.completed_acts),
+            needless_moves=gate.completed_acts.needless.total(),
             remediations=tuple(map(remediation_answer, view.cases)),
             activities=tuple(activity_answer(state, now) for state in activities),
             stalled=tuple(stalled_sentences(self._daemon, gate, activities, now)),
             sources=tuple(map(source_answer, self._sources())),
             users=self.users(jobs_of([*acted_on, *(case.finding for case in view.cases)])))
+
+
+def act_counts(acts: CompletedActs) -> dict[str, int]:
+    """Number of acts since the start by kind and outcome, as the journal has them."""
+    needless = acts.needless.copy()
+    return {" ".join(key): count - needless[key] for key, count in tuple(acts.counts.items()) if count > needless[key]}
 
 
 def jobs_of(findings: Iterable[Finding]) -> list[str]:
@@ -384,7 +400,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS and not gate.gives_way:
-        why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
+        why = sentence_of(gate.operating_state.last_held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
@@ -443,7 +459,7 @@ def job_rows(window: Window, role: Mapping[str, str]) -> list[JobRow]:
     rows = []
     for job in dict.fromkeys((*rates, *window.namespace)):
         read_bytes, write_bytes, operations = rates.get(job, NO_LOAD)
-        creates = window.namespace[job].creates / window.seconds if job in window.namespace else 0.0
+        creates = window.namespace[job].creates / window.metadata_seconds if job in window.namespace else 0.0
         rows.append(JobRow(job=job, read_bytes=read_bytes, write_bytes=write_bytes, operations=operations,
                            creates=creates, targets=counts.get(job, 0), role=role.get(job, "")))
     return sorted(rows, key=lambda row: (not row.role, -row.operations, row.job))
@@ -480,13 +496,12 @@ def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, 
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     counts: defaultdict[str, int] = defaultdict(int)
     for key, load in window.loads.items():
-        row = sums[key[place]]
-        row[0] += load.read_bytes
-        row[1] += load.write_bytes
-        row[2] += load.operations
+        row, seconds = sums[key[place]], window.seconds_of(key[0])
+        row[0] += load.read_bytes / seconds
+        row[1] += load.write_bytes / seconds
+        row[2] += load.operations / seconds
         counts[key[place]] += 1
-    seconds = window.seconds
-    return {name: (row[0] / seconds, row[1] / seconds, row[2] / seconds) for name, row in sums.items()}, counts
+    return {name: (row[0], row[1], row[2]) for name, row in sums.items()}, counts
 
 
 def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
@@ -504,8 +519,8 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
         parts.append(f"{count_of(view.waiting, 'move')} queued")
-    if gate.operating_state.held:
-        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
+    if gate.operating_state.last_held:
+        parts.append(f"no acts: {sentence_of(gate.operating_state.last_held)}")
     elif gate.operating_state.draining:
         parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

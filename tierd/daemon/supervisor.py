@@ -15,8 +15,8 @@ from httpserver.config import WebConfigFile
 from tierd.act.journal.connection import JournalError
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
+from tierd.daemon.loop import Memory
 from tierd.daemon.systemd import HeartbeatSource
-from tierd.detect.history import History
 from tierd.text import printable
 
 log = logging.getLogger("tierd")
@@ -31,11 +31,11 @@ class SupervisedService(HeartbeatSource, Protocol):
         """Run one cycle. Returns a sentence about the state. Raises JournalError."""
 
     @property
-    def history(self) -> History:
-        """The recorded windows and baselines."""
+    def memory(self) -> Memory:
+        """What was seen so far."""
 
-    def take_over(self, history: History) -> None:
-        """Continue with the history of another service."""
+    def take_over(self, memory: Memory) -> None:
+        """Continue where another service ended."""
 
     def close(self) -> None:
         """Stop the service."""
@@ -56,8 +56,8 @@ class Supervisor:
         self._start = start
         self.settings = settings
         self._service: SupervisedService | None = start(settings)
-        self._seen: History | None = None
-        """History of the last service; None if the next one has other sources."""
+        self._seen: Memory | None = None
+        """What the last service has seen; None if the next one has other sources."""
         self._reported = ""
         self._failures = self._skip = 0
         """Number of failed cycles in a row, and number of cycles to skip before the next try."""
@@ -132,9 +132,9 @@ class Supervisor:
             service.close()
 
     def _end(self) -> None:
-        """Stop the service, and keep its history."""
+        """Stop the service, and keep what it has seen."""
         if self._service is not None:
-            self._seen = self._service.history
+            self._seen = self._service.memory
         self.close()
 
     def _started(self, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from tierd.decide import data_on_mdt, sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, rate_text
+from tierd.text import bytes_text, count_of, rate_text
 
 NOT_ON_MDT = data_on_mdt.Rules()
 
@@ -66,7 +66,8 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     layout = choice.layout
     actions = []
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
-        outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
+        outgrown = (f"; {count_of(activity.outgrown, 'file')} outgrew the present first component"
+                    if activity.outgrown else "")
         actions.append(Action(
             ActKind.SET_DEFAULT_LAYOUT, layout,
             f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}"

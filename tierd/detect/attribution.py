@@ -6,7 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tierd.model import Activities, DirectoryActivity, Finding
+from tierd.model import (
+    Activities,
+    DirectoryActivity,
+    Finding,
+    HotSmallFilesEvidence,
+    NoisyNeighbourEvidence,
+)
 
 MIN_SHARE = 0.1
 """Minimum share of the job's file operations for a directory to be named."""
@@ -14,6 +20,9 @@ STAY_SECONDS = 30.0
 """A job has left a directory if its last record there is older than its newest record by this time."""
 MAX_DIRECTORIES = 512
 """Maximum number of directories named for one job. If there are more, their parents are named too."""
+ACTIVE_SECONDS = 60.0
+"""A job works in a directory for this long after its last record there. A choice: less than the time between two runs
+of a job name, which may use different directories, and more than the pauses between the steps of one run."""
 COVERED_SHARE = 0.5
 """If the active directories have a smaller share of the operations, their parents are named instead."""
 
@@ -57,22 +66,27 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
     (``lod_get_default_lov_striping`` in lustre/lod/lod_object.c). If there are too many directories, the busiest are
     named, and the parents for future directories.
     """
+    own, above = _named(activities)
+    return tuple(dict.fromkeys((*own, *above)))
+
+
+def _named(activities: Sequence[DirectoryActivity]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Directories of the job to name, and their parents to name."""
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
     active = _active(weighed)
     if sum(weight for weight, _ in active) >= COVERED_SHARE * total:
-        return tuple(activity.directory for _, activity in active)
+        return tuple(activity.directory for _, activity in active), ()
     staying = _staying(weighed)
     stays = sum(weight for weight, _ in staying) >= COVERED_SHARE * total
     named = tuple(activity.directory for _, activity in staying[:MAX_DIRECTORIES]) if stays else ()
     if stays and len(staying) <= MAX_DIRECTORIES:
-        return named
+        return named, ()
     above: Counter[str] = Counter()
     for weight, activity in weighed:
         if activity.directory.startswith("/"):
             above[activity.directory.rpartition("/")[0] or "/"] += weight
-    around = (place for place, count in above.most_common() if count >= MIN_SHARE * total and place != "/")
-    return tuple(dict.fromkeys((*named, *around)))
+    return named, tuple(place for place, count in above.most_common() if count >= MIN_SHARE * total and place != "/")
 
 
 def _staying(weighed: Weighed) -> Weighed:
@@ -126,6 +140,35 @@ def main_directory(activities: Activities, since: float, job: str) -> str:
     return active[0].directory if active else ""
 
 
-def with_directories(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:
-    """The finding with the aggressor's directories. There are none if the changelogs do not name the job."""
-    return replace(finding, directories=directories(activities))
+def with_directories(finding: Finding, activities: Activities, since: float) -> Finding:
+    """The finding with the aggressor's directories. There are none if the changelogs do not name the job.
+
+    For a noisy neighbour they are those in which it works now: earlier ones, perhaps of an earlier run with the same
+    job id, show only whether it makes a directory for each of its steps.
+    """
+    every = activities(finding.aggressor, since)
+    if not isinstance(finding.evidence, NoisyNeighbourEvidence):
+        return replace(finding, directories=directories(every))
+    own, above = _named(every)
+    now = at_work_now(finding, activities, finding.time)
+    if own or not above:
+        return replace(finding, directories=directories(now))
+    around = {activity.directory.rpartition("/")[0] for activity in now}
+    return replace(finding, directories=tuple(place for place in above if place in around))
+
+
+def at_work_now(finding: Finding, activities: Activities, time: float) -> Sequence[DirectoryActivity]:
+    """Activities of the aggressor in directories where it works now: it has records there, or files open.
+
+    A job of whole small files opens or creates one at least, so files that are only open are of another run.
+    """
+    since = time - ACTIVE_SECONDS
+    now = activities(finding.aggressor, since)
+    return [a for a in now if a.last_time >= since] if counts_by_records(finding) else now
+
+
+def counts_by_records(finding: Finding) -> bool:
+    """Whether only records show that the aggressor is at work, and not that files are open."""
+    evidence = finding.evidence
+    return isinstance(evidence, HotSmallFilesEvidence) or (
+        isinstance(evidence, NoisyNeighbourEvidence) and evidence.whole_small_files)

@@ -70,7 +70,7 @@ class WindowColumns:
 
 def window_columns(window: Window, targets: Names, jobs: Names, small_rpc_bytes: int) -> WindowColumns:
     """The columns of a window. New names get numbers."""
-    loads = list(window.loads.values())
+    loads = list(window.even_loads)
     count = len(loads)
     numbers = np.fromiter((number for load in loads for number in (
         load.read_bytes, load.write_bytes, load.reads, load.writes, load.other_operations)), float, 5 * count)

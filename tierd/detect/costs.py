@@ -241,6 +241,8 @@ class CostTable:
     covariances: Floats
     known: Bools
     """Targets with costs, whose speed means something."""
+    unhealthy: Ints
+    """Targets whose speed means nothing: not seen, degraded, in recovery or full."""
 
     def taken(self, target: Ints, work: Floats) -> Floats:
         """Share of a second that each row of work takes."""
@@ -248,7 +250,7 @@ class CostTable:
         return found
 
     def operation_errors(self, target: Ints) -> Floats:
-        """Relative error of what an operation costs, without the differences between jobs: how much is learned of it."""
+        """Relative error of the cost of an operation, without differences between jobs: how much is learned of it."""
         variance = self.covariances[self.pool[target], 2, 2]
         cost = np.maximum(self.seconds[target, 2], 1e-9)
         found: Floats = np.sqrt(np.maximum(variance / cost**2 - DIFFERENCES[2]**2, 0.0))
@@ -309,7 +311,8 @@ class CostLearner:
         busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
         busy[unhealthy] = False
         # which streams are on a target, as one number: targets with the same streams hold the same stripes
-        alike = sums(window.target[streaming], np.square(window.job[streaming, None] + 1, dtype=np.float64), targets)[:, 0]
+        marks = np.square(window.job[streaming, None] + 1, dtype=np.float64)
+        alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
             self._keep(names[number], np.flatnonzero(busy & (pool == number)), alike, streamed, total, others)
 
@@ -343,7 +346,7 @@ class CostLearner:
                 covariances[number] = self.costs[name].covariance
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
-        return CostTable(seconds, pool, covariances, known)
+        return CostTable(seconds, pool, covariances, known, unhealthy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ class CoarseWindows:
         self._start = self._end = start
         self._loads: ByKey = by_key(())
         self._names: defaultdict[str, list[NamespaceLoad]] = defaultdict(list)
+        self._spans: defaultdict[str, float] = defaultdict(float)
 
     @property
     def windows(self) -> Sequence[Window]:
@@ -176,13 +177,15 @@ class CoarseWindows:
             self._loads[key].append(load)
         for job, names in window.namespace.items():
             self._names[job].append(names)
+        for target, seconds in window.spans.items():
+            self._spans[target] += seconds
         self._end = window.end
         if self._end - self._start < self._span_seconds:
             return False
         loads = {key: total(each) for key, each in self._loads.items()}
         namespace = {job: total_namespace(parts) for job, parts in self._names.items()}
         self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions,
-                                            storage_work=window.storage_work)))
+                                            storage_work=window.storage_work, spans=dict(self._spans))))
         for age, with_sizes in ((WHOLE_WINDOWS, True), (WINDOWS_WITH_SIZES, False)):
             if len(self._done) > age:
                 self._done[-age - 1] = packed(self._done[-age - 1], with_sizes)

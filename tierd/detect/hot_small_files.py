@@ -17,7 +17,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
 from tierd.model import Advice, DirectoryActivity, Finding, HotSmallFilesEvidence
-from tierd.text import binary_text, percent, quoted
+from tierd.text import binary_text, count_of, percent, quoted
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
     share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
     busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
     places = sorted(activities, key=lambda a: (-a.opens, a.directory))
-    more = f" and {len(places) - 1} more directories" if len(places) > 1 else ""
+    more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
     return Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"

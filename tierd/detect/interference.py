@@ -96,8 +96,8 @@ further."""
 SMALL_IO_BYTES = 256 << 10
 """Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
 LEARNED = 0.2
-"""Relative error of the cost of an operation from which it counts as learned; from twice of it, as not learned. A choice.
-"""
+"""Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
+choice."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
@@ -134,9 +134,12 @@ class Loss:
         return 1 - exp(-max(self.mean + errors * self.error, 0.0))
 
     def probability(self, share: float) -> float:
-        """Probability that the stream loses at least this share. A loss is not negative."""
-        edge = -log1p(-share)
-        return min(normal((self.mean - edge) / self.error) / max(normal(self.mean / self.error), 1e-9), 1.0)
+        """Probability that the stream loses at least this share.
+
+        What the normal distribution has below 0 is the probability that it loses nothing: a device with a limit of
+        I/Os that is not full, or with a cache, loses nothing to small I/O.
+        """
+        return normal((self.mean + log1p(-share)) / self.error)
 
 
 def normal(z: float) -> float:
@@ -178,6 +181,8 @@ class Interference:
         self._remembered: dict[int, tuple[float, float]] = {}
         self._allocate(64)
         self._now = 0.0
+        self.in_doubt: frozenset[int] = frozenset()
+        """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
         """What the streams of the newest window lose to other streams that came while they were seen."""
 
@@ -223,7 +228,9 @@ class Interference:
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken)
+        self.in_doubt = frozenset(recent.job[np.isin(recent.target, costs.unhealthy)].tolist())
         rate = self._rates(streams, window, costs, work)
+        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)

@@ -171,6 +171,12 @@ class DetectorRunner:
         self.faults: dict[str, str] = {}
         """Errors of the detectors that failed in the last run. Other detectors are not affected."""
 
+    def take_over(self, before: DetectorRunner) -> None:
+        """Continue the findings of the same detectors in earlier settings."""
+        detectors = {each.detector.name: each for each in self._detectors}
+        self._streaks = {key: replace(streak, detector=detectors[name]) for key, streak in before._streaks.items()
+                         if (name := streak.detector.detector.name) in detectors}
+
     @property
     def active(self) -> Collection[Key]:
         """Keys of active findings."""

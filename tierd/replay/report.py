@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from lustre.layout.directory import setdirstripe_arguments
@@ -12,14 +11,15 @@ from tierd.acts import ActKind
 from tierd.daemon import log
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import action_answer, finding_answer
+from tierd.json_text import json_text
 from tierd.model import Action
 from tierd.replay.run import Report
-from tierd.text import quoted
+from tierd.text import count_of, quoted
 
 
 def as_json(report: Report) -> str:
     """The report for programs."""
-    return json.dumps({
+    return json_text({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
         "findings": [to_json(finding_answer(f)) for f in report.findings],
@@ -66,5 +66,6 @@ def plan_text(plan: Sequence[Action]) -> list[str]:
                    ActKind.ADVISE: f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
         lines += [f"  {command}", f"      because {action.reason}"]
     if len(moves) > 10:
-        lines.append(f"  and {len(moves) - 10} more moves, {size_text(sum(a.size_bytes for a in moves[10:]))} at most")
+        size = size_text(sum(a.size_bytes for a in moves[10:]))
+        lines.append(f"  and {count_of(len(moves) - 10, 'more move')}, {size} at most")
     return lines

@@ -19,7 +19,8 @@ from lustre.parameters import Tree, parse_device, read_whole
 from tierd.advised import DRIVER_SETTINGS, FABRIC_DRIVER, first_number
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
-from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
+from tierd.sense.collectors import SelectiveClient
+from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
@@ -192,9 +193,13 @@ _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
            "lustre_llite_statahead_batch_max_entries": "statahead_batch"}
 
 
-def fetch_mounts(url: str, client: HttpClient) -> list[ClientCounters]:
+CLIENT_COLLECTORS = "lnet", "mdc", "osc", "read_ahead"
+"""Collectors with these families."""
+
+
+def fetch_mounts(url: str, client: SelectiveClient) -> list[ClientCounters]:
     """Counters of all mounts of a node, scraped from its exporter. Raises SourceError."""
-    return parse_mounts(client.get(url, TEXT_TYPES, ACCEPT_TEXT).body, url)
+    return parse_mounts(client.get(url).body, url)
 
 
 def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
@@ -334,4 +339,5 @@ def mounts_of_node(tree: Tree) -> ReadMounts:
 
 def mounts_of_exporter(url: str, client: HttpClient) -> ReadMounts:
     """Reads the mounts of a node from its exporter, which knows the pools itself."""
-    return lambda _: fetch_mounts(url, client)
+    selective = SelectiveClient(client, CLIENT_COLLECTORS)
+    return lambda _: fetch_mounts(url, selective)

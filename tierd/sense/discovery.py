@@ -4,9 +4,6 @@ Files are JSON or YAML; the last part of their path may be a pattern. Labels oth
 ``__metrics_path__`` are ignored. A file that cannot be read keeps its former targets and is reported: a half-written
 file must not make a server vanish.
 
->>> urls_of_groups([{"targets": ["oss1:9169"], "labels": {"__scheme__": "https", "rack": "4"}}])
-('https://oss1:9169/metrics',)
-
 ``_lustre-exporter._tcp.example.org`` is looked up as SRV; ``oss.example.org:9169`` as A and AAAA. A name keeps its
 former addresses, and is reported, while the name server does not answer.
 """
@@ -97,13 +94,8 @@ class Discovery:
 
 
 MAX_BYTES = 4 << 20
-NO_YAML = "YAML needs the package PyYAML (pip install 'lustre-tierd[web]'); JSON does not"
+NO_YAML = "YAML needs PyYAML (pip install PyYAML); JSON does not"
 Fingerprint = tuple[int, int, int]
-
-
-def urls_of_groups(document: object) -> tuple[str, ...]:
-    """URLs from the contents of a file. Raises ValueError."""
-    return tuple(target.url for target in targets_of_groups(document))
 
 
 def targets_of_groups(document: object) -> tuple[LabelledTarget, ...]:
@@ -208,7 +200,7 @@ class FileTargets:
 
 LIFETIME_SECONDS = 3.0
 """Limit of one query, over all name servers."""
-NO_DNS = "exporter_dns needs the package dnspython (pip install 'lustre-tierd[dns]')"
+NO_DNS = "exporter_dns needs dnspython (pip install dnspython)"
 ResolveDns = Callable[[str, str], Sequence[str]]
 """Records of a name and a type (``SRV``, ``A``, ``AAAA``) in the form of a zone file; () if there are none.
 

@@ -19,7 +19,8 @@ from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import DiskWrites
 from tierd.sense.clients import FABRIC_METRIC, read_fabric_driver
-from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
+from tierd.sense.collectors import SelectiveClient
+from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 KINDS = ("osd-ldiskfs", "osd-zfs")
@@ -79,9 +80,13 @@ _LATENCY = "lustre_osd_io_latency_seconds_bucket"
 _BEGINNINGS = tuple(f"{name}{{".encode() for name in (_SIZES, _SECONDS, _LATENCY, _MAX_RPC, FABRIC_METRIC))
 
 
-def fetch_disks(url: str, client: HttpClient) -> dict[str, DiskCounters]:
+DISK_COLLECTORS = "lnet", "osd", "osd_latency", "ost"
+"""Collectors with these families."""
+
+
+def fetch_disks(url: str, client: SelectiveClient) -> dict[str, DiskCounters]:
     """Counters of the object targets of a server, scraped from its exporter. Raises SourceError."""
-    return parse_disks(client.get(url, TEXT_TYPES, ACCEPT_TEXT).body, url)
+    return parse_disks(client.get(url).body, url)
 
 
 def parse_disks(body: bytes, url: str) -> dict[str, DiskCounters]:
@@ -221,4 +226,5 @@ def disks_of_node(tree: Tree) -> ReadDisks:
 
 def disks_of_exporter(url: str, client: HttpClient) -> ReadDisks:
     """Reads the targets of a server from its exporter."""
-    return lambda: fetch_disks(url, client)
+    selective = SelectiveClient(client, DISK_COLLECTORS)
+    return lambda: fetch_disks(url, selective)

@@ -1,23 +1,27 @@
-"""Scrapes all exporters in each cycle in a few threads with one deadline, and joins the answers to one reading.
+"""Asks all exporters in each cycle, in a few threads, and joins their last answers to one reading.
 
-A missing answer is an error, unless other exporters show the targets of that exporter. A request that still runs after
-the deadline ends with its own timeout, and its exporter gets no further request until then: the number of threads is
-bounded. Exporters that failed last time have separate threads, so that a rack without power does not delay the others.
+The targets of an exporter that is late or does not answer have no new counters in this reading: nothing is found there,
+and the others are used. A late answer is used in the next cycle, with the time at which its counters were read: each
+target says that (``lustre_jobs_read_timestamp_seconds``). Exporters that failed or were late last time have separate
+threads and are not waited for, so that a rack without power does not delay the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
 from tierd.sense import exposition
-from tierd.sense.exposition import ExporterView
+from tierd.sense.collectors import SelectiveClient
+from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import Reading
+from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, JobCounters, Reading, ServiceCounters, Stamp
+from tierd.text import utc_text
 
 Found = TypeVar("Found")
 MAX_THREADS = 8
@@ -29,44 +33,60 @@ MAX_RETRY_THREADS = 4
 class ParallelFetch(Generic[Found]):
     """Fetches many URLs at once with one deadline. A URL gets no new request before its last one has returned."""
 
-    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float, max_threads: int = MAX_THREADS) -> None:
+    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float, max_threads: int = MAX_THREADS, *,
+                 keep_late: bool = False) -> None:
+        """``keep_late``: a result that is late counts in the next call, and only URLs without problems are awaited.
+
+        Requests that no thread was free for then stay in the queue, so that each URL has its turn.
+        """
         self._ask = ask
         self._deadline_seconds = deadline_seconds
+        self._keep_late = keep_late
         self._executor = DaemonExecutor("tierd-scrape", max_threads)
         self._retry_executor = DaemonExecutor("tierd-scrape", MAX_RETRY_THREADS)
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
         self._failed: set[str] = set()
-        """URLs whose last request failed."""
+        """URLs whose last request failed or was late."""
 
     def __call__(
         self, urls: Sequence[str], deadline_seconds: float | None = None
     ) -> tuple[dict[str, Found], dict[str, SourceError]]:
         """Results and errors by URL. Each URL has one or the other. ``deadline_seconds`` replaces the usual one."""
         seconds = self._deadline_seconds if deadline_seconds is None else deadline_seconds
-        self._pending = {url: answer for url, answer in self._pending.items() if not answer.done()}
+        late = {url: answer for url, answer in self._pending.items() if answer.done()}
+        self._pending = {url: answer for url, answer in self._pending.items() if url not in late}
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
-        wait(answers.values(), timeout=seconds)
+        prompt = [answer for url, answer in answers.items() if url not in self._failed]
+        wait(prompt if self._keep_late and prompt else answers.values(), timeout=seconds)
         found: dict[str, Found] = {}
         errors = {url: SourceError(f"{redacted(url)}: the request before this one has not returned yet")
                   for url in self._pending if url in urls}
         not_begun = set()
         for url, answer in answers.items():
-            if answer.cancel():
+            if not self._keep_late and answer.cancel():
                 not_begun.add(url)
                 errors[url] = SourceError(f"{redacted(url)}: not requested within {seconds:g} s, "
                                           "because other exporters did not answer")
             elif not answer.done():
                 self._pending[url] = answer
                 errors[url] = SourceError(f"{redacted(url)}: no answer within {seconds:g} s")
-            elif (error := answer.exception()) is None:
-                found[url] = answer.result()
-            elif isinstance(error, SourceError):
-                errors[url] = error
-            else:  # a defect in parsing one answer must not lose the others
-                errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
+            else:
+                self._settle(url, answer, found, errors)
         self._failed = (self._failed | errors.keys() - not_begun) & {*urls} - found.keys()
-        return found, errors
+        for url in (late.keys() & errors.keys() if self._keep_late else ()):
+            self._settle(url, late[url], found, errors)
+        return found, {url: error for url, error in errors.items() if url not in found}
+
+    def _settle(self, url: str, answer: Future[Found], found: dict[str, Found],
+                errors: dict[str, SourceError]) -> None:
+        error = answer.exception()
+        if error is None:
+            found[url] = answer.result()
+        elif isinstance(error, SourceError):
+            errors[url] = error
+        else:  # a defect in parsing one answer must not lose the others
+            errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
 
     def _begin(self, url: str) -> Future[Found]:
         return (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
@@ -74,55 +94,189 @@ class ParallelFetch(Generic[Found]):
 
 MAX_NAMED_ERRORS = 3
 """Errors that one message has in full."""
+PROMPT_SECONDS = 0.25
+"""Duration of a request up to which its middle is the time of counters that have none: 5% of a cycle of 5 s."""
+CLOCK_SLACK_SECONDS = 1.0
+"""Difference between the times of two clocks, beyond the duration of requests, that shows that one was set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an exporter answered, and when, by this node's clock."""
+
+    reading: Reading
+    """Of its own targets. Its stamps are by its own clock; without any, the request was short."""
+    asked: float
+    answered: float
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the request."""
+        return self.answered - self.asked
+
+
+Ask = Callable[[Sequence[str]], tuple[Mapping[str, Answer], Mapping[str, SourceError]]]
+"""Returns the new answers of these exporters, and the errors of those without one."""
+
+
+@dataclass(slots=True)
+class Exporter:
+    """The last answer of an exporter."""
+
+    answer: Answer
+    clock: int = 0
+    """How often its clock was set."""
+
+    def learn(self, answer: Answer) -> bool:
+        """Take over an answer. Returns whether it is a new one: a server may answer twice from one reading."""
+        before = self.answer
+        own = [stamp.seconds - known.seconds for target, stamp in answer.reading.stamps.items()
+               if (known := before.reading.stamps.get(target)) is not None]
+        if own and not any(own):
+            return False
+        self.answer = answer
+        here, slack = answer.answered - before.answered, max(before.seconds, answer.seconds) + CLOCK_SLACK_SECONDS
+        if any(passed and abs(passed - here) > slack for passed in own):
+            self.clock += 1
+        return True
+
+    def stamps(self, url: str) -> dict[str, Stamp]:
+        """When the counters of each target were read. Times of different servers are never compared."""
+        reading = self.answer.reading
+        if reading.stamps:
+            return {target: Stamp(f"{url} {self.clock}", stamp.seconds) for target, stamp in reading.stamps.items()}
+        middle = (self.answer.asked + self.answer.answered) / 2
+        return {target: Stamp("this node", middle) for target in reading.targets}
 
 
 class ExporterReadings:
-    """Scrapes a list of exporters that may change.
+    """Joins the answers of a list of exporters that may change.
 
-    A failed exporter is an error, unless other exporters now show all targets of its last answer: its server may be
-    down, and the failover partner may serve its targets. Targets of an exporter that never answered are unknown.
+    The last answer of an exporter counts until it is ``LONGEST_SECONDS`` old: its targets have no new counters until
+    then, and are missing from then on. Of a target that two exporters show, the later answer counts: after a failover
+    the partner of a server shows its targets.
     """
 
-    def __init__(self, urls: Callable[[], Sequence[str]], client: HttpClient, clock: Clock, deadline_seconds: float,
-                 skew_seconds: float, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, urls: Callable[[], Sequence[str]], ask: Ask, clock: Clock,
+                 log: Callable[[str], None] = lambda _: None) -> None:
         self._urls = urls
-        self._client = client
+        self._ask = ask
         self._clock = clock
-        self._skew_seconds = skew_seconds
         self._log = log
-        self._gather: ParallelFetch[ExporterView] = ParallelFetch(self._one, deadline_seconds)
-        self._shown: dict[str, frozenset[str]] = {}
-        """Targets in the last answer of each URL."""
-        self.missing = ""
-        """Errors of failed exporters whose targets others show."""
+        self._known: dict[str, Exporter] = {}
+        self._failing: dict[str, float] = {}
+        """Since when each exporter has not answered; epoch seconds."""
+        self._last: Reading | None = None
+        self._logged: frozenset[str] = frozenset()
+        self.problem = ""
+        """Exporters that do not answer now, with the reason and the time since when."""
 
     def __call__(self) -> Reading:
-        """Counters now. Raises SourceError naming the exporters that failed."""
-        urls = self._urls()
+        """Counters now, or the last reading while no exporter has new ones.
+
+        Raises SourceError naming the exporters, and since when, if none has answered for ``LONGEST_SECONDS``, or if two
+        show the same target at the same time.
+        """
+        urls, now = self._urls(), self._clock.now()
         if not urls:
             raise SourceError("no exporter is configured, and none was discovered")
-        found, problems = self._gather(urls)
-        reading = exposition.joined_reading([found[url] for url in found], self._clock.now())
-        lost = {url: error for url, error in problems.items() if not self._replaced(url, reading.targets)}
-        if lost:
-            raise SourceError(summary_of_errors(lost))
-        if summary_of_errors(problems) != self.missing:
-            self.missing = summary_of_errors(problems)
-            self._log(f"failed exporters whose targets other exporters show: {self.missing or 'none'}")
-        self._shown = {url: self._shown[url] for url in urls if url in self._shown}
-        self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
-        return reading
+        found, problems = self._ask(urls)
+        self._note(problems, now)
+        self._known = {url: exporter for url, exporter in self._known.items()
+                       if url in urls and now - exporter.answer.answered <= LONGEST_SECONDS}
+        is_new = [self._learn(url, answer) for url, answer in found.items()]
+        if not self._known:
+            raise SourceError(self.problem)
+        if any(is_new) or self._last is None:
+            self._last = self._joined(now)
+        return self._last
 
-    def _replaced(self, url: str, targets: frozenset[str]) -> bool:
-        return url in self._shown and self._shown[url] <= targets
+    def _learn(self, url: str, answer: Answer) -> bool:
+        known = self._known.get(url)
+        if known is None:
+            self._known[url] = Exporter(answer)
+            return True
+        return known.learn(answer)
 
-    def _one(self, url: str) -> ExporterView:
-        answer = self._client.get(url, exposition.TEXT_TYPES, exposition.ACCEPT_TEXT)
-        if answer.date is not None and abs(answer.date - self._clock.now()) > self._skew_seconds:
-            ahead_seconds = answer.date - self._clock.now()
+    def _joined(self, now: float) -> Reading:
+        shown: dict[str, str] = {}
+        stamps: dict[str, Stamp] = {}
+        ordered = sorted(self._known.items(), key=lambda item: item[1].answer.asked)
+        for url, exporter in ordered:
+            for target in exporter.answer.reading.targets:
+                if target in shown and self._known[shown[target]].answer.asked >= now:
+                    raise SourceError(f"{target} is shown by both {redacted(shown[target])} and {redacted(url)}: only "
+                                      "one server can serve it, so one of them is out of date, or one server is "
+                                      "configured twice")
+                shown[target] = url
+            stamps |= exporter.stamps(url)
+        return joined_reading({url: exporter.answer.reading for url, exporter in ordered}, shown, now, stamps)
+
+    def _note(self, problems: Mapping[str, SourceError], now: float) -> None:
+        """Remember since when exporters have not answered. Log those that have not for long, or work again."""
+        self._failing = {url: self._failing.get(url, now) for url in problems}
+        self.problem = summary_of_errors({url: SourceError(f"{error} (since {utc_text(self._failing[url])})")
+                                          for url, error in problems.items()})
+        missing = frozenset(url for url, since in self._failing.items() if now - since > LONGEST_SECONDS)
+        if missing != self._logged:
+            self._logged = missing
+            self._log(f"exporters do not answer: {self.problem}; tierd finds nothing on their targets" if missing
+                      else "all exporters answer again")
+
+
+def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], time: float,
+                   stamps: Mapping[str, Stamp]) -> Reading:
+    """One reading of those of several exporters. ``shown`` names the one to use of each target.
+
+    Raises SourceError for too many entries.
+    """
+    jobs: dict[tuple[str, str], JobCounters] = {}
+    conditions: dict[str, str] = {}
+    changelogs: dict[str, ChangelogState] = {}
+    is_flash: dict[str, bool] = {}
+    limits: dict[str, int] = {}
+    services: dict[str, ServiceCounters] = {}
+    for url, one in readings.items():
+        others = {target for target in one.targets if shown[target] != url}
+        jobs |= one.jobs if not others else {key: value for key, value in one.jobs.items() if key[0] not in others}
+        conditions |= {target: why for target, why in one.conditions.items() if target not in others}
+        changelogs |= one.changelogs
+        is_flash |= one.is_flash
+        limits |= one.data_limits
+        services |= one.services
+    if len(jobs) > MAX_ENTRIES:
+        raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
+    return Reading(time, jobs, frozenset(shown), conditions, all(one.omits_idle_jobs for one in readings.values()),
+                   changelogs, is_flash, limits, services=services, stamps=stamps)
+
+
+class HttpAnswers:
+    """Asks exporters over HTTP."""
+
+    def __init__(self, client: HttpClient, clock: Clock, wait_seconds: float, skew_seconds: float) -> None:
+        """``wait_seconds`` is the time to wait for answers in each call; the client has the timeout of a request."""
+        self._client = SelectiveClient(client, READ_COLLECTORS)
+        self._clock = clock
+        self._skew_seconds = skew_seconds
+        self._fetch: ParallelFetch[Answer] = ParallelFetch(self._one, wait_seconds, keep_late=True)
+
+    def __call__(self, urls: Sequence[str]) -> tuple[Mapping[str, Answer], Mapping[str, SourceError]]:
+        """New answers, those to earlier requests included, and errors."""
+        return self._fetch(urls)
+
+    def _one(self, url: str) -> Answer:
+        asked = self._clock.now()
+        answer = self._client.get(url)
+        answered = self._clock.now()
+        if answer.date is not None and abs(answer.date - answered) > self._skew_seconds:
+            ahead_seconds = answer.date - answered
             raise SourceError(f"{redacted(url)}: its clock differs from this node's by {ahead_seconds:+.0f} s: "
                               "repair the time service; times of files and records cannot be compared")
-        return exposition.exporter_view(answer.body, redacted(url))
+        reading = exposition.reading_of(answer.body, redacted(url), answered)
+        if not reading.stamps and reading.targets and answered - asked > PROMPT_SECONDS:
+            raise SourceError(f"{redacted(url)}: it does not show when it read its counters, and took "
+                              f"{answered - asked:.1f} s: install a newer lustre-exporter there")
+        return Answer(reading, asked, answered)
 
 
 def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
@@ -137,7 +291,8 @@ def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float)
     def fixed() -> Sequence[str]:
         return urls
 
-    return ExporterReadings(fixed, HttpClient(ServerAccess(), timeout_seconds), clock, timeout_seconds, float("inf"))
+    client = HttpClient(ServerAccess(), timeout_seconds)
+    return ExporterReadings(fixed, HttpAnswers(client, clock, timeout_seconds, float("inf")), clock)
 
 
 def fetch_exposition(url: str, timeout_seconds: float) -> str:

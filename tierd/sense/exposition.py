@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ from tierd.sense.readings import (
     JobCounters,
     Reading,
     ServiceCounters,
+    Stamp,
     number_of,
 )
 
@@ -112,11 +113,14 @@ MAX_TAILS = 10_000
 CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
               "lustre_ost_avail_bytes")
 CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_changelog_mask_info"
-CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
+CHANGELOG_BEHIND = "lustre_changelog_user_behind_records"
+CHANGELOG_USERS = (CHANGELOG_BEHIND, "lustre_changelog_user_idle_seconds")
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 NONROTATIONAL = "lustre_osd_nonrotational"
 DATA_LIMITS = ("lustre_lod_dom_stripe_size_bytes", "lustre_lod_dom_stripe_size_current_bytes")
 """Families with the limit of data on an MDT. The later one is the limit at present, where the release reports it."""
+READ_AT = "lustre_jobs_read_timestamp_seconds"
+"""When the counters of a target were read, by the clock of its server."""
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
 """Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
@@ -125,6 +129,8 @@ Tail = tuple[str, str, float]
 """Operation, direction and upper bound. A family without one of them has "" or 0."""
 _NEEDED_COLLECTORS = ("jobs", "ost", "recovery")
 """Collectors that must succeed for a complete view."""
+READ_COLLECTORS = (*_NEEDED_COLLECTORS, "changelogs", "lod", "osd", "services")
+"""Collectors that tierd reads. Others, such as those of clients, take most of the time of a loaded server."""
 _USEC = 1e6
 _BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
 
@@ -171,10 +177,11 @@ class JobEntry:
 class ChangelogSamples:
     """Samples of the changelog of one MDT."""
 
-    __slots__ = ("last_index", "types", "users")
+    __slots__ = ("kept_records", "last_index", "types", "users")
 
     def __init__(self) -> None:
         self.last_index: int | None = None
+        self.kept_records: int | None = None
         self.users: set[str] = set()
         self.types: frozenset[str] | None = None
 
@@ -186,11 +193,13 @@ class ChangelogSamples:
             self.types = frozenset(labels.get("mask", "").split(","))
         else:
             self.users.add(number_of(labels.get("user", "")))
+            if name == CHANGELOG_BEHIND:
+                self.kept_records = max(self.kept_records or 0, int(value))
 
     def state(self) -> ChangelogState | None:
         """The state of the changelog; None if its last index is missing."""
         known = self.last_index is not None
-        return ChangelogState(self.last_index, frozenset(self.users), self.types) if known else None
+        return ChangelogState(self.last_index, frozenset(self.users), self.types, self.kept_records) if known else None
 
 
 class ExporterView:
@@ -202,6 +211,8 @@ class ExporterView:
         self.targets: set[str] = set()
         self.entries: dict[tuple[str, str], JobEntry] = {}
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.read_at: dict[str, float] = {}
+        """When the counters of each target were read, by the clock of its server; epoch seconds."""
         self.is_flash: dict[str, bool] = {}
         """Whether the device of a target is flash, by full target name."""
         self.data_limits: dict[str, int] = {}
@@ -217,6 +228,8 @@ class ExporterView:
         target, entry = self._heads.get(head) or self._named(head)
         if entry is not None:
             entry.put(name, self._tails.get(tail) or self._tail(tail), value)
+        elif target and name == READ_AT:
+            _put_once(self.read_at, target, value, name)
         elif target and name in CONDITION_FAMILIES:
             _put_once(self.gauges[target], name, value, target)
         elif target and name in CHANGELOG_FAMILIES:
@@ -318,16 +331,14 @@ TARGET_FAMILIES = ("lustre_jobs",)
 _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode())
 
 
-def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:
-    """Job counters of all targets of several exporters, read at about the same time. Raises SourceError.
-
-    ``origins`` are the names of the exporters in error messages.
-    """
-    views = []
-    for number, text in enumerate(expositions):
-        views.append(exporter_view(text.encode() if isinstance(text, str) else text,
-                          origins[number] if origins else f"exporter {number + 1}"))
-    return joined_reading(views, time)
+def reading_of(body: bytes, origin: str, time: float) -> Reading:
+    """The targets of one exporter. Raises SourceError naming the exporter."""
+    view = exporter_view(body, origin)
+    return Reading(
+        time, view.counters(), frozenset(view.targets), view.conditions(), omits_idle_jobs=True,
+        changelogs=view.changelogs(), is_flash=view.is_flash, data_limits=view.data_limits,
+        services={} if view.service is None else {origin: view.service},
+        stamps={target: Stamp(origin, seconds) for target, seconds in view.read_at.items()})
 
 
 def exporter_view(body: bytes, origin: str) -> ExporterView:
@@ -394,30 +405,3 @@ def metadata_service(body: bytes) -> ServiceCounters | None:
             raise ValueError(f"{family}: {value}")
         found[field] = value * 1e6 if field == "wait_usec" else value
     return ServiceCounters(**found) if found["requests"] else None
-
-
-def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
-    """One reading of several views. Raises SourceError when two show the same target."""
-    shown: dict[str, str] = {}
-    for one in views:
-        for target in one.targets:
-            if target in shown:
-                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: only one server can "
-                                  "serve it, so one of them is out of date, or one server is configured twice")
-            shown[target] = one.origin
-    if sum(len(one.entries) for one in views) > MAX_ENTRIES:
-        raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    jobs: dict[tuple[str, str], JobCounters] = {}
-    conditions: dict[str, str] = {}
-    changelogs: dict[str, ChangelogState] = {}
-    is_flash: dict[str, bool] = {}
-    limits: dict[str, int] = {}
-    for one in views:
-        is_flash |= one.is_flash
-        limits |= one.data_limits
-        jobs.update(one.counters())
-        conditions.update(one.conditions())
-        changelogs.update(one.changelogs())
-    services = {one.origin: one.service for one in views if one.service is not None}
-    return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs,
-                   is_flash=is_flash, data_limits=limits, services=services)

@@ -1,6 +1,6 @@
-"""Checks whether a source may be used: its data must be recent and complete, and its clock must be right.
+"""Checks whether a source may be used: its data must be recent, and its clock must be right.
 
-tierd does not act on a source that is stale or incomplete.
+tierd does not act on a source that is stale, nor on targets that a reading lacks.
 
 >>> now = 1000.0
 >>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0).state(now)
@@ -16,15 +16,17 @@ tierd does not act on a source that is stale or incomplete.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lustre.changelog.decode import newest_time
 from lustre.changelog.record import Record
 from tierd.clock import Clock
+from tierd.model import UNSEEN
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
+from tierd.text import first_names, utc_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,13 @@ FORGET_SECONDS = 3600.0
 
 
 class CheckedReadings:
-    """Checks that counters are complete, recent and plausible before they are used."""
+    """Checks that counters are recent and plausible before they are used, and marks targets that are missing."""
 
     def __init__(self, name: str, read: Callable[[], Reading], clock: Clock, stale_seconds: float,
-                 skew_seconds: float) -> None:
+                 skew_seconds: float, note: Callable[[], str] = str) -> None:
+        """``note`` adds a remark to the state of the source."""
+        self._note = note
+        self._missing = ""
         self._name = name
         self._read = read
         self._clock = clock
@@ -99,17 +104,18 @@ class CheckedReadings:
         """Targets and jobs of the last reading."""
 
     def __call__(self) -> Reading:
-        """A checked reading. Raises OSError with the problem."""
+        """A checked reading. Missing targets have the condition ``UNSEEN``. Raises OSError with the problem."""
         try:
             reading = self._read()
-            self._check(reading)
+            missing = self._check(reading)
         except OSError as error:
             self._problem = str(error)
             raise
         self._problem = ""
         self._last = reading.time
         self._entries = reading.jobs.keys()
-        return reading
+        return replace(reading, conditions={**reading.conditions, **dict.fromkeys(missing, UNSEEN)}) if missing \
+            else reading
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -119,9 +125,10 @@ class CheckedReadings:
     @property
     def age(self) -> SourceAge:
         """The source with the time of its last data and its present problem."""
-        return SourceAge(self._name, self._last, self._stale_seconds, self._problem)
+        note = "; ".join(filter(None, (self._missing, self._note())))
+        return SourceAge(self._name, self._last, self._stale_seconds, self._problem, note)
 
-    def _check(self, reading: Reading) -> None:
+    def _check(self, reading: Reading) -> list[str]:
         now = self._clock.now()
         if not reading.targets:
             raise SourceError(f"{self._name}: no target is seen at all: check that this node is a server, or that the "
@@ -132,7 +139,7 @@ class CheckedReadings:
             raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and must "
                               f"be no older than {self._stale_seconds:g} s")
         self._forward(reading.time)
-        self._complete(reading, now)
+        return self._missing_from(reading, now)
 
     def _forward(self, time: float) -> None:
         """Reject samples older than the last. A large step back resets the checks, as the clock was changed."""
@@ -146,17 +153,17 @@ class CheckedReadings:
             raise SourceError(f"{self._name}: its samples are {back:.0f} s older than the samples before: waiting "
                               "for newer ones")
 
-    def _complete(self, reading: Reading, now: float) -> None:
+    def _missing_from(self, reading: Reading, now: float) -> list[str]:
+        """Targets of earlier readings that this one lacks, without those that are forgotten."""
         self._seen.update(dict.fromkeys(reading.targets, now))
         missing = sorted(self._seen.keys() - reading.targets)
         for target in [t for t in missing if self._seen[t] < now - FORGET_SECONDS]:
             missing.remove(target)
             del self._seen[target]
-        if missing:
-            names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-            raise SourceError(f"{self._name}: {names} not to be seen for {now - self._seen[missing[0]]:.0f} s: "
-                              "incomplete counters are not used. tierd forgets a removed target after an hour, or "
-                              "at a restart")
+        self._missing = (f"without {first_names(missing)}, not seen since {utc_text(self._seen[missing[0]])}: tierd "
+                         "finds nothing there, and forgets a removed target after an hour or at a restart"
+                         if missing else "")
+        return missing
 
 
 class RecordSource(Protocol):

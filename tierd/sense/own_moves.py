@@ -161,7 +161,8 @@ class OwnJobs:
         return OwnJobsVerdict(frozenset() if theirs else self._jobs, self._problem)
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
-        files, size_bytes = self._moved(window.start - BEFORE_SECONDS)
+        begun = window.end - max(window.seconds, *window.spans.values(), 0.0)
+        files, size_bytes = self._moved(begun - BEFORE_SECONDS)
         return done_bytes > MIN_BYTES + PASSES * size_bytes + FILE_BYTES * files
 
 

@@ -20,27 +20,35 @@ from tierd.sense.readings import (
     JobCounters,
     Reading,
     ServiceCounters,
+    Stamp,
     number_of,
 )
 
 
-def reading(tree: Tree, time: float) -> Reading:
-    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out."""
+def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> Reading:
+    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out.
+
+    ``now`` is this node's clock, for the time at which each target was read.
+    """
+    stamps: dict[str, Stamp] = {}
     jobs: dict[tuple[str, str], JobCounters] = {}
     targets = set()
     conditions = {}
     for subsystem in ("obdfilter", "mdt"):
         for target in tree.devices(subsystem):
+            begun = now() if now else time
             data = tree.read(f"{subsystem}/{target}/job_stats")
             if data is None:
                 continue
+            if now:
+                stamps[target] = Stamp(THIS_NODE, (begun + now()) / 2)
             targets.add(target)
             jobs.update(((target, job), counters) for job, counters in job_counters(data))
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
     return Reading(
         time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree),
-        data_limits=data_limits(tree), services=metadata_services(tree),
+        data_limits=data_limits(tree), services=metadata_services(tree), stamps=stamps,
     )
 
 
@@ -103,7 +111,9 @@ def changelogs(tree: Tree) -> dict[str, ChangelogState]:
                                             tree.read(f"mdd/{target}/changelog_current_mask"))
             found[target] = ChangelogState(
                 known.current_index, frozenset(number_of(user.id.decode("ascii", "replace")) for user in known.users),
-                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask))
+                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask),
+                max((known.current_index - user.index for user in known.users), default=0)
+                if known.current_index is not None else None)
     return found
 
 
@@ -190,4 +200,4 @@ def own_nids(tree: Tree) -> frozenset[str]:
 
 def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:
     """Readings from the parameter files of this node."""
-    return lambda: reading(tree, clock.now())
+    return lambda: reading(tree, clock.now(), clock.now)

@@ -51,6 +51,7 @@ class PathCache:
 
     def _keep(self, fid: Fid, path: str) -> str:
         self._paths[fid] = path
+        self._paths.move_to_end(fid)
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
         return path
@@ -71,9 +72,7 @@ class PathCache:
         """Store a path that a record named, which saves a lookup."""
         if fid in self._paths:
             self.changes += 1
-        self._paths[fid] = path
-        if len(self._paths) > self._size:
-            self._paths.popitem(last=False)
+        self._keep(fid, path)
 
     def clear(self) -> None:
         """Drop all paths."""

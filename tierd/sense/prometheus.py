@@ -14,6 +14,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -29,6 +30,7 @@ from tierd.sense.exposition import (
     LONGEST_LABEL_BYTES,
     NONROTATIONAL,
     OLD_JOBID,
+    READ_AT,
     TARGET_FAMILIES,
     ExporterView,
     Tail,
@@ -36,7 +38,7 @@ from tierd.sense.exposition import (
     conditions_of,
 )
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import Reading
+from tierd.sense.readings import Reading, Stamp
 
 JSON_TYPES = ("application/json",)
 
@@ -190,7 +192,27 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
                   if one.name == NONROTATIONAL and one.points[-1][1] in {0, 1}},
         data_limits={target_of(one.labels): int(one.points[-1][1]) for family in DATA_LIMITS for one in whole
                      if one.name == family and 0 <= one.points[-1][1] < float("inf")},
+        stamps=_stamps(whole, scrapes, time),
     )
+
+
+CLOCK_STEP_SECONDS = 10.0
+"""Difference between the times of two scrapes and of two readings that shows that a clock was set. A scrape takes less:
+this is the usual timeout."""
+
+
+def _stamps(about: Iterable[Series], scrapes: Mapping[str, _Scrapes], time: float) -> dict[str, Stamp]:
+    """When the counters at a time were read. Both are interpolated alike, so that their rates are exact."""
+    found = {}
+    for one in about:
+        seen = scrapes.get(target_of(one.labels)) if one.name == READ_AT else None
+        if (seen is not None and (seen.origin, seen.job) == (_origin(one.labels), one.labels.get("job", ""))
+                and not any(abs((later - at) - (value - before)) > CLOCK_STEP_SECONDS
+                            for (at, before), (later, value) in pairwise(one.points))):
+            seconds = value_at(one.points, time, seen.times)
+            if seconds is not None:
+                found[target_of(one.labels)] = Stamp(f"{seen.origin}", seconds)
+    return found
 
 
 _Counter = tuple[str, str, str, Tail]
@@ -340,7 +362,8 @@ class PrometheusCounters:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
-            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL, *DATA_LIMITS)
+            families = (*CONDITION_FAMILIES, *TARGET_FAMILIES, READ_AT, *CHANGELOG_FAMILIES, NONROTATIONAL,
+                        *DATA_LIMITS)
             about = list(self._series(families, (), now))
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:

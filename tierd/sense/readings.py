@@ -24,9 +24,10 @@ from functools import lru_cache, partial
 from math import inf, isnan
 from operator import add, itemgetter, sub
 from struct import Struct
+from typing import NamedTuple
 
 from lustre.formats.job_stats import MAX_JOB_ID_BYTES
-from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Service, StorageWork, Window
+from tierd.model import NO_SIZES, UNSEEN, JobLoad, NamespaceLoad, Service, StorageWork, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
 """Every packed NaN has one of these bytes. Few other numbers have one."""
@@ -313,6 +314,8 @@ class ChangelogState:
     """Registered users by number, such as ``cl1``, without their names."""
     recorded: frozenset[str] | None = None
     """Record types in the mask, as Lustre prints them (``CREAT``); None if the mask is unknown."""
+    kept_records: int | None = None
+    """Records that the slowest user has not cleared; None if unknown. Opening the device walks them."""
 
 
 def number_of(user: str) -> str:
@@ -338,11 +341,24 @@ class ServiceCounters:
     """Sum of the requests in the queue, sampled in the same way."""
 
 
+class Stamp(NamedTuple):
+    """When the counters of a target were read, by the clock of its server."""
+
+    clock: str
+    """Names the server, and how often its clock was set. Times of different clocks are never compared."""
+    seconds: float
+
+
+LONGEST_SECONDS, LONGEST_WINDOWS = 30.0, 3.0
+"""A span longer than both (in seconds, and in windows) is a gap: its mean says nothing about the last seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One reading of the counters of a file system."""
 
     time: float
+    """When it was asked for, by this node's clock."""
     jobs: Mapping[tuple[str, str], JobCounters]
     """By full target name and job, for OSTs and MDTs."""
     targets: frozenset[str]
@@ -360,6 +376,8 @@ class Reading:
     """By full target name, for targets whose storage rebuilds or rebalances."""
     services: Mapping[str, ServiceCounters] = field(default_factory=dict)
     """The service for metadata requests of each MDS, by the origin of the counters."""
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    """By full target name. Targets without a stamp were read at ``time``."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
@@ -388,18 +406,41 @@ def is_ost(target: str) -> bool:
     return "-OST" in target
 
 
+def spans_between(before: Reading, after: Reading) -> dict[str, float]:
+    """Seconds between two readings of each target, by its own clock. Targets whose rates are unknown are left out.
+
+    These are targets that only one of the readings has, that were not read again or long ago, and whose clock was set.
+    """
+    nominal = after.time - before.time
+    longest = max(LONGEST_SECONDS, LONGEST_WINDOWS * nominal)
+    spans = {}
+    for target in before.targets & after.targets:
+        first, last = before.stamps.get(target), after.stamps.get(target)
+        if first is None or last is None:
+            seconds = nominal if first is last else 0.0
+        else:
+            seconds = last.seconds - first.seconds if first.clock == last.clock else 0.0
+        if 0.0 < seconds <= longest:
+            spans[target] = seconds
+    return spans
+
+
 def window(before: Reading, after: Reading) -> Window:
-    """The loads between two readings. Raises ValueError if the second is not later than the first."""
+    """The loads between two readings. Raises ValueError if the second is not later than the first.
+
+    Loads of a target arose in its own span. A target without one has no loads, and the condition ``UNSEEN``.
+    """
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
-    seconds = after.time - before.time
+    spans = spans_between(before, after)
+    seconds = max(spans.values(), default=after.time - before.time)
     max_operations, max_bytes = MAX_OPERATIONS * seconds, MAX_BYTES * seconds
     loads: dict[tuple[str, str], JobLoad] = {}
     metadata: defaultdict[str, list[Mapping[str, float]]] = defaultdict(list)
     services: defaultdict[str, list[JobCounters]] = defaultdict(list)
     totals: dict[tuple[str, Shape], list[float]] = {}
-    conditions = dict(after.conditions)
-    changed = changed_entries(before, after)
+    conditions = {**after.conditions, **dict.fromkeys((before.targets | after.targets) - spans.keys(), UNSEEN)}
+    changed = changed_entries(before, after, spans)
     regular = regular_ost_loads(changed, max_operations, max_bytes)
     for key, earlier, counters in changed:
         load = regular.get(key)
@@ -427,16 +468,18 @@ def window(before: Reading, after: Reading) -> Window:
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
     return Window(before.time, after.time, loads, namespace, conditions,
                   metadata={target: service_of(parts) for target, parts in services.items()},
-                  data_limits=after.data_limits, storage_work=after.storage_work)
+                  data_limits=after.data_limits, storage_work=after.storage_work,
+                  spans=spans if after.stamps else {})
 
 
-def changed_entries(before: Reading, after: Reading) -> list[tuple[tuple[str, str], JobCounters | None, JobCounters]]:
-    """Entries that changed or are new, with the earlier entry. Most jobs are idle on most targets.
+def changed_entries(before: Reading, after: Reading,
+                    targets: Collection[str]) -> list[tuple[tuple[str, str], JobCounters | None, JobCounters]]:
+    """Entries of these targets that changed or are new, with the earlier entry. Most jobs are idle on most targets.
 
-    If the earlier reading lacks a target, an entry that seems new may be hours old, and is left out.
+    If the earlier reading lacks a target, an entry that seems new may be hours old: such targets must be left out.
     """
     found: list[tuple[tuple[str, str], JobCounters | None, JobCounters]] = []
-    targets, earlier_of = before.targets, before.jobs.get
+    earlier_of = before.jobs.get
     for key, counters in after.jobs.items():
         if key[0] in targets:
             earlier = earlier_of(key)

@@ -147,7 +147,7 @@ class Robinhood:
         return found
 
 
-NO_DRIVER = "sense.robinhood needs the package PyMySQL (pip install 'lustre-tierd[robinhood]')"
+NO_DRIVER = "sense.robinhood needs PyMySQL (pip install PyMySQL)"
 _SLACK_SECONDS = 2.0
 
 

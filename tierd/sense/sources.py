@@ -19,7 +19,7 @@ from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import Batches
 from tierd.sense.changelogs.tally_source import Tallies, TallyInbox, TallySource
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, ResolveDns, TargetSource, dns_resolver
-from tierd.sense.exporters import ExporterReadings
+from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
@@ -72,17 +72,15 @@ def counter_source(
 ) -> ReadCounters:
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
-        client = HttpClient(sense.prometheus.access, sense.timeout_seconds, environment)
-        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.timeout_seconds, sense.stale_seconds,
+        client = HttpClient(sense.prometheus.access, sense.wait_seconds, environment)
+        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.wait_seconds, sense.stale_seconds,
                                   sense.skew_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
         return ExporterReadings(
             exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None, log),
-            client,
+            HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds),
             clock,
-            sense.timeout_seconds,
-            sense.skew_seconds,
             log,
         )
     return read_this_node(tree, clock)
@@ -157,11 +155,10 @@ class Sources:
         reader = reader or ReaderSettings()
         self._clock = clock
         self.powerflex = powerflex_source(sense, filesystem.fsname, clock)
-        if self.powerflex is not None:
-            read = noting(self.powerflex, read)
+        note = (lambda: read.problem) if isinstance(read, ExporterReadings) else str
         self.counters = CheckedReadings(
-            counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
-        )
+            counter_source_name(sense), read if self.powerflex is None else noting(self.powerflex, read), clock,
+            sense.stale_seconds, sense.skew_seconds, note)
         self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(clock)
@@ -182,7 +179,7 @@ class Sources:
         else:
             recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.timed_calls.marking(mark),
                                   marks_allowed)
-            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, positions,
+            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, clock, positions,
                                      recording=recording)
         if not isinstance(self.follower, TallySource):
             self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,

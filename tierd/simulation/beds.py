@@ -25,7 +25,7 @@ from simulator.jobs.large_files import Streaming
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.servers.objects import Capacity
 from simulator.servers.ost import OstSettings
-from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.settings import ClusterSettings, ExporterLoad, recorded_test_bed
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -65,10 +65,8 @@ class Bed:
     small_files_factor: float = 1.0
     """Rate of small files as a multiple of that on the recorded test bed."""
     cycle_seconds: float = 5.0
-    jitter_seconds: float = 0.0
-    """A reading is up to so much late."""
-    lost_share: float = 0.0
-    """Share of readings that are lost."""
+    load: ExporterLoad | None = None
+    """How late readings are, and how many are lost."""
 
     def placed(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs with the stripes and rates of this bed."""
@@ -102,7 +100,8 @@ def draw_bed(kind: BedKind, seed: int) -> Bed:
     cluster = replace(bed, osts=(*bed.osts[:2], *osts), pools={"flash": (0, 1), "hdd": disks}, clients=clients)
     factor = sum(small_ios_per_second(ost) for ost in osts) / (4 * 40.0)
     return Bed(kind, cluster, disks, min(rng.choice((1, 2, 4, 8)), count), factor,
-               rng.choice((2.0, 5.0, 5.0, 10.0, 15.0)), rng.choice((0.0, 0.3, 1.0)), rng.choice((0.0, 0.0, 0.05)))
+               rng.choice((2.0, 5.0, 5.0, 10.0, 15.0)),
+               ExporterLoad(0.0, rng.choice((0.1, 0.3, 1.0)), rng.choice((0.0, 0.0, 0.05))))
 
 
 COUNTS = {

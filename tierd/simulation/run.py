@@ -75,7 +75,7 @@ class Outcome:
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
-        tierd_starts: float = 0.0, orders: Orders = ()) -> Outcome:
+        tierd_starts: float = 0.0, orders: Orders = (), cycle_seconds: float = CYCLE_SECONDS) -> Outcome:
     """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on, and acts.
 
     Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service.
@@ -96,14 +96,14 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 started = True
                 if tierd_starts:
                     forget_records(cluster)
-                simulated.start(scheduler, CYCLE_SECONDS)
+                simulated.start(scheduler, cycle_seconds)
             while started and asked and asked[0][0] <= cluster.now:
                 try:
                     drains = simulated.daemon.drains
                     drains.begin(drains.full_name(asked.pop(0)[1]), "an administrator")
                 except ValueError as error:  # as tierctl prints it
                     log.append((cluster.now, str(error)))
-            until = min(cluster.now + CYCLE_SECONDS, seconds)
+            until = min(cluster.now + cycle_seconds, seconds)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)
                 cluster.advance(max(0.0, time - cluster.now))

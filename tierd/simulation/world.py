@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from lustre.parameters import Roots, Tree
 from simulator import releases
 from simulator.calls import Calls
 from simulator.cluster import Cluster
+from simulator.engine import Steps
 from simulator.filesystem import SimulatedFilesystem, SimulatedObjectCreation
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
@@ -34,6 +35,8 @@ from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import RecordingCheck
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.disks import DiskPoller, disks_of_node
+from tierd.sense.exporters import Answer, ExporterReadings
+from tierd.sense.http_client import SourceError
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
@@ -66,14 +69,73 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
+    def counters() -> Reading:
+        cluster.write_parameters(root, clients=False, shared=False)
+        return parameters.reading(tree, cluster.epoch, lambda: cluster.epoch)
+
+    loaded = ExporterReadings(lambda: ("exporter",), LoadedExporter(cluster, counters), VirtualClock(cluster))
+
     def read() -> Reading:
         if not cluster.exporter_reachable:
             raise ConnectionError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED), "exporter")
         calls.read_counters()
-        cluster.write_parameters(root, clients=False, shared=False)
-        return parameters.reading(tree, cluster.epoch)
+        return replace(counters(), stamps={}) if cluster.exporter_load is None else loaded()
 
     return read
+
+
+WAIT_SECONDS = 4.0
+"""Time that a cycle waits for an exporter: ``SenseSettings.wait_seconds`` by default."""
+
+
+class LoadedExporter:
+    """The exporter of all servers, which takes its time as ``ExporterLoad`` says. Its answers have honest times."""
+
+    def __init__(self, cluster: Cluster, counters: Callable[[], Reading]) -> None:
+        self._cluster = cluster
+        self._counters = counters
+        self._random = cluster.random("exporter")
+        self._asked: float | None = None
+        """When the request in progress was sent."""
+        self._read: Reading | None = None
+        """The last counters that were read."""
+        self._answer: Answer | None = None
+        """An answer that has come."""
+
+    def __call__(self, urls: Sequence[str]) -> tuple[Mapping[str, Answer], Mapping[str, SourceError]]:
+        """The answer, if it comes within ``WAIT_SECONDS``, or the one to the request before."""
+        (url,) = urls
+        late, self._answer = self._answer, None
+        if self._asked is None:
+            self._begin()
+        until = self._cluster.now + WAIT_SECONDS
+        while self._asked is not None and self._cluster.now < until:
+            self._cluster.wait_for(self._cluster.engine.spawn(pause(min(0.1, until - self._cluster.now))))
+        answer, self._answer = self._answer or late, None
+        return ({}, {url: SourceError(f"{url}: no answer")}) if answer is None else ({url: answer}, {})
+
+    def _begin(self) -> None:
+        load, engine = self._cluster.exporter_load, self._cluster.engine
+        assert load is not None
+        self._asked = self._cluster.epoch
+        seconds = self._random.uniform(load.shortest_seconds, load.longest_seconds)
+        if self._random.random() >= load.doubled_share or self._read is None:
+            engine.after(seconds * self._random.random(), self._take)
+        engine.after(seconds, self._end, self._random.random() >= load.lost_share)
+
+    def _take(self) -> None:
+        self._cluster.about_to_change()
+        self._read = self._counters()
+
+    def _end(self, arrives: bool) -> None:
+        if arrives and self._asked is not None and self._read is not None:
+            self._answer = Answer(self._read, self._asked, self._cluster.epoch)
+        self._asked = None
+
+
+def pause(seconds: float) -> Steps[None]:
+    """Let virtual time pass."""
+    yield seconds
 
 
 @dataclass
@@ -127,7 +189,7 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
     gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
                             claim or NoClaim(), clock, executor, media=media)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
-    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
+    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], clock, recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))

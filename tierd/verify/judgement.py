@@ -83,24 +83,45 @@ class JobTotals:
 
 def throughput(window: Window, job: str) -> float:
     """Bytes per second of a job in a window, on all targets."""
-    return sum(window.loads[key].moved_bytes for key in window.loads if key[1] == job) / window.seconds
+    return sum(window.loads[key].moved_bytes / window.seconds_of(key[0]) for key in window.loads if key[1] == job)
 
 
 def bytes_per_second_by_job(window: Window) -> dict[str, float]:
-    """Bytes per second by job."""
+    """Bytes per second by job: on each target by its own seconds."""
     found: defaultdict[str, float] = defaultdict(float)
-    for (_, job), load in window.loads.items():
-        found[job] += load.read_bytes + load.write_bytes
-    return {job: moved_bytes / window.seconds for job, moved_bytes in found.items()}
+    per_second = {target: 1 / seconds for target, seconds in window.spans.items()}
+    usual = 1 / window.seconds
+    for (target, job), load in window.loads.items():
+        found[job] += (load.read_bytes + load.write_bytes) * per_second.get(target, usual)
+    return dict(found)
 
 
 def operations_per_second_by_job(window: Window) -> dict[str, float]:
     """Metadata operations per second by job."""
-    return {job: load.operations / window.seconds for job, load in window.namespace.items()}
+    return {job: load.operations / window.metadata_seconds for job, load in window.namespace.items()}
 
 
 Rates = Mapping[str, Sequence[float]]
 """Rate of each job in each window, only for jobs active in all windows."""
+
+
+def compared_rates(before: Sequence[Window], later: Sequence[Window],
+                   of: Callable[[Window], Mapping[str, float]]) -> tuple[Rates, Rates]:
+    """Steady rates before and later, without jobs that used a target that was not seen in some of these windows."""
+    every = (*before, *later)
+    unseen = frozenset[str]().union(*[window.unseen for window in every if window.conditions])
+    in_doubt = jobs_on_targets(every, unseen) if unseen else set()
+    was, now = ({job: rates for job, rates in steady_rates(windows, of).items() if job not in in_doubt}
+                for windows in (before, later))
+    return was, now
+
+
+def where_seen(windows: Sequence[Window], job: str) -> list[Window]:
+    """The windows in which all targets that the job uses were seen. In others its rate is unknown."""
+    if all(window.unseen == frozenset() for window in windows):
+        return [*windows]
+    used = {target for window in windows for target, of in window.loads if of == job}
+    return [window for window in windows if window.unseen.isdisjoint(used)]
 
 
 def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
@@ -118,12 +139,27 @@ def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[
     return {job for window in windows for target, job in window.loads if target in targets}
 
 
+MAX_CONTROL_VARIATION = 0.3
+"""Variation of a job's own rate from which its change shows nothing about the file system. This is a choice."""
+MIN_CONTROL_SHARE = 0.01
+"""Part of the victim's rate that a job must move, or single calls make its rate. This is a choice."""
+COMPARABLE = 0.5, 2.0
+"""Change of the whole file system, as a ratio, outside of which throughput before and after cannot be compared."""
+
+
 def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
-            settings: Settings) -> float:
-    """Rate now by rate before, over jobs that never used the finding's targets. 1 if there are too few."""
+                  settings: Settings) -> float:
+    """Rate now by rate before, over steady jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
-    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}]
-    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
+    least = MIN_CONTROL_SHARE * median(was.get(finding.victim, (0.0,)))
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
+              if median(was[job]) >= least and relative_variation(was[job]) <= MAX_CONTROL_VARIATION]
+    return median(ratios) if len(ratios) >= settings.min_controls else 1.0
+
+
+def is_comparable(elsewhere: float) -> bool:
+    """Whether the whole file system changed so little that a job can be compared with its past."""
+    return COMPARABLE[0] <= elsewhere <= COMPARABLE[1]
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
@@ -159,9 +195,10 @@ class Judgement:
     usual: float
     contended: float
     after: float
-    """Rate of the victim after the act, corrected by ``elsewhere``."""
+    """Rate of the victim after the act, as measured."""
     elsewhere: float = 1.0
-    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few."""
+    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few. Verdicts compare
+    ``after`` divided by this."""
     harmed: Mapping[str, float] = field(default_factory=dict)
     """Fraction of its rate that each job lost."""
     own: bool = False
@@ -175,13 +212,17 @@ class Judgement:
 
     @property
     def won_back(self) -> float:
-        """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share."""
+        """Part of the loss that the victim regained; 1 is all of it. For a job's own files: its gain as a share.
+
+        It means something only if there is a verdict.
+        """
         if self.part is not None:
             return self.part
+        after = self.after / self.elsewhere
         if self.own:
-            return self.after / self.contended - 1 if self.contended > 0 else 0.0
+            return after / self.contended - 1 if self.contended > 0 else 0.0
         loss = self.usual - self.contended
-        return (self.after - self.contended) / loss if loss > 0 else 0.0
+        return (after - self.contended) / loss if loss > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,15 +254,16 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
         return Judgement(Verdict.TOO_EARLY, usual, contended, 0.0)
     every = [w for w in windows if w.start >= since]
-    later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
-    before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
+    seen = where_seen(windows, finding.victim)
+    later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
+    before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
-    was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
+    was, got = compared_rates(before, later, totals.moved)
     elsewhere = control_ratio(before, later, was, got, finding, settings)
-    lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
+    lately = [w for w in later if totals.moved(w).get(finding.victim, 0.0) > 0
               and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
-    after = median(lately) / elsewhere if lately else 0.0
+    after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
     harmed: Mapping[str, float] = {}
     if now >= since + settings.harm_seconds:
         near = jobs_on_targets(before, {*finding.targets, *act.flash})
@@ -230,18 +272,41 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return Judgement(Verdict.TOO_EARLY, usual, contended, after, elsewhere)
-    if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual:
+    if lately and not is_possible(after, elsewhere, lately, seen, finding.victim, usual, totals):
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, mean_rate(lately, finding.victim, totals), elsewhere)
+    if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual or not is_comparable(elsewhere):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after, elsewhere)
-    gained = after - contended >= settings.min_gain * (usual - contended)
+    gained = after / elsewhere - contended >= settings.min_gain * (usual - contended)
     return Judgement(Verdict.HELPED if gained else Verdict.DID_NOT_HELP, usual, contended, after, elsewhere)
+
+
+MAX_ABOVE_MEAN = 1.5
+"""A median of windows above so many times their mean is a mistake of the measurement, or of a job that stood still."""
+MAX_ABOVE_RUN = 1.1
+"""A corrected rate above so many times the highest rate of the whole history was never there."""
+
+
+def mean_rate(windows: Sequence[Window], job: str, totals: JobTotals) -> float:
+    """Bytes per second of a job in all these windows together, which no single window can distort."""
+    return sum(totals.moved(w)[job] * w.seconds for w in windows) / sum(w.seconds for w in windows)
+
+
+def is_possible(after: float, elsewhere: float, lately: Sequence[Window], windows: Sequence[Window], victim: str,
+                usual: float, totals: JobTotals) -> bool:
+    """Whether a rate agrees with the bytes counted from the first to the last window, and with the whole history."""
+    highest = max([usual, *[totals.moved(w).get(victim, 0.0) for w in windows]])
+    return (after <= MAX_ABOVE_MEAN * mean_rate(lately, victim, totals)
+            and after / elsewhere <= MAX_ABOVE_RUN * highest)
 
 
 def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], elsewhere: float,
               spared: Set[str], settings: Settings, totals: JobTotals) -> dict[str, float]:
     """Jobs that lost bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``."""
-    was, now = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
+    was, now = compared_rates(before, later, totals.moved)
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
-    was, now = steady_rates(before, totals.operations), steady_rates(later, totals.operations)
+    before, later = ([w for w in windows if not any("-MDT" in target for target in w.unseen)]
+                     for windows in (before, later))
+    was, now = compared_rates(before, later, totals.operations)
     for job, lost in harmed_jobs(was, now, was.keys() - spared, elsewhere, settings).items():
         harmed[job] = max(lost, harmed.get(job, 0.0))
     return harmed
@@ -266,12 +331,12 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
 
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
         return judged(Verdict.TOO_EARLY)
-    later = [w for w in windows if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
-    before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
-    was = own_rates_before(windows, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
-    elsewhere = control_ratio(before, later, steady_rates(before, totals.moved), steady_rates(later, totals.moved),
-                              finding, settings)
-    got = [rate / elsewhere for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
+    seen = where_seen(windows, finding.aggressor)
+    later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
+    before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at]
+    was = own_rates_before(seen, rate_of, finding.aggressor, act.begun_at, settings.judge_seconds)
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), finding, settings)
+    got = [rate for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     near = jobs_on_targets(before, {*finding.targets, *act.flash})
     if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings, totals):
@@ -281,9 +346,11 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     if not was or len(got) < MIN_OWN_WINDOWS:
         waits = bool(was) and now < act.acted_at + settings.moving_seconds
         return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
-    if 1 - after / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
+    if not is_comparable(elsewhere):
+        return judged(Verdict.CANNOT_TELL, contended, after, elsewhere)
+    if 1 - after / elsewhere / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
         return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)
-    helped = after >= (1 + settings.min_own_gain) * contended
+    helped = after / elsewhere >= (1 + settings.min_own_gain) * contended
     return judged(Verdict.HELPED if helped else Verdict.CANNOT_TELL, contended, after, elsewhere)
 
 

@@ -17,10 +17,10 @@ from tierd.verify.judgement import (
     JobTotals,
     Judgement,
     Settings,
+    compared_rates,
     control_ratio,
     harmed_by,
     jobs_on_targets,
-    steady_rates,
 )
 
 
@@ -64,8 +64,7 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, wi
     later = [w for w in windows if w.start >= max(since, now - settings.judge_seconds)
              and w.conditions.keys().isdisjoint(pool)]
     about = replace(finding, targets=tuple(pool))
-    was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
-    elsewhere = control_ratio(before, later, was, got, about, settings)
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), about, settings)
     near = jobs_on_targets(before, set(pool))
     found = harmed_by(before, later, near, elsewhere, set(), settings, totals)
     return {job: lost for job, lost in found.items() if job in near}

@@ -43,7 +43,22 @@ def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
         ("lustre_job_io_size_bytes_count", None, None): "3",
         ("lustre_jobs", None, None): "1",
         ("lustre_jobs_idle", None, None): "0",
+        ("lustre_jobs_read_timestamp_seconds", None, None): "1800000000.000",
     }
+
+
+def test_each_target_shows_when_its_counters_were_read(grow, exporter, samples) -> None:
+    root = grow({OST: stats(block(b"a", 1)), OST.replace("OST0000", "OST0001"): stats(block(b"a", 1))})
+    running = exporter(root)
+    running.wall.seconds, running.wall.step = 1_795_000_000.0, 1.5
+    first, second = ({dict(labels)["target"]: float(value) for (family, labels), value in shown.items()
+                      if family == "lustre_jobs_read_timestamp_seconds"}
+                     for shown in (samples(running.scrape("jobs")), samples(running.scrape("jobs"))))
+    assert first["OST0001"] - first["OST0000"] >= 1.5  # read one after the other, and stamped so
+    assert all(second[target] > first[target] > 1_795_000_000 for target in first)
+    assert running.scraper.outcomes["jobs"].read_at < second["OST0000"]
+
+
 
 
 def test_an_idle_job_keeps_its_lines_and_a_gone_one_leaves(grow, exporter, samples) -> None:
@@ -151,6 +166,7 @@ def test_old_releases_without_times_and_units_of_their_own(grow, exporter, sampl
         ("lustre_job_operations_total", "setattr"): "2",
         ("lustre_jobs", None): "1",
         ("lustre_jobs_idle", None): "0",
+        ("lustre_jobs_read_timestamp_seconds", None): "1800000000.000",
     }
 
 

@@ -13,7 +13,6 @@ from lustre.layout.model import (
     Component,
     Layout,
     StripeObject,
-    component_at,
     explain,
     mirrors,
     pools_of,
@@ -48,13 +47,6 @@ def test_pools() -> None:
     assert pools_within(FLASH_FIRST, 2 * M + 1) == ("flash", "hdd")
     assert pools_within(FLASH_FIRST, 0) == ("flash",)
     assert pools_within(plain(), 1) == ("",)
-
-
-def test_component_at() -> None:
-    bounded = Layout(FLASH_FIRST.components[:1])
-    assert component_at(FLASH_FIRST, 2 * M) == FLASH_FIRST.components[1]
-    assert component_at(bounded, 2 * M - 1) == bounded.components[0]
-    assert component_at(bounded, 2 * M) is None
 
 
 def test_an_extension_belongs_to_the_component_it_gives_room_to() -> None:

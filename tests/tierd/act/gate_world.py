@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.moves import Mover
 from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.outcomes import CompletedAct
@@ -52,7 +53,7 @@ class World:
     """Files ``/0`` … on HDD targets in turn, and a directory ``/d``."""
 
     def __init__(self, folder: Path, limits: Limits = FAST, dry_run: bool = False,
-                 pace: BackgroundPace | None = None) -> None:
+                 pace: BackgroundPace | None = None, engine: Callable[[Mover], Mover] = lambda engine: engine) -> None:
         self.lustre = MiniLustre()
         self.port = MiniPort(self.lustre)
         self.port.defaults["/d"] = HDD
@@ -60,7 +61,7 @@ class World:
         self.journal = Journal(folder / "journal.sqlite")
         self.pause = folder / "pause"
         self.calls = MiniCalls(self.lustre)
-        self.engine = LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota))
+        self.engine = engine(LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota)))
         still = MaintenanceGuard(str(self.pause))
         self.gate = Gate(
             self.port,

@@ -14,7 +14,6 @@ import pytest
 
 from simulator import faults
 from simulator.cluster import Cluster
-from simulator.filesystem import LinkFolder
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
@@ -46,11 +45,9 @@ class Time:
         return self.now
 
 
-@pytest.fixture(params=["mounted", "simulated"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ClaimFolder:
-    if request.param == "mounted":
-        return MountedClaimFolder(tmp_path / ".tierd")
-    return LinkFolder(Cluster(recorded_test_bed()), "/.tierd")
+@pytest.fixture
+def folder(tmp_path: Path) -> ClaimFolder:
+    return MountedClaimFolder(tmp_path / ".tierd")
 
 
 def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
@@ -197,7 +194,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
-    folder = LinkFolder(cluster, settings.claim.folder)
+    folder = MountedClaimFolder(tmp_path / ".tierd")
     said: dict[str, list[str]] = {"a": [], "b": []}
     sites = {}
     for name, sentences in said.items():
@@ -221,7 +218,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     cluster = Cluster(recorded_test_bed())
     settings = Configuration()
     settings = replace(settings, act=replace(settings.act, dry_run=False))
-    folder, time = LinkFolder(cluster, "/.tierd"), Time()
+    folder, time = MountedClaimFolder(tmp_path / ".tierd"), Time()
     mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
     at = wire(cluster, settings, lambda _: None, tmp_path, claim=mine)
     assert mine.hold() is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.dispatch import InProcessDispatch, NumberedMove
 from tierd.act.gate import Gate
 from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.moves import Halt
-from tierd.act.queue import BATCH_MOVES_REMOTE
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, Mover, never_halt
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_REMOTE
 from tierd.act.recovery import close_unfinished
+from tierd.act.undo import Undo
 from tierd.config.act import BreakerSettings, Rate
 from tierd.model import Action
 
@@ -198,3 +200,62 @@ def test_a_move_onto_a_target_that_is_drained_is_refused(world: World) -> None:
     world.pump()
     (refused,) = world.journal.entries("refused")
     assert (refused.place, refused.detail) == ("/0", "lustre-OST0004 is being drained, or was")
+
+
+class Broken:
+    """An engine with an error of its own: it moves one file, and raises at the next."""
+
+    def __init__(self, engine: Mover, error: Exception) -> None:
+        self._engine = engine
+        self._error = error
+
+    def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
+        yield from self._engine.move(moves[:1], halt)
+        raise self._error
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        yield from self._engine.examine(moves[:1])
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), RuntimeError("a mistake")])
+def test_an_error_of_the_engine_itself_ends_its_moves_as_failed(tmp_path: Path, error: Exception) -> None:
+    world = World(tmp_path, engine=lambda engine: Broken(engine, error))
+    world.submit(*world.files(3))
+    assert world.pump() == {"done": 1, "failed": 2}
+    assert (world.gate.under_way, world.gate.waiting) == (0, 0)
+    failed = list(world.journal.entries("failed"))
+    assert [entry.place for entry in failed] == ["/1", "/2"]
+    assert all(f"the mover failed: {type(error).__name__}: " in entry.detail for entry in failed)
+    assert list(world.journal.unfinished()) == []
+
+
+def test_errors_of_the_engine_itself_open_the_circuit_breaker(tmp_path: Path) -> None:
+    world = World(tmp_path, engine=lambda engine: Broken(engine, OSError(errno.EIO, "Input/output error")))
+    world.submit(*world.files(2 * BATCH_MOVES))
+    world.pump()
+    assert world.gate.operating_state.tripped.endswith("of the last moves failed")
+
+
+def test_in_a_dry_run_an_error_of_the_engine_loses_no_file(tmp_path: Path) -> None:
+    world = World(tmp_path, dry_run=True, engine=lambda engine: Broken(engine, OSError(errno.EIO, "no answer")))
+    world.submit(*world.files(3))
+    assert world.pump() == {"dry-run": 1, "failed": 2}
+
+
+def test_an_error_of_the_engine_during_an_undo_leaves_the_act_done(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.submit(*world.files(1))
+    world.pump()
+    (entry,) = world.journal.entries("done")
+
+    class Unable(Broken):
+        def move(self, moves: Sequence[Move], halt: Halt = never_halt) -> Iterator[MoveOutcome]:
+            raise self._error
+            yield
+
+    undo = Undo(world.port, Unable(world.engine, RuntimeError("a mistake")), world.journal, world.clock)
+    result = undo(entry, "by tierctl")
+    assert (result.outcome, result.detail.startswith("the mover failed: RuntimeError: a mistake;")) == ("failed", True)
+    assert [each.outcome for each in world.journal.entries()] == ["done"]
+    assert world.undo(entry, "by tierctl")[0] == "undone"

@@ -79,7 +79,7 @@ def test_what_had_that_default_before_keeps_it(world: World) -> None:
     world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
     world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
     given(world, FLASH)
-    assert world.undo(done(world), "because")[1] == "because; left 1 older directories below with this default"
+    assert world.undo(done(world), "because")[1] == "because; left 1 older directory below with this default"
     assert world.port.defaults["/d/old"] == world.port.defaults["/d/old/below"] == FLASH
 
 

@@ -67,6 +67,7 @@ def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
     pause.write_bytes(b"disk swap, \xff ann\nsecond line")
     assert "('disk swap, \ufffd ann')" in str(still.pause_file_refusal())
     pause.unlink()
+    assert "disk swap" in str(still.last_refusal(FRIDAY_NOON))  # nobody has looked since
     assert still.refusal(FRIDAY_NOON) is None
 
 

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from lustre.errors import NotPermitted, Unsupported
+from lustre.filesystem import FileStatus
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
-from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, without_user_xattr, world
 from tierd.act.opt_out import OptOut
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.model import Action
+from tierd.refusal import Reason
 from tierd.simulation.world import VirtualClock
 
 FINDING = ("noisy-neighbour", "m", "s")
@@ -56,6 +59,8 @@ def test_the_nearest_word_counts(filesystem: SimulatedFilesystem) -> None:
 
 
 def test_what_is_not_understood_counts_as_off(filesystem: SimulatedFilesystem) -> None:
+    filesystem.set_xattr("/proj/a", "user.tierd", b" ")
+    assert "neither on nor off" in str(consent(filesystem).of_file("/proj/a/b/file"))
     filesystem.set_xattr("/proj/a", "user.tierd", b"\x1b[2Jmaybe\xff")
     said = str(consent(filesystem).of_file("/proj/a/b/file"))
     assert "neither on nor off, so tierd changes nothing there" in said
@@ -75,6 +80,95 @@ def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> N
     opt_out = consent(Hung(filesystem._cluster))
     assert "the file: Input/output error" in str(opt_out.of_file("/proj/a/b/file"))
     assert "cannot read the opt-out of /proj: Input/output error" in str(opt_out.of_directory("/proj"))
+
+
+@pytest.fixture
+def unsupported() -> SimulatedFilesystem:
+    """Mounted with ``nouser_xattr``, while others have set the attribute."""
+    cluster = Cluster(without_user_xattr())
+    cluster.make_file("/proj/a/b/file", 1000)
+    found = SimulatedFilesystem(cluster)
+    found.set_xattr("/proj/a", "user.tierd", b"off")
+    return found
+
+
+def test_an_opt_out_that_the_mount_hides_is_not_ignored(unsupported: SimulatedFilesystem) -> None:
+    for refusal in (consent(unsupported).of_file("/proj/a/b/file"), consent(unsupported).of_directory("/proj")):
+        assert refusal is not None
+        assert refusal.reason is Reason.OPT_OUT_UNREADABLE
+        assert "mount it with -o user_xattr" in refusal.sentence
+
+
+def test_with_leave_of_the_settings_pins_and_markers_hold_without_attributes(
+        unsupported: SimulatedFilesystem) -> None:
+    opt_out = OptOut(unsupported, VirtualClock(unsupported._cluster), without_user_xattr=True, remember_seconds=0.0)
+    assert opt_out.of_file("/proj/a/b/file") is None
+    unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: hdd\n")
+    assert "the file is pinned" in str(opt_out.of_file("/proj/a/b/file"))
+    unsupported.set_xattr("/proj/a/b/file", "lustre.pin", b"")
+    unsupported._cluster.make_file("/proj/a/.tierd-off", 0)
+    assert str(opt_out.of_file("/proj/a/b/file")) == "/proj/a/.tierd-off exists: the owner opted out"
+
+
+def test_a_release_without_pins_has_no_pinned_files(filesystem: SimulatedFilesystem) -> None:
+    class Old(SimulatedFilesystem):
+        def xattr(self, path: str, name: str) -> bytes:
+            if name == "lustre.pin":
+                raise Unsupported(errno.EOPNOTSUPP, "get lustre.pin: Operation not supported")
+            return super().xattr(path, name)
+
+    assert consent(Old(filesystem._cluster)).of_file("/proj/a/b/file") is None
+
+
+def test_an_empty_file_opts_a_directory_out(filesystem: SimulatedFilesystem) -> None:
+    filesystem._cluster.make_file("/proj/.tierd-off", 0)
+    assert str(consent(filesystem).of_directory("/proj/a")) == "/proj/.tierd-off exists: the owner opted out"
+    filesystem.set_xattr("/proj", "user.tierd", b"on")
+    assert consent(filesystem).of_file("/proj/a/b/file") is not None, "in one directory, off counts"
+    filesystem.set_xattr("/proj/a", "user.tierd", b"on")
+    assert consent(filesystem).of_file("/proj/a/b/file") is None
+
+
+def test_in_a_sticky_directory_strangers_opt_nobody_out(filesystem: SimulatedFilesystem) -> None:
+    cluster = filesystem._cluster
+    marker = cluster.make_file("/proj/.tierd-off", 0)
+    directory = cluster.namespace.lookup("/proj")
+    directory.mode, directory.uid, marker.uid = 0o41777, 1000, 1001
+    assert consent(filesystem).of_directory("/proj/a") is None
+    for uid in (0, 1000):
+        marker.uid = uid
+        assert consent(filesystem).of_directory("/proj/a") is not None
+
+
+def test_a_marker_that_cannot_be_looked_for_means_leaving_alone(filesystem: SimulatedFilesystem) -> None:
+    class Closed(SimulatedFilesystem):
+        def status(self, path: str) -> FileStatus:
+            raise NotPermitted(errno.EACCES, "stat: Permission denied", path)
+
+    refusal = consent(Closed(filesystem._cluster)).of_directory("/proj")
+    assert refusal is not None
+    assert refusal.reason is Reason.OPT_OUT_UNREADABLE
+
+
+def test_where_opt_outs_cannot_be_read_nothing_is_done_and_it_is_said_at_the_start(tmp_path: Path) -> None:
+    at = world(tmp_path, bed=without_user_xattr())
+    before = at.filesystem.layout(NOISE.directory)
+    at.run(until=10)
+    assert any("mounted without user_xattr: mount it with -o user_xattr" in words for words in at.said)
+    assert "opt-outs" in at.daemon.faults
+    at.run(until=120)
+    assert "not done: /proj/ingest: users' opt-outs (user.tierd) cannot be read" in "\n".join(at.said)
+    assert at.filesystem.layout(NOISE.directory) == before
+    assert list(at.journal.entries()) == []
+
+
+def test_with_leave_of_the_settings_tierd_acts_without_the_attribute(tmp_path: Path) -> None:
+    settings = Settings()
+    settings = replace(settings, act=replace(settings.act, without_user_xattr=True))
+    at = world(tmp_path, settings=settings, bed=without_user_xattr())
+    at.run(until=120)
+    assert "opt-outs" not in at.daemon.faults
+    assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 
 def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Moves that are dropped while the queue looks at them, or while the engine is at work: none goes that was dropped."""
+"""The queue of moves: no finding waits for the moves of another, and no move goes that was dropped meanwhile."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,12 +11,57 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.filesystem import FileStatus
-from tests.tierd.act.gate_world import DATA, FINDING, World
+from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
+from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tierd.act.queue import FindingKey
+from tierd.config.act import Rate
 from tierd.model import Action
 
 OTHER = ("noisy-neighbour", "other", "s")
 COUNT = 12
+MANY = 300
+
+
+def submit(world: World, key: FindingKey, paths: Sequence[str], size: int = 100) -> None:
+    for path in paths:
+        world.lustre.create(path, b"x" * size, HDD)
+    world.gate.submit([Action("migrate", FLASH, "because", key, "/", path, size) for path in paths], world.finding)
+
+
+def test_held_moves_delay_no_others(world: World) -> None:
+    submit(world, FINDING.key, [f"/held{number}" for number in range(MANY)])
+    submit(world, OTHER, ["/other"])
+    world.gate.hold_moves([FINDING.key])
+    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/other"]
+    world.gate.hold_moves([])
+    assert world.pump() == {"done": MANY}
+
+
+def test_what_an_administrator_wants_does_not_wait_behind_findings(world: World) -> None:
+    submit(world, FINDING.key, [f"/found{number}" for number in range(MANY)])
+    submit(world, ("request", "root", "/wanted"), ["/wanted"])
+    acts = world.gate.pump(world.clock.time + 2.5, requests_only=True)
+    assert [act.action.path for act in acts] == ["/wanted"]
+
+
+def test_moves_at_their_limit_delay_no_other_finding(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(FAST, per_target=Rate(1.0, 1e12), burst_seconds=1.0))
+    submit(world, FINDING.key, [f"/{number}" for number in range(MANY)])
+    world.lustre.pool_members["hdd"] = ("lustre-OST0005",)
+    submit(world, OTHER, ["/elsewhere"])
+    assert [act.action.path for act in world.gate.pump(world.clock.time + 2.5)] == ["/0", "/elsewhere"]
+
+
+def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
+    world = World(tmp_path, replace(FAST, files_per_second=1.0, burst_seconds=1.0))
+    submit(world, FINDING.key, ["/a0", "/a1", "/a2"])
+    submit(world, OTHER, ["/b0"])
+    moved = []
+    for _ in range(4):
+        moved += [act.action.path for act in world.gate.pump(world.clock.time + 0.5)]
+        world.clock.time += 1.0
+    assert moved == ["/a0", "/b0", "/a1", "/a2"]
 
 
 @settings(max_examples=60)

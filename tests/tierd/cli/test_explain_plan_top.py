@@ -111,7 +111,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     assert " -p hdd /proj/ingest\n" in plan
     assert shown(capsys, "history", site=site) == "no acts yet\n"
     site.filesystem.set_xattr("/proj", "user.tierd", b"off")
-    site.run(until=70)
+    site.run(until=90)
     assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
 
 

@@ -118,9 +118,25 @@ def test_a_pause_for_a_time_survives_a_restart_and_ends_at_its_time(
 def test_the_circuit_breaker_pauses_without_an_end(world: World) -> None:
     state = world.gate.operating_state
     state.pause("maintenance", seconds=60.0)
-    state.pause(state.pause_reason or "too many failures", tripped=True)
-    assert state.paused == "maintenance"
-    assert state.tripped
+    state.trip("too many failures")
+    assert state.paused.startswith("too many failures; maintenance, until ")
+    world.clock.wait(61.0)
+    assert state.paused == "too many failures"
+
+
+def test_a_pause_for_a_time_does_not_close_the_circuit_breaker(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=10)
+    site.service._gate.operating_state.trip("too many failures")
+    assert shown(capsys, "pause", "--for", "30s", "disks", site=site).startswith(
+        "paused: too many failures; disks, until 20")
+    site.run(until=45)
+    assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
+    site.service.close()
+    site.start()
+    assert shown(capsys, "status", site=site).startswith("PAUSED: too many failures (tierctl resume")
+    shown(capsys, "resume", site=site)
+    assert shown(capsys, "status", site=site).startswith("running")
 
 
 def test_colours_are_for_terminals_without_no_color() -> None:

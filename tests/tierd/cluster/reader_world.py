@@ -132,6 +132,9 @@ class Leader:
 class NoFiles:
     """A file system in which nothing can be listed."""
 
+    def mdt_index_of(self, fid: Fid) -> int:
+        return 0
+
     def entries(self, place: str) -> list[str]:
         raise FileNotFoundError(place)
 

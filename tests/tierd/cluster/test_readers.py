@@ -239,6 +239,8 @@ def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_br
     world.work(5000)
     until(lambda: not reader.state().mdts, "the leases expire")
     assert reader.state().problem
+    reader.describe()
+    assert "not connected yet" not in reader.state().problem
     assert world.changelog.cleared(MDT) <= world.leader.journal[MDT]
     assert reader.state().records <= read + SETTINGS.max_windows * 4000
     world.leader.step()
@@ -247,6 +249,9 @@ def test_without_nats_a_reader_stops_reading_and_clears_nothing(tmp_path, own_br
     until(lambda: world.connection.connected, "the broker is back", 30.0)
     world.until_all_is_counted(60.0)
     assert world.changelog.cleared(MDT) >= cleared
+    until(lambda: reader.state().problem == "", "it delivers, and says nothing else")
+    stored = world.connection.bucket(world.names.readers)
+    until(lambda: b'"problem":""' in (value.data if (value := stored.get("r1")) else b""), "so does its description")
     reader.stop()
     for thread in threads:
         thread.join(10)

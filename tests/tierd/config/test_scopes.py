@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import GB, halves
 from tests.tierd.worlds import TARGETS, noise
 from tierd import policies
+from tierd.config.load import ConfigurationError, parse
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings
@@ -54,6 +56,22 @@ def test_each_item_has_one_scope(settings: Settings, paths: list[str]) -> None:
     assert sorted(path for _, mine in parts for path in mine) == sorted(paths)
     assert all(scopes.of(path) == scope for scope, mine in parts for path in mine)
     assert len({scope.path for scope, _ in parts}) == len(parts)
+
+
+@given(NAMES, st.sampled_from(["", 'mount = "/mnt/lustre"', 'mount = "/a"', 'mount = "/a/b/"']))
+def test_a_path_below_the_mount_point_means_the_same_as_one_from_the_root(names: list[str], mount: str) -> None:
+    """``/mnt/lustre/scratch`` is what ``ls`` shows, and ``/scratch`` what changelogs name."""
+    folder = mount.partition('"')[2].rstrip('"/') or "/mnt/lustre"
+    settings = parse(f"""[filesystem]\n{mount}\n[[scopes]]\npath = "{'/'.join([folder, *names])}"\nmode = "observe"
+        """.encode(), "t.toml")
+    (scope,) = settings.scopes
+    assert scope.path == "/" + "/".join(names)
+    assert settings.resolved_scopes.of("/".join(["", *names, "file"])).mode == "observe"
+
+
+def test_a_path_in_both_forms_is_one_path() -> None:
+    with pytest.raises(ConfigurationError, match=r"several are for /a"):
+        parse(b'[[scopes]]\npath = "/a"\n[[scopes]]\npath = "/mnt/lustre/a"\n', "t.toml")
 
 
 def test_a_flash_pool_of_two_scopes_is_checked_once() -> None:

@@ -14,6 +14,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.site import site as site
+from tests.tierd.worlds import noise
 from tierd.act.outcomes import MAX_REASONS, OTHER_REASONS, CompletedAct
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.daemon.answers import DefaultLayoutRow
@@ -22,16 +23,12 @@ from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
 from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
 from tierd.detect.costs import DeviceCosts, TargetTime
-from tierd.model import Action, Carrier, Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.model import Action, Finding, JobLoad, Window
 from tierd.refusal import Reason, Refusal
 
 ZERO = (0.0, 0.0, 0.0)
 COSTS = DeviceCosts((1e-8, 1e-8, 0.01), (ZERO, ZERO, ZERO), 50)
-EVIDENCE = NoisyNeighbourEvidence(
-    victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, loss_low=0.4, loss_high=0.6,
-    loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_came_at=85.0, aggressor_operations_per_second=20.0, aggressor_operations_share=0.4,
-    aggressor_bytes_per_second=1e6, aggressor_mean_rpc_bytes=4096.0, aggressor_largest_rpc_bytes=4096,
-    aggressor_read_share=0.5, aggressor_files_per_second=5.0, aggressor_bytes_per_file=1e5)
+EVIDENCE = noise(victim_usual_bytes_per_second=80e6, victim_bytes_per_second=40e6, slowdown=2.0, aggressor_came_at=85.0)
 FINDING = Finding("noisy-neighbour", 100.0, "noise.1", "stream.2", ("a", "b"), "slow", EVIDENCE, ("/in",))
 
 
@@ -88,15 +85,6 @@ def test_device_time_before_the_first_act_stays() -> None:
     dry = updated_figures(figures, curves, (FINDING,), (snapshot(dry_run=True),), (), quiet)
     assert dry.time_before[FINDING.key] == now
     assert updated_figures(figures, curves, (), (), (), quiet).time_before == {}
-
-
-def test_a_finding_on_fewer_targets_for_one_cycle_keeps_its_rates() -> None:
-    fewer = replace(FINDING, targets=("a",), evidence=replace(EVIDENCE, victim_usual_bytes_per_second=20e6))
-    curves = StreamCurves()
-    figures = updated_figures(CaseFigures(), curves, (FINDING,), (), (), {})
-    figures = updated_figures(figures, curves, (fewer,), (), (), {})
-    (case,) = case_answers((fewer,), {FINDING.key: 1}, (), {}, figures)
-    assert (case.usual, case.targets, case.onset) == (80e6, ("a", "b"), 85.0)
 
 
 def test_mean_time_weighs_targets_by_how_busy_they_are() -> None:

@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
 from tierd.config.settings import ControlAccess, WebSettings
+from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.control import ControlServer
+from tierd.daemon.control import MAX_CHANGES, ControlServer
 from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS
 from tierd.daemon.web import App, listen
@@ -45,6 +46,27 @@ def connected(held: ExitStack, address: str | tuple[str, int], said: bytes = b""
     one.settimeout(10)
     one.sendall(said)
     return one
+
+
+def test_changes_that_wait_for_the_file_system_keep_no_reader_out(path: str, held: ExitStack) -> None:
+    answers, arrived = threading.Event(), threading.Semaphore(0)
+    held.callback(answers.set)
+
+    def handle(request: Json) -> Json:
+        if request["request"] == "undo":
+            arrived.release()
+            answers.wait()
+        return {"ok": 1}
+
+    server = ControlServer(path, handle, changing={"undo", "pause"})
+    held.callback(server.close)
+    for _ in range(MAX_CHANGES):
+        connected(held, path, b'{"request": "undo"}\n')
+        assert arrived.acquire(timeout=10)
+    with pytest.raises(ControlError, match="24 requests are being carried out; try again later") as refused:
+        ask(path, {"request": "undo"})
+    assert refused.value.again
+    assert ask(path, {"request": "status"}) == {"ok": 1}
 
 
 @pytest.mark.parametrize("said", [b"", b'{"request": "sta'])

@@ -53,7 +53,7 @@ class TestPermission:
             line = json.dumps({"request": request}).encode()
             assert "not allowed for uid 1600" in server.answer(line, lambda _: {}, reader)["error"]
         line = json.dumps({"request": "status", "by": "root"}).encode()
-        assert server.answer(line, lambda r: {"by": r["by"]}, reader) == {"by": "uid 1600"}
+        assert server.answer(line, lambda r: {"by": r["by"]}, reader) == {"by": ""}
         server.close()
 
     def test_the_socket_is_for_the_group_alone(self, tmp_path: Path) -> None:

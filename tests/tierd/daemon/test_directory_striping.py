@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre.layout.directory import DefaultStriping
 from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
@@ -15,6 +16,7 @@ from tests.tierd.simulated import World
 from tierd.act.recovery import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
+from tierd.decide.directory_striping import NO_LAYOUT
 from tierd.model import Action
 from tierd.simulation import world as simulation
 
@@ -29,12 +31,15 @@ ALONE: Load = StepFiles(nodes=2, threads=1, files_each=500), 51.0, 64
 """Two processes on two nodes wait for nobody: another MDT changes nothing."""
 
 
-def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = False) -> World:
+def storm_cluster(load: Load) -> Cluster:
     job, work_factor, cores = load
     mdt = MdtSettings(cores=cores, work_factor=work_factor)
+    return Cluster(replace(with_nodes(recorded_test_bed(), job.nodes), mdts=(mdt, mdt)), (job,))
+
+
+def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = False) -> World:
     said: list[str] = []
-    cluster = Cluster(replace(with_nodes(recorded_test_bed(), job.nodes), mdts=(mdt, mdt)), (job,))
-    at = simulation.wire(cluster, parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
+    at = simulation.wire(storm_cluster(load), parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
 
@@ -92,18 +97,15 @@ def test_a_dry_run_sets_nothing(tmp_path: Path) -> None:
     assert at.filesystem.default_striping("/proj/steps") is None
 
 
-def planned(at: World) -> Action:
+def planned() -> Action:
     """The act of a storm, planned by hand."""
-    from lustre.layout.directory import DefaultStriping  # noqa: PLC0415
-    from tierd.decide.directory_striping import NO_LAYOUT  # noqa: PLC0415
-
     return Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "because", ("metadata-storm", "", "/proj/steps/step00000"),
                   "/proj/steps", striping=DefaultStriping(2, -1, "crush", 1))
 
 
 def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     at = storm(tmp_path)
-    action = planned(at)
+    action = planned()
     assert action.striping is not None
     theirs = replace(action.striping, stripe_count=1)
     at.filesystem.set_default_striping("/proj/steps", theirs)
@@ -115,7 +117,7 @@ def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
 
 def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
     at = storm(tmp_path)
-    action = planned(at)
+    action = planned()
     at.gate.submit([action], 1)
     (outcome,) = at.gate.set_defaults()
     assert outcome.result == Outcome.DONE
@@ -129,7 +131,7 @@ def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("was_set", "outcome"), [(True, Outcome.DONE), (False, Outcome.INTERRUPTED)])
 def test_a_kill_during_the_act_is_resolved_by_the_directory(tmp_path: Path, was_set: bool, outcome: Outcome) -> None:
     at = storm(tmp_path)
-    action = planned(at)
+    action = planned()
     fid = at.filesystem.status("/proj/steps").fid
     number = at.journal.intend(action, 1, None, at.cluster.epoch, False, fid, None)
     if was_set:

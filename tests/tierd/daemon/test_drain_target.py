@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.tierd.daemon.test_restart import End, killed, restarted
 from tests.tierd.simulated import STREAM
 from tests.tierd.site import Clearing, Site, failed, shown
 from tierd.cli import drain_target
+from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
 from tierd.config.settings import Settings
 from tierd.daemon.client import ask
@@ -96,8 +99,8 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     had = contents(site)
     assert len(on_target(site)) == 32
     site.run(until=5)
-    text = shown(capsys, "drain-target", "OST0004", site=site)
-    assert text.startswith(f"drain of {NAME} (F1), begun by ")
+    text = shown(capsys, "drain-target", "OST0004", "--yes", site=site)
+    assert text.startswith(f"drain of {NAME} (order F1), begun by ")
     assert f"on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
     run_to(site, "empty")
     assert on_target(site) == []
@@ -115,6 +118,56 @@ def test_every_file_leaves_the_target_within_its_pool_and_is_whole(
     assert "empty: no file has an object there" in text
     assert "32 files moved, 0 queued" in text
     assert any(f"drain of {NAME} is complete" in line for line in site.said)
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_drain_shows_its_plan_and_asks(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    make_files(site, 3)
+    site.run(until=5)
+    for said in ("\n", "no\n", ""):
+        monkeypatch.setattr(sys, "stdin", Terminal(said))
+        assert main(["drain-target", "OST0004", "--socket", site.socket]) == 1
+        text = capsys.readouterr().out
+        assert text.startswith(f"drain of {NAME}: move all files with an object there (")
+        assert "  files of pool hdd: to lustre-OST0002, lustre-OST0003, lustre-OST0005\n" in text
+        assert f"stop them first, on each MDS: lctl set_param osp.{NAME}-osc-MDT*.max_create_count=0" in text
+        assert text.endswith("Begin? [y/N] nothing was changed\n")
+        assert shown(capsys, "drain-target", site=site) == "no drains\n"
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert f"drain of {NAME} (order F1), begun by " in shown(capsys, "drain-target", "OST0004", site=site)
+    text = shown(capsys, "explain", "F1", site=site)
+    assert text.startswith("Order F1, made 20")
+    assert f"Target: {NAME}.\n" in text
+    assert "ggressor" not in text
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert "is running: see" in failed(capsys, "drain-target", "OST0004", site=site)
+
+
+@pytest.mark.parametrize("further", [[], ["--json"]])
+def test_a_drain_does_not_begin_where_nobody_can_be_asked(
+        further: list[str], site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n") if further else io.StringIO("y\n"))
+    site.run(until=5)
+    assert main(["drain-target", "OST0004", "--socket", site.socket, *further]) == 2
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert "--yes begins" in refused.err
+    assert shown(capsys, "drain-target", site=site) == "no drains\n"
+
+
+def test_a_count_takes_no_number_of_a_finding(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    make_files(site, 3)
+    site.run(until=5)
+    assert f"drain of {NAME}, begun by " in shown(capsys, "drain-target", NAME, "--dry-run", site=site)
+    run_to(site, "previewed")
+    assert "the journal has no finding F1" in failed(capsys, "explain", "F1", site=site)
 
 
 def test_a_dry_run_counts_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +237,7 @@ def test_a_pause_stops_the_moves_and_a_resume_finds_the_files_again(
     restarted(site)
     make_files(site)
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=site.cluster.now + 10)
     assert ": paused" in shown(capsys, "drain-target", "OST0004", "--pause", site=site)
     site.run(until=site.cluster.now + 5)
@@ -206,7 +259,7 @@ def test_an_ended_drain_moves_nothing_more(site: Site, capsys: pytest.CaptureFix
     restarted(site)
     make_files(site)
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=site.cluster.now + 10)
     text = shown(capsys, "drain-target", "OST0004", "--end", site=site)
     assert ": ended" in text
@@ -228,7 +281,7 @@ def test_what_stays_is_named_with_its_reason(site: Site, capsys: pytest.CaptureF
     make(site, "/proj/mine/a", plain(OST))
     site.filesystem.set_xattr("/proj/mine", "user.tierd", b"off")
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     run_to(site, "incomplete")
     assert on_target(site) == ["/proj/busy", "/proj/mine/a", "/proj/mirrored"]
     text = shown(capsys, "drain-target", "OST0004", "--show", site=site)
@@ -252,7 +305,7 @@ def test_new_objects_are_stopped_and_given_back_also_after_a_kill(
     make_files(site)
     before = site.creation.limits(NAME)
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=site.cluster.now + 10)
     assert set(site.creation.limits(NAME).values()) == {0}
     with pytest.raises(OSError, match="No space"):
@@ -298,7 +351,7 @@ def test_without_leave_new_objects_are_not_stopped(site: Site) -> None:
 def test_files_that_come_meanwhile_are_reported_and_move(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     make_files(site, 6)
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     while row(site)["passes"] == 1:
         site.run(until=site.cluster.now + 5)
     make(site, "/proj/late", plain(OST))
@@ -356,7 +409,7 @@ def test_other_targets_that_are_drained_take_no_files(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("OST0077",), "no OST lustre-OST0077 can be reached"),
+    (("OST0077", "--yes"), "no OST lustre-OST0077 can be reached"),
     (("OST0004", "--pause"), "there is no drain of lustre-OST0004"),
     (("OST0004", "--show"), "there is no drain of lustre-OST0004"),
 ])
@@ -369,8 +422,8 @@ def test_what_cannot_be_done_is_refused(site: Site, capsys: pytest.CaptureFixtur
 
 def test_two_drains_of_one_target_are_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=5)
-    shown(capsys, "drain-target", "OST4", site=site)
-    assert "is running" in failed(capsys, "drain-target", NAME, site=site)
+    shown(capsys, "drain-target", "OST4", "--yes", site=site)
+    assert "is running" in failed(capsys, "drain-target", NAME, "--yes", site=site)
     assert "is running already" in failed(capsys, "drain-target", NAME, "--dry-run", site=site)
 
 
@@ -397,7 +450,7 @@ def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest
     site.settings = settings
     site.start()
     site.run(until=5)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     run_to(site, "empty")
     site.run(until=site.cluster.now + 120)
     assert on_target(site) == []
@@ -409,7 +462,7 @@ def test_a_drain_beside_a_stream_says_that_it_waits_and_goes_on(
     site.cluster.add(STREAM)
     make_files(site, 12)
     site.run(until=15)
-    shown(capsys, "drain-target", "OST0004", site=site)
+    shown(capsys, "drain-target", "OST0004", "--yes", site=site)
     site.run(until=40)
     text = shown(capsys, "drain-target", site=site)
     assert f"waits: streams are at work on its targets ({STREAM.job_id}), and lose at most 5% to such moves" in text

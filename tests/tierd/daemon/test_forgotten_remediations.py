@@ -24,7 +24,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
     with at.journal.transaction():
         for number in range(JOBS):
             finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
-            finding_log._numbers[finding.key] = number
+            finding_log.known.numbers[finding.key] = number
             daemon.counters.gained[finding.victim] = 1.0
             daemon.counters.gains[finding.victim] = 1.0, 1.0
             case = Remediation(
@@ -36,7 +36,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
                 daemon.plan()
     daemon.plan()
     assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
-    assert len(finding_log._numbers) == len(daemon.counters.gained) == len(daemon.counters.gains) == MAX_CLOSED
+    assert len(finding_log.known.numbers) == len(daemon.counters.gained) == len(daemon.counters.gains) == MAX_CLOSED
 
 
 def test_an_open_remediation_or_undo_is_never_forgotten(tmp_path: Path) -> None:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.operation.page_answers import ANSWERS
+from tests.tierd.act.gate_world import FINDING
+from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import reading as reading
 from tests.tierd.site import site as site
 from tierd.act.claim import Claim, ClaimFolder
+from tierd.cli.explain import plan_lines
 from tierd.config.act import ClaimSettings
+from tierd.daemon.answers import StatusAnswer, from_json
+from tierd.daemon.previews import Previews
 from tierd.daemon.process import start_heartbeats
+from tierd.daemon.remediation import Remediation
 from tierd.daemon.systemd import Notifier, extended_start
+from tierd.decide.plans import Plan
+from tierd.model import Finding
 
 
 class Door:
@@ -69,6 +81,83 @@ def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
         assert 'tierd_last_cycle_timestamp_seconds{fs="' in fetched(site, "/metrics")[1]
     site.run(until=site.cluster.now + 10)
     assert "so far" not in shown(capsys, "status", site=site)
+
+
+READING = (["status"], ["findings"], ["explain", "F1"], ["history"], ["plan"], ["advise"], ["movers"], ["readers"],
+           ["top", "--once"], ["drain-target"], ["report", "-o", "-"])
+
+
+def test_no_answer_waits_for_a_cycle_that_hangs_in_a_source(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    before = shown(capsys, "status", site=reading)
+    assert "finding F1: " in before
+    reading.before_reading = Door()
+    with in_a_thread(reading.service.cycle, reading.before_reading):
+        reading.cluster.advance(40)
+        assert all(shown(capsys, *command, site=reading) for command in READING)
+        status = shown(capsys, "status", site=reading)
+        assert re.search(r"^last reading .*, 4\d s ago\nreading the counters has taken 4\d s so far$", status, re.M)
+        assert re.search(r"; last reading 4\d s ago\n", shown(capsys, "findings", site=reading))
+        assert fetched(reading, "/")[0] == fetched(reading, "/metrics")[0] == 200
+
+
+def test_no_answer_waits_for_the_disk_of_the_journal_or_the_file_system(
+        reading: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    door = Door()
+
+    def writing() -> None:
+        with reading.service._journal.transaction(), reading.service._daemon.drains._lock:
+            door()
+
+    shown(capsys, "plan", site=reading)
+    with in_a_thread(writing, door):
+        for name in ("space", "pools", "layout", "status", "entries", "path_of"):
+            monkeypatch.setattr(reading.filesystem, name, lambda *_: door())
+        assert all(shown(capsys, *command, site=reading) for command in READING)
+        assert fetched(reading, "/")[0] == 200
+
+
+class Hung:
+    """A daemon whose plan is not made while the door is shut."""
+
+    def __init__(self) -> None:
+        self.door = Door()
+        self.fails = False
+
+    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
+        self.door()
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        return [(FINDING, Plan((), ()), None)]
+
+    def number(self, _: Finding) -> int:
+        return 7
+
+
+def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
+    daemon, clock, threads = Hung(), SettableClock(1000.0), ThreadPoolExecutor(1)
+    status = from_json(StatusAnswer, ANSWERS["status"])
+    previews = Previews(daemon, clock, threads.submit)
+
+    def lines() -> str:
+        return "\n".join(plan_lines(previews.answer(status)))
+
+    daemon.door.open.clear()
+    previews.renew()
+    assert daemon.door.waiting.wait(10)
+    clock.at += 3
+    previews.renew()  # it is being made
+    assert "making the first plan has taken 3 s so far" in lines()
+    daemon.door.open.set()
+    threads.submit(int).result()  # after the plan
+    made = previews.answer(status)
+    assert (made.age_seconds, made.being_made_seconds) == (0.0, None)
+    assert "F7  noisy-neighbour" in lines()
+    clock.at += 100
+    daemon.fails = True
+    previews.renew()
+    threads.submit(int).result()
+    assert "no plan could be made: Input/output error\nthis plan was made 100 s ago" in lines()
+    assert "F7  noisy-neighbour" in lines()
 
 
 def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.tierd.simulated import STREAM, World, world
 from tests.tierd.site import READ_AGAIN
 from tierd.config.settings import Settings
-from tierd.daemon.remediation import has_departed
-from tierd.model import JobLoad, Window
 
 SLOWLY = replace(Settings().limits, files_per_second=1.0)
 KEPT_FILES = replace(READ_AGAIN, keep=3000)
@@ -50,22 +46,3 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     at.run(until=at.cluster.now + 5)
     assert said(at, f"dropped {held} queued moves: it did not help")
     assert at.gate.waiting == 0
-
-
-def looks(*jobs: str, seconds: float = 5.0) -> list[Window]:
-    return [Window(n * seconds, (n + 1) * seconds, {("t", job): JobLoad("t", job, reads=1.0)}, {})
-            for n, job in enumerate(jobs)]
-
-
-@pytest.mark.parametrize(("windows", "gone"), [
-    (looks("a", "b", "b"), True), (looks("a", "b"), False), (looks("b", "b", "a"), False),
-    (looks("b", "a", "b"), False), (looks("b"), False), (looks("b", seconds=60.0), False),
-    (looks("b", "b", seconds=60.0), True), (looks("b", "b", seconds=2.0), False), ([], False)])
-def test_a_job_has_departed_after_two_looks_and_ten_seconds_without_it(windows: list[Window], gone: bool) -> None:
-    assert has_departed("a", windows) is gone
-
-
-def test_an_array_has_departed_with_its_last_task() -> None:
-    assert not has_departed("77_[]", looks("b", "77_2", "b"), ("77_1", "77_2"))
-    assert not has_departed("77_[]", looks("b", "77_9", "b"), ("77_1", "77_2"))
-    assert has_departed("77_[]", looks("77_1", "b", "b"), ("77_1", "77_2"))

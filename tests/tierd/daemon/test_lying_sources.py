@@ -91,6 +91,7 @@ NONSENSE = "implausible counters"
 RENAMED = "hardly any job of the last reading has the same name"
 EXPLAINED = {
     "all targets ill": "in recovery; tierd finds nothing there",
+    "half of the targets": "no new counters; tierd finds nothing there",
     "jobs come and go": RENAMED,
     "no numbers": NONSENSE, "infinite": NONSENSE, "less than nothing": NONSENSE, "resets every time": NONSENSE,
     "one target resets": NONSENSE, "one target tells no numbers": NONSENSE, "jumps to huge numbers": NONSENSE,
@@ -98,7 +99,7 @@ EXPLAINED = {
     "huge names": RENAMED, "names that attack": RENAMED,
 }
 """Messages about wrong values that do not make tierd blind."""
-REPORTED = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
+REPORTED = {"no targets": "no target is seen", "yesterday": "stale",
         "the same moment for ever": "older than the samples before|stale", "tomorrow": "ahead of this node's clock",
         "time to and fro": "older than the samples before"}
 

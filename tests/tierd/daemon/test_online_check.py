@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lustre.errors import of_errno
 from tests.tierd.sense.loopback_server import answers, liar
 from tierd.__main__ import main
 from tierd.config.contradictions import Contradiction
@@ -17,8 +19,8 @@ from tierd.config.load import parse
 from tierd.daemon.online_check import Node, online_contradictions, this_node
 
 POOLS: Mapping[str, Sequence[str]] = {"flash": ("lustre-OST0000",), "hdd": ("lustre-OST0001",), "spare": ()}
-SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), lambda url, access, kinds: b"", {},
-             lambda name: "/bin/lfs", lambda name: None)
+SOUND = Node(lambda: ("lustre", POOLS), lambda: ("MDT0000",), bytes, lambda path: True,
+             lambda url, access, kinds: b"", {}, lambda name: "/bin/lfs", lambda name: None)
 
 
 def found(text: str, node: Node = SOUND) -> list[Contradiction]:
@@ -75,9 +77,29 @@ def test_a_pool_that_scopes_inherit_is_reported_once() -> None:
     assert [each.location for each in found(text)] == [("small_files_to_flash", "flash_pool")]
 
 
+def test_a_mount_that_hides_opt_outs_is_named() -> None:
+    def unsupported() -> bytes:
+        raise of_errno(errno.EOPNOTSUPP, "get user.tierd", "/")
+
+    hiding = replace(SOUND, opt_out=unsupported)
+    (one,) = found("", hiding)
+    assert (one.location, one.fatal) == (("filesystem", "mount"), True)
+    assert "mount it with -o user_xattr" in one.sentence
+    (allowed,) = found("[act]\nwithout_user_xattr = true", hiding)
+    assert not allowed.fatal
+
+
 def test_metadata_targets_that_the_client_does_not_know() -> None:
     text = '[sense]\nmdts = ["MDT0000", "MDT0007"]\n[sense.readers]\nMDT0007 = "cl1"'
     assert {each.location for each in found(text)} == {("sense", "mdts", 1), ("sense", "readers", "MDT0007")}
+
+
+def test_a_scope_that_applies_to_nothing_is_a_warning() -> None:
+    text = '[[scopes]]\npath = "/proj"\n[[scopes]]\npath = "/mnt/lustre/porj/"\n'
+    (one,) = found(text, replace(SOUND, exists={"/mnt/lustre/proj"}.__contains__))
+    assert (one.location, one.fatal) == (("scopes", 1, "path"), False)
+    assert one.sentence == "there is no /mnt/lustre/porj now, so this scope applies to nothing"
+    assert [each.location for each in found(text, replace(SOUND, pools=failing))] == [("filesystem", "mount")]
 
 
 def failing(*_: Any) -> Any:

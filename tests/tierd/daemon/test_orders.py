@@ -88,7 +88,7 @@ def test_a_directory_is_promoted_and_demoted(site: Site, capsys: pytest.CaptureF
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
     reported = shown(capsys, "explain", "1", site=site)
     assert "asked to promote /proj/keep" in reported
-    assert reported.startswith("F1, request, made 20")
+    assert reported.startswith("Order F1, made 20")
     assert "no longer active" not in reported
     assert "Found" not in reported  # again, or before: another order is no trouble that came back
 

@@ -6,7 +6,6 @@ import base64
 import http.client
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -111,7 +110,7 @@ def test_nothing_in_a_page_is_run_or_styled_but_files_of_tierd(serving: Callable
 @given(name=st.text(min_size=1, max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_no_name_breaks_out_of_its_place(name: str) -> None:
-    case = replace(CASE, aggressor=name, victim=name + "v", directories=(name,), sentence=name,
+    case = CASE.replaced(aggressor=name, victim=name + "v", directories=(name,), sentence=name,
                    targets=(name,), subject=name)
     answers = {**ANSWERS, "overview": overview(cases=(case,), users={name: name}, status_held=name,
                                                status_faults={"x": name})}
@@ -155,17 +154,17 @@ def test_what_holds_acts_back_stands_at_the_top(serving: Callable[..., Port], ch
 def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
     port = serving()
     target, job = OVERVIEW.targets[0], OVERVIEW.jobs[0]
-    times = replace(OVERVIEW.device_time[0])
-    rows = tuple(replace(target, target=f"lustre-OST{n:04x}") for n in range(400))
+    times = OVERVIEW.device_time[0].replaced()
+    rows = tuple(target.replaced(target=f"lustre-OST{n:04x}") for n in range(400))
 
     def ask(request: Any) -> Any:
         if request["request"] != "overview":
             return ANSWERS[request["request"]]
         most = request["most"]
-        return to_json(replace(
-            OVERVIEW, cases=(CASE,) * request["cases"], all_cases=300, targets=rows[:most], all_targets=400,
-            device_time=tuple(replace(times, target=row.target) for row in rows[:most]),
-            jobs=tuple(replace(job, job=f"j{n}.1") for n in range(5000))[:most], all_jobs=5000))
+        return to_json(OVERVIEW.replaced(
+            cases=(CASE,) * request["cases"], all_cases=300, targets=rows[:most], all_targets=400,
+            device_time=tuple(times.replaced(target=row.target) for row in rows[:most]),
+            jobs=tuple(job.replaced(job=f"j{n}.1") for n in range(5000))[:most], all_jobs=5000))
 
     port.ask = ask  # type: ignore[method-assign]
     pages = page.Pages(ask)
@@ -181,11 +180,11 @@ def test_a_large_site_gets_a_small_page(serving: Callable[..., Port]) -> None:
 
 def test_a_victim_that_has_recovered_is_not_called_slow(serving: Callable[..., Port]) -> None:
     port = serving()
-    port.answers["overview"] = overview(cases=(replace(CASE, now=73e6),))
+    port.answers["overview"] = overview(cases=(CASE.replaced(now=73e6),))
     body = port.request("/")[1]
     assert "112%" not in body
     assert body.count("s.1 is back at its usual throughput") >= 2
-    port.answers["overview"] = overview(cases=(replace(CASE, active=False),))
+    port.answers["overview"] = overview(cases=(CASE.replaced(active=False),))
     assert "The finding has ended, and F1 is judging." in port.request("/")[1]
 
 
@@ -193,7 +192,7 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
     assert [name for name, _ in page.steps(CASE)] == [
         "found", "planned", "acting", "judging", "kept", "closed"]
     assert dict(page.steps(CASE))["judging"] == "now"
-    undone = replace(CASE, state="undone", verdict="did-not-help", judged=True)
+    undone = CASE.replaced(state="undone", verdict="did-not-help", judged=True)
     assert [name for name, place in page.steps(undone) if place == "done"] == [
         "found", "planned", "acting", "judging"]
     assert state_text("undone", "did-not-help") == "undone: did not help"
@@ -201,24 +200,53 @@ def test_steps_of_a_case_are_the_states_of_the_machine() -> None:
 
 
 def test_a_chart_has_onset_act_and_verdict_in_this_order() -> None:
-    kept = replace(CASE, state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
+    kept = CASE.replaced(state="kept", verdict="helped", judged=True, judged_at=NOW - 10)
     chart = page.chart(kept, NOW)
     assert chart is not None
     assert [mark.kind for mark in chart.marks] == ["onset", "act", "verdict"]
     places = [mark.x for mark in chart.marks]
     assert places == sorted(places)
-    assert chart.slow == (places[0], places[2])
-    assert page.chart(replace(CASE, curve=CASE.curve[:1]), NOW) is None
+    assert chart.slow == (places[0], 100.0)  # the curve does not recover
+    assert page.chart(CASE.replaced(curve=CASE.curve[:1]), NOW) is None
+
+
+QUIET, SLOW = 65e6, 44e6
+
+
+@pytest.mark.parametrize(("rates", "changed", "slow"), [
+    # time, rate: slow from the onset until it has recovered, though the finding holds
+    ([QUIET] * 4 + [SLOW] * 4 + [QUIET] * 4, {"onset": NOW + 20}, (NOW + 20, NOW + 35)),
+    # the onset is not known: from when it was found, not from the first point
+    ([SLOW] * 12, {"onset": None, "since": NOW + 30}, (NOW + 30, NOW + 55)),
+    # the finding has ended, and another one made the stream slow later
+    ([QUIET] * 2 + [SLOW] * 3 + [QUIET] * 4 + [SLOW] * 3, {"onset": NOW + 10, "ended_at": NOW + 40, "active": False},
+     (NOW + 10, NOW + 20)),
+    ([QUIET] * 12, {"onset": NOW + 20}, None),
+])
+def test_only_slow_minutes_are_red(
+        rates: list[float], changed: dict[str, Any], slow: tuple[float, float] | None) -> None:
+    points = [(NOW + 5 * n, rate) for n, rate in enumerate(rates)]
+    assert page.slow_time(CASE.replaced(usual=QUIET, **changed), points) == slow
 
 
 @given(curve=st.lists(st.tuples(st.floats(0, 1e10), st.floats(0, 1e13)), min_size=2, max_size=400))
 @settings(deadline=None)
 def test_a_curve_stays_within_its_picture(curve: list[tuple[float, float]]) -> None:
-    chart = page.chart(replace(CASE, curve=tuple(sorted(curve)), onset=None, acted_at=None), NOW)
+    chart = page.chart(CASE.replaced(curve=tuple(sorted(curve)), onset=None, acted_at=None), NOW)
     if chart is not None:
         numbers = [float(number) for number in re.findall(r"[\d.]+(?:e[+-]?\d+)?", chart.path)]
         assert all(0 <= number <= 100 for number in numbers)
         assert len(numbers) <= 2 * page.MAX_DRAWN
+
+
+def test_a_case_page_says_how_many_acts_it_does_not_show(serving: Callable[..., Port]) -> None:
+    port = serving()
+    assert "of 95" not in port.request("/case/F1")[1]
+    port.answers["explain"] = {**port.answers["explain"], "all_acts": 95}
+    shown = len(port.answers["explain"]["acts"])
+    body = port.request("/case/F1")[1]
+    assert f"These are the first {shown} of 95: " in body
+    assert port.asked[-1] == {"request": "overview", "most": 1, "cases": page.TOP_CASES, "case": 1}
 
 
 def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> None:
@@ -227,9 +255,10 @@ def test_a_search_that_makes_no_sense_says_so(serving: Callable[..., Port]) -> N
         status, body, _ = port.request(f"/history?{query}")
         assert (status, "class=\"bad\"" in body) == (200, True), query
     assert not [asked for asked in port.asked if asked["request"] == "history"]
-    port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20"}))
+    port.request("/history?" + urlencode({"path": "/a b", "outcome": "done", "since": "2026-11-20", "act": "migrate"}))
     (asked,) = [asked for asked in port.asked if asked["request"] == "history"]
-    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0}
+    assert asked == {"request": "history", "last": 100, "path": "/a b", "outcome": "done", "since": 1_795_132_800.0,
+                     "act": "migrate"}
 
 
 def test_files_of_the_page_are_sent_once(serving: Callable[..., Port]) -> None:
@@ -380,6 +409,9 @@ def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.Captu
     assert "the journal has no finding with a job" in fetched(site, "/history?job=nobody.1")[1]
     assert "No act matches" in fetched(site, "/history?path=/nowhere")[1]
     assert "/proj/ingest" in fetched(site, "/history?path=/proj&outcome=done")[1]
+    assert "/proj/ingest" in fetched(site, "/history?act=set-default-layout")[1]
+    assert "No act matches" in fetched(site, "/history?act=set-default-striping")[1]
+    assert "no kind of act is called &#39;dance&#39;" in fetched(site, "/history?act=dance")[1]
 
 
 def test_a_page_waits_for_neither_lock_nor_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

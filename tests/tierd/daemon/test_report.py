@@ -30,7 +30,7 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     assert "<script>" not in text
     assert "\x1b" not in text
     assert not re.search(r"(src|href)\s*=|url\(|@import|http", text)
-    assert "1 noisy-neighbour; 1 act, 0 files moved, 0.00 GB; verdicts: 1 helped; kept." in text
+    assert "1 noisy-neighbour; 1 act, 0 files moved, 0 B; verdicts: 1 helped; kept." in text
     assert text.count("<svg") == 4
     assert "ior_stream.1002" in text
     assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
@@ -41,8 +41,9 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     assert max(number for _, number in answer["samples"]["findings"]) == 1
     path = tmp_path / "r.html"
     printed = shown(capsys, "report", "-o", str(path), "--since", "6h", site=site)
-    assert printed.endswith(f"nothing found; 0 acts, 0 files moved, 0.00 GB.\n{path}: the whole report\n")
+    assert printed.endswith(f"nothing found; 0 acts, 0 files moved, 0 B.\n{path}: the whole report\n")
     assert "nothing was recorded" in path.read_text()
+    assert shown(capsys, "report", "-o", "-", "--since", "6h", site=site) == path.read_text() + "\n"
     assert "neither a duration" in failed(capsys, "report", "--since", "yesterday", site=site)
 
 
@@ -59,10 +60,19 @@ def test_a_report_answers_in_the_terminal_what_was_done_and_whether_it_was_right
     assert head == f"{now - 200:.0f} to {now:.0f}. Mode full."
     assert sums.startswith("1 noisy-neighbour; 1 act, 0 files moved")
     assert finding.startswith("F1  ")
-    assert "ior_stream.1002 streams at" in finding
+    assert "ior_stream.1002 streamed at" in finding
     assert re.fullmatch(r"    helped; kept: \S+ MB/s before, \S+ MB/s during, \S+ MB/s after", verdict)
     shown(capsys, "undo", "F1", site=site)
-    assert lines()[3].startswith("    undone by hand: ")
+    assert lines()[3] == "    undone by hand"
+
+
+def test_a_report_writes_no_file_that_nobody_named(
+        site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert "nothing found" in shown(capsys, "report", site=site)
+    assert list(empty.iterdir()) == []
 
 
 def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_queued_work_is_reported_once_at_the_end(site: Site, capsys: pytest.Capt
     waiting(site, capsys, "/proj/keep/a")
     site.service.close()
     site.service.close()  # as when a reload has failed, and the old configuration too
-    assert log_text(site).count("1 moves and 0 orders are queued; the journal keeps them for the next start") == 1
+    assert log_text(site).count("queued: 1 move and 0 orders; the journal keeps them for the next start") == 1
 
 
 def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:

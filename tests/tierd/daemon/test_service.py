@@ -53,7 +53,7 @@ def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFix
     assert "learning" not in shown(capsys, "status", site=site)
     faults.set_clocks(site.cluster, -7200.0)
     site.run(until=65)
-    assert learning.format(1) in shown(capsys, "status", site=site)
+    assert learning.format("1 reading") in shown(capsys, "status", site=site)
 
 
 def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

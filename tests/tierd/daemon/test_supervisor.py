@@ -100,6 +100,28 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     supervisor.close()
 
 
+@pytest.mark.parametrize("same_journal", [True, False])
+def test_a_finding_that_holds_keeps_its_number_at_a_reload(site: Site, tmp_path: Path, same_journal: bool) -> None:
+    site.service.close()
+    path = tmp_path / "tierd.toml"
+    path.write_text("[act]\nmode = 'observe'\n")
+    observing = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    supervisor = Supervisor(path, observing, starting(site))
+    supervisor.settings = replace(supervisor.settings, filesystem=Settings().filesystem, sense=Settings().sense)
+    cycles(site, supervisor, 80)
+    assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
+    journal = site.settings.act.journal if same_journal else str(tmp_path / "other.sqlite")
+    path.write_text(f"[act]\njournal = '{journal}'\nmode = 'full'\ndry_run = false\n")
+    supervisor.reload()
+    assert len(ask(site.socket, {"request": "findings"})["findings"]) == same_journal, "before the next reading, too"
+    cycles(site, supervisor, 90)
+    assert [each["id"] for each in ask(site.socket, {"request": "findings"})["findings"]] == [1]
+    assert sum(words.startswith("FOUND noisy-neighbour") for words in site.said) == 2 - same_journal
+    assert any(words.startswith("SET default layout") for words in site.said)
+    supervisor.close()
+    assert Journal(Path(journal)).key_of_finding(2) is None, "counted once"
+
+
 def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
         site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
@@ -117,7 +139,7 @@ def test_a_full_journal_stops_everything_is_reported_once_and_recovers(
 class Failing:
     """A service that starts, and whose journal then takes nothing, so many times."""
 
-    history = None
+    memory = None
 
     def __init__(self, left: list[None]) -> None:
         self._left = left
@@ -131,7 +153,7 @@ class Failing:
     def beat(self) -> bool:
         return True
 
-    def take_over(self, history: object) -> None:
+    def take_over(self, memory: object) -> None:
         raise AssertionError
 
     def close(self) -> None:

@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from lustre.layout.model import Layout
+from tests.tierd.act.gate_world import FINDING
+from tests.tierd.daemon.test_directory_striping import NODES, ON, planned, storm_cluster
 from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import reading as reading
 from tests.tierd.site import site as site
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
+from tierd.config.load import parse
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import State
 
@@ -57,7 +60,7 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
     assert moved
     undone = shown(capsys, "undo", "F1", site=reading)
     assert "F1: " in undone
-    assert "queued moves dropped, 1 default layout to restore" in undone
+    assert "queued moves dropped, 1 directory default to restore" in undone
     assert "undone: set-default-layout of /proj/ingest: by " in undone
     assert f"left in place (acts {moved[0]} to {moved[-1]})" in undone
     status = ask(reading.socket, {"request": "status"})
@@ -65,6 +68,33 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
     layout = reading.filesystem.layout("/proj/ingest")
     assert layout is None or layout.components[0].pool != "flash"
     assert "the journal has no finding F77" in failed(capsys, "undo", "F77", site=reading)
+
+
+def test_one_command_restores_the_default_striping_of_a_storm(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    storm = parse(ON.encode(), "t.toml")
+    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), detect=storm.detect)
+    site.begin_again(storm_cluster(NODES))
+    site.run_until_said("SET default striping of /proj/steps", before=900)
+    undone = shown(capsys, "undo", "F1", site=site)
+    assert "0 queued moves dropped, 1 directory default to restore" in undone
+    assert "undone: set-default-striping of /proj/steps: by " in undone
+    assert site.filesystem.default_striping("/proj/steps") is None
+    site.run(until=site.cluster.now + 60)
+    assert site.filesystem.default_striping("/proj/steps") is None, "it is not set again at once"
+
+
+def test_a_default_striping_that_cannot_be_restored_is_no_success(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.make_file("/proj/steps/file", 1000)
+    site.run(until=5)
+    number = site.service._journal.add_finding(FINDING)
+    action = planned()
+    site.service._gate.submit([action], number)
+    assert [act.result for act in site.service._gate.set_defaults()] == ["done"]
+    assert action.striping is not None
+    site.filesystem.set_default_striping("/proj/steps", replace(action.striping, stripe_count=1))
+    assert "somebody changed the default striping since" in failed(capsys, "undo", f"F{number}", site=site)
 
 
 def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> None:

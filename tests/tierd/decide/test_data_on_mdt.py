@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import explain
+from tests.tierd.worlds import noise
 from tierd.decide import data_on_mdt, hot_files_to_flash, small_files_to_flash
 from tierd.decide.data_on_mdt import Rules, Settings, Use
 from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
 from tierd.model import (
     Candidate,
     Capacity,
-    Carrier,
     DirectoryActivity,
     Finding,
     HotSmallFilesEvidence,
@@ -124,11 +124,10 @@ def test_no_mdt_gets_more_than_it_has(size: int, read_share: float, avail: int, 
         assert slowdown <= 1.5
 
 
-NOISE = NoisyNeighbourEvidence(
-    victim_usual_bytes_per_second=66e6, victim_bytes_per_second=44e6, slowdown=1.5, loss_low=0.28, loss_high=0.38,
-    loss_probability=0.99, carrier=Carrier.ARRIVAL, aggressor_operations_per_second=60.0, aggressor_operations_share=0.6,
-    aggressor_bytes_per_second=4e6, aggressor_mean_rpc_bytes=65536.0, aggressor_largest_rpc_bytes=65536,
-    aggressor_read_share=0.9, aggressor_files_per_second=10.0, aggressor_bytes_per_file=60000.0)
+NOISE = noise(
+    aggressor_operations_per_second=60.0, aggressor_operations_share=0.6, aggressor_bytes_per_second=4e6,
+    aggressor_mean_rpc_bytes=65536.0, aggressor_largest_rpc_bytes=65536, aggressor_read_share=0.9,
+    aggressor_files_per_second=10.0, aggressor_bytes_per_file=60000.0)
 NEIGHBOUR = Finding("noisy-neighbour", NOW, "m.2", "s.1", ("l-OST0001",), "", NOISE, ("/d",))
 
 

@@ -25,15 +25,12 @@ from tierd.detect import (
     read_ahead,
     rpc_size,
     rpcs_in_flight,
-    shared_bandwidth,
     shared_file_contention,
     small_random_io,
     statahead,
     striping,
 )
 from tierd.detect.advice import JobTraffic, rpcs_saved
-from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
-from tierd.detect.noisy_neighbour.pairs import slowdown_view
 from tierd.detect.profile import profiles
 from tierd.model import (
     ClientLoad,
@@ -258,18 +255,3 @@ def test_a_layout_for_new_files_does_nothing_for_those_that_are_there() -> None:
 def test_what_a_striped_directory_brings_is_what_was_measured() -> None:
     measured = "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 2.34 times the unlinks"
     assert measured in storm(80_000, 0)
-
-
-def test_two_streams_on_all_targets_are_not_sent_to_others() -> None:
-    def reported(other: Sequence[str]) -> str:
-        windows = [halves(stream("a.1", 80, seconds=30.0, targets=TARGETS), count=30)[n] if n < 20 else
-                   halves(stream("a.1", 40, seconds=30.0), stream("b.2", 60, seconds=30.0),
-                          *([stream("c.3", 1, seconds=30.0, targets=other)] if other else []), count=30)[n]
-                   for n in range(30)]
-        settings = SlowdownSettings(recent_seconds=300.0)
-        return " ".join(found.sentence
-                        for found in shared_bandwidth.DETECTOR.detect(slowdown_view(windows, settings), settings))
-
-    assert "flash for small files would not" in reported(())
-    assert "other targets" not in reported(())
-    assert "other targets for one of the two jobs would help" in reported(FLASH)

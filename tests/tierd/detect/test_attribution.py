@@ -9,6 +9,7 @@ from tierd.detect.attribution import (
     activities_of_finding,
     activities_of_jobs,
     directories,
+    with_directories,
 )
 from tierd.model import DirectoryActivity, Finding
 
@@ -66,6 +67,32 @@ def test_the_parent_is_named_if_a_job_makes_a_directory_for_each_step() -> None:
 def test_a_directory_without_a_path_is_not_named() -> None:
     assert directories([busy("", 30), busy("/a", 10)]) == ("/a",)
     assert directories([busy("", 30)]) == ()
+
+
+def now_in(*activities: DirectoryActivity, small_files: bool = True) -> tuple[str, ...]:
+    """Directories of a noisy neighbour at 1000 s, with the same activities for any time."""
+    evidence = noise() if small_files else noise(aggressor_bytes_per_file=0.0)
+    finding = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", (), "", evidence)
+    return with_directories(finding, lambda _job, _since: activities, 100.0).directories
+
+
+def test_a_directory_of_an_earlier_run_is_not_named() -> None:
+    """Though it has had most of the work of the last minutes."""
+    before = replace(busy("/before", 90_000), lately=90_000, last_time=930.0)
+    assert now_in(before, replace(busy("/now", 300), lately=300, last_time=999.0)) == ("/now",)
+    assert now_in(before) == ()
+
+
+def test_what_lies_above_the_steps_of_a_run_is_named_while_a_step_is_at_work() -> None:
+    steps = [replace(busy(f"/run/d{n:02d}", 30), lately=30, last_time=800.0 + 10 * n) for n in range(20)]
+    assert now_in(*steps) == ("/run",)
+    assert now_in(*steps[:10]) == ()
+
+
+def test_a_neighbour_within_large_files_works_where_it_has_them_open() -> None:
+    """The table returns such a directory for any time."""
+    assert now_in(replace(busy("/open", 3), last_time=200.0), small_files=False) == ("/open",)
+    assert now_in(replace(busy("/open", 3), last_time=200.0)) == ()
 
 
 def test_tasks_of_an_array_are_counted_together_directory_by_directory() -> None:

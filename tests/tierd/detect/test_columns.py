@@ -24,7 +24,6 @@ from tierd.detect.columns import (
 from tierd.detect.profile import (
     Classes,
     is_in_between,
-    is_small_files,
     is_stream,
     is_suspect,
     profiles,

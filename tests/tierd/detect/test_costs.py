@@ -112,7 +112,8 @@ def test_costs_of_an_earlier_run_count_with_twice_their_error() -> None:
 NUMBERS = st.floats(-10, 10)
 
 
-@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=3, max_size=8), st.lists(NUMBERS, min_size=8, max_size=8))
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=3, max_size=8),
+       st.lists(NUMBERS, min_size=8, max_size=8))
 def test_no_point_of_a_grid_is_better_than_the_solution(rows: list[Work], right: list[float]) -> None:
     design = np.array(rows) + np.vstack((np.eye(3), np.zeros((len(rows) - 3, 3))))
     normal, target = design.T @ design, design.T @ np.array(right[:len(rows)])

@@ -42,6 +42,18 @@ def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
     assert looks(watch, 8) == [False, False, True, True, True, True, True, False]
 
 
+def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they_are_gone() -> None:
+    before = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=3))])
+    assert looks(before, 4)[-1]
+    other = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=9, end_looks=1))])
+    other.take_over(before)
+    assert other.findings == before.findings
+    assert other.run(View([window(3)])) == (), "it ends by the new settings"
+    without = DetectorRunner([])
+    without.take_over(before)
+    assert without.findings == ()
+
+
 def test_one_odd_cycle_begins_nothing() -> None:
     watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=4))])
     assert not any(looks(watch, 8))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tierd.detect.device_time import CostPrior, DeviceCosts, TargetTime, Work
-from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
-from tierd.detect.noisy_neighbour.pairs import slowdown_view
-from tierd.detect.streamed_targets import StreamWatch
+from tierd.detect.columns import RecentWindows, recent_work
+from tierd.detect.costs import CostPrior, DeviceCosts, TargetTime
+from tierd.detect.profile import Classes
+from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.model import JobLoad, StreamedTargets, Window
 
 HDD = {"hdd": ("l-OST0002", "l-OST0003"), "flash": ("l-OST0000",)}
 NO_ERROR = ((0.0, 0.0, 0.0),) * 3
-COSTS = DeviceCosts(Work(1e-8, 2e-8, 0.01), NO_ERROR, 90)
+COSTS = DeviceCosts((1e-8, 2e-8, 0.01), NO_ERROR, 90)
 
 
 def window(end: float, *loads: JobLoad) -> Window:
@@ -23,8 +23,15 @@ def stream(target: str, megabytes_per_second: float, job: str = "ior") -> JobLoa
     return JobLoad(target, job, 0.0, 5e6 * megabytes_per_second, 0.0, 5 * megabytes_per_second)
 
 
-def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None) -> StreamedTargets:
-    return StreamWatch(("flash",)).targets(slowdown_view(windows, SlowdownSettings()), device_time or {}, HDD)
+def found(windows: list[Window], device_time: dict[str, TargetTime] | None = None,
+          watch: StreamWatch | None = None) -> StreamedTargets:
+    recent = RecentWindows(30.0, Classes())
+    for each in windows:
+        recent.add(each)
+    kinds = recent.kinds()
+    streams = streams_by_target(recent_work(recent.windows, kinds, len(recent.jobs)), kinds, list(recent.jobs),
+                                list(recent.targets))
+    return (watch or StreamWatch(("flash",))).targets(streams, windows, device_time or {}, HDD)
 
 
 def test_a_stream_on_targets_of_known_costs_is_given_way_to_with_these_costs() -> None:
@@ -62,7 +69,7 @@ def test_a_target_whose_stream_began_between_two_looks_is_known() -> None:
     usual, late = stream("l-OST0002", 80.0), stream("x-OST0009", 50.0)
     windows = [window(5.0, usual), window(10.0, usual, late), window(15.0, usual)]
     for known in (windows[:1], windows):
-        at = watch.targets(slowdown_view(known, SlowdownSettings()), {}, HDD).by_target
+        at = found(known, watch=watch).by_target
     assert at["x-OST0009"].seconds(50e6, 0, 0) == pytest.approx(1.0)
 
 

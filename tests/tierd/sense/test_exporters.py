@@ -1,23 +1,38 @@
-"""Many exporters at once: a whole view or none, by one deadline; and whether a reading may be believed."""
+"""Many exporters at once: what is late, lost or doubled; and whether a reading may be believed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from exporter.collectors import COLLECTORS
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, head, liar, silent
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
+from tierd.model import UNSEEN, Window
 from tierd.sense.changelogs.follow import ChangelogError
-from tierd.sense.exporters import MAX_THREADS, ExporterReadings, ParallelFetch
+from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
+from tierd.sense.exposition import (
+    CHANGELOG_FAMILIES,
+    CONDITION_FAMILIES,
+    DATA_LIMITS,
+    JOB_FAMILIES,
+    NONROTATIONAL,
+    READ_AT,
+    READ_COLLECTORS,
+    TARGET_FAMILIES,
+)
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
 from tierd.sense.http_client import HttpClient, SourceError
-from tierd.sense.readings import JobCounters, Reading, window
+from tierd.sense.readings import LONGEST_SECONDS, JobCounters, Reading, Stamp, window
 
 
 def page(target: str, written: int = 1) -> str:
@@ -30,14 +45,21 @@ def broken(status: str = "500 No") -> Behave:
 
 
 def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
-    return ExporterReadings(
-        lambda: urls, HttpClient(ServerAccess(max_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
-    )
+    client = HttpClient(ServerAccess(max_bytes=1 << 20), seconds, {})
+    return ExporterReadings(lambda: urls, HttpAnswers(client, SystemClock(), seconds, 30.0), SystemClock())
 
 
-def test_half_a_view_is_none() -> None:
-    with liar(answers(page("OST0000"))) as well, liar(broken()) as bad, pytest.raises(SourceError, match="500 No"):
-        scraping([well.url, bad.url])()
+def test_one_that_fails_leaves_out_its_targets_only() -> None:
+    with liar(answers(page("OST0000"))) as well, liar(broken()) as bad:
+        read = scraping([well.url, bad.url])
+        assert read().targets == {"l-OST0000"}
+        assert "500 No" in read.problem
+        assert "since 20" in read.problem
+
+
+def test_without_any_answer_the_exporters_are_named() -> None:
+    with liar(broken()) as bad, pytest.raises(SourceError, match=r"500 No.* \(since 20"):
+        scraping([bad.url])()
 
 
 def test_a_server_whose_targets_its_partner_shows_is_not_missed() -> None:
@@ -46,7 +68,7 @@ def test_a_server_whose_targets_its_partner_shows_is_not_missed() -> None:
         read = scraping([failing.url, partner.url])
         assert read().targets == {"l-OST0000", "l-OST0001"}
         assert read().targets == {"l-OST0000", "l-OST0001"}
-        assert "500 No" in read.missing
+        assert "500 No" in read.problem
 
 
 def test_a_silent_exporter_costs_one_deadline_and_is_not_queried_again_meanwhile() -> None:
@@ -168,7 +190,6 @@ class Source:
     (replace(WELL, targets=frozenset()), "no target is seen at all"),
     (replace(WELL, time=909.0), "stale: its samples are 91 s old, and must be no older than 90 s"),
     (replace(WELL, time=1031.0), "31 s ahead of this node's clock"),
-    (replace(WELL, targets=frozenset({"l-OST0000"})), "l-OST0001 not to be seen"),
     (replace(WELL, time=990.0), "its samples are 10 s older than the samples before"),
 ])
 def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> None:
@@ -194,14 +215,14 @@ def test_after_the_clock_went_back_it_starts_again() -> None:
     assert guard() is source.reading
 
 
-def test_a_target_that_was_removed_is_forgotten_after_an_hour() -> None:
+def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> None:
     source, clock = Source(), SettableClock()
     guard = CheckedReadings("x", source, clock, 1e9, 30.0)
     guard()
     source.reading = replace(WELL, targets=frozenset({"l-OST0000"}))
     clock.at += FORGET_SECONDS - 1
-    with pytest.raises(SourceError, match="l-OST0001 not to be seen for 3599 s"):
-        guard()
+    assert guard().conditions == {"l-OST0001": UNSEEN}
+    assert "without l-OST0001, not seen since 1970-01-01 00:16:40 UTC" in guard.age.state(clock.at)
     clock.at += 2
     assert guard() is source.reading
 
@@ -242,3 +263,251 @@ def test_records_state_their_age_and_may_not_come_from_the_future() -> None:
     source.fault, source.found = "", (Record(clock.at + 3600),)
     with pytest.raises(ChangelogError, match="3600 s ahead of this node's clock"):
         list(aged.batches())
+
+
+MB = 1e6
+RATE = 70 * MB
+"""Bytes per second that each simulated server really serves."""
+
+
+@dataclass
+class Rack:
+    """Servers with one target each that serve at one rate, and exporters that answer as a test says."""
+
+    clock: SettableClock
+    servers: int
+    skew_seconds: tuple[float, ...] = ()
+    """What the clock of each server is ahead."""
+
+    def answer(self, server: int, asked: float, read: float, answered: float) -> Answer:
+        target = f"l-OST{server:04x}"
+        ahead = self.skew_seconds[server] if self.skew_seconds else 0.0
+        jobs = {(target, "ior.1"): JobCounters({"write_bytes": read, "write": read}, {"write_bytes": RATE * read})}
+        return Answer(Reading(answered, jobs, frozenset({target}), omits_idle_jobs=True,
+                              stamps={target: Stamp("", read + ahead)}), asked, answered)
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://oss{n}" for n in range(self.servers)]
+
+
+def rate(seen: Window, target: str) -> float | None:
+    load = seen.loads.get((target, "ior.1"))
+    return None if load is None else load.write_bytes / seen.seconds_of(target)
+
+
+def windows_of(read: Callable[[], Reading], clock: SettableClock, cycles: int) -> list[Window | None]:
+    """The windows of cycles of 5 s; None without a new reading."""
+    found: list[Window | None] = []
+    last: Reading | None = None
+    for _ in range(cycles):
+        clock.at += 5
+        reading = read()
+        new = last is None or reading.time > last.time
+        found.append(window(last, reading) if new and last is not None else None)
+        last = reading if new else last
+    return found
+
+
+def test_with_one_server_of_fifty_down_for_an_hour_the_others_have_windows_all_the_time() -> None:
+    clock = SettableClock()
+    rack = Rack(clock, 50, tuple(n % 7 - 3.0 for n in range(50)))
+    begun = clock.at
+
+    def ask(urls: Sequence[str]) -> tuple[dict[str, Answer], dict[str, SourceError]]:
+        down = {"http://oss7"} if 60 <= clock.at - begun < 3660 else set()
+        return ({url: rack.answer(n, clock.at, clock.at + 0.1, clock.at + 0.2)
+                 for n, url in enumerate(urls) if url not in down},
+                {url: SourceError(f"{url}: no answer within 4 s") for url in down})
+
+    said: list[str] = []
+    exporters = ExporterReadings(lambda: rack.urls, ask, clock, said.append)
+    guard = CheckedReadings("exporters", exporters, clock, 90.0, 30.0, lambda: exporters.problem)
+    windows = windows_of(guard, clock, 780)
+    others = [target for n in range(50) if (target := f"l-OST{n:04x}") != "l-OST0007"]
+    for number, seen in enumerate(windows[1:], 1):
+        assert seen is not None
+        assert all(rate(seen, target) == pytest.approx(RATE, rel=1e-6) for target in others)
+        down = 60 <= (number + 1) * 5 < 3660
+        assert rate(seen, "l-OST0007") is None if down else True
+        assert seen.unseen == ({"l-OST0007"} if down or number == 731 else set()), number
+    assert rate(windows[740] or Window(0, 1, {}, {}), "l-OST0007") == pytest.approx(RATE, rel=1e-6)
+    assert said == [("exporters do not answer: http://oss7: no answer within 4 s (since 1970-01-01 00:17:40 UTC); "
+                     "tierd finds nothing on their targets"), "all exporters answer again"]
+
+
+@given(st.lists(st.tuples(st.floats(0.2, 12.0), st.floats(0.0, 1.0), st.sampled_from(("read", "lost", "doubled"))),
+                min_size=6, max_size=40))
+def test_no_answer_however_late_makes_a_rate_that_was_not(course: list[tuple[float, float, str]]) -> None:
+    clock = SettableClock()
+    rack, answered, coming = Rack(clock, 1, (17.0,)), [clock.at], iter(course)
+    last: list[Answer] = []
+    pending: list[Answer | None] = []
+
+    def ask(urls: Sequence[str]) -> tuple[dict[str, Answer], dict[str, SourceError]]:
+        found: Answer | None = None
+        if answered[-1] <= clock.at:
+            found = pending.pop() if pending else None
+            seconds, part, kind = next(coming, (0.2, 0.5, "read"))
+            answer = rack.answer(0, clock.at, clock.at + part * seconds, clock.at + seconds)
+            if kind == "doubled" and last:
+                answer = replace(last[-1], asked=clock.at, answered=clock.at + seconds)
+            last.append(answer)
+            answered.append(answer.answered)
+            pending.append(None if kind == "lost" else answer)
+            if seconds <= 4.0:
+                found = pending.pop() or found
+        return ({}, {urls[0]: SourceError("late")}) if found is None else ({urls[0]: found}, {})
+
+    def read() -> Reading:
+        try:
+            return exporters()
+        except SourceError:  # blind
+            return Reading(clock.at, {}, frozenset())
+
+    exporters = ExporterReadings(lambda: rack.urls, ask, clock)
+    for seen in windows_of(read, clock, len(course) * 3):
+        if seen is not None and (moved := rate(seen, "l-OST0000")) is not None:
+            assert moved == pytest.approx(RATE, rel=1e-6)
+
+
+def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
+    clock = SettableClock()
+    rack = Rack(clock, 1, (0.0,))
+    exporters = ExporterReadings(lambda: rack.urls, lambda urls: (
+        {urls[0]: rack.answer(0, clock.at, clock.at + 0.1, clock.at + 0.2)}, {}), clock)
+    steady = windows_of(exporters, clock, 4)
+    before = exporters()
+    rack.skew_seconds = (-2.0,)
+    set_back, then = windows_of(exporters, clock, 3)[1:]
+    clock.at += 5
+    assert [rate(seen, "l-OST0000") for seen in steady[1:] if seen] == pytest.approx([RATE] * 3)
+    assert before.stamps["l-OST0000"].clock != exporters().stamps["l-OST0000"].clock
+    assert [rate(seen, "l-OST0000") for seen in (set_back, then) if seen] == pytest.approx([RATE] * 2)
+
+
+def test_no_rate_is_made_from_the_times_of_two_clocks() -> None:
+    def at(time: float, clock: str, seconds: float, written: float) -> Reading:
+        target = "l-OST0000"
+        return Reading(time, {(target, "j"): JobCounters({"write_bytes": written}, {"write_bytes": written})},
+                       frozenset({target}), stamps={target: Stamp(clock, seconds)})
+
+    assert window(at(0, "oss1 0", 100, 10), at(5, "oss1 0", 103, 40)).spans == {"l-OST0000": 3}
+    for after in (at(5, "oss1 1", 103, 40), at(5, "oss2 0", 103, 40), at(5, "oss1 0", 100, 10), at(5, "oss1 0", 99, 40),
+                  at(5, "oss1 0", 131, 40)):
+        seen = window(at(0, "oss1 0", 100, 10), after)
+        assert (seen.loads, seen.unseen) == ({}, {"l-OST0000"})
+
+
+def test_an_exporter_that_is_gone_for_long_has_no_rate_over_the_gap() -> None:
+    clock = SettableClock()
+    rack = Rack(clock, 2)
+    gone = True
+
+    def ask(urls: Sequence[str]) -> tuple[dict[str, Answer], dict[str, SourceError]]:
+        there = [n for n in range(2) if not (gone and n)]
+        return {urls[n]: rack.answer(n, clock.at, clock.at, clock.at) for n in there}, {}
+
+    gone = False
+    exporters = ExporterReadings(lambda: rack.urls, ask, clock)
+    before = exporters()
+    gone = True
+    clock.at += LONGEST_SECONDS + 5
+    exporters()
+    gone = False
+    clock.at += 1
+    after = exporters()
+    assert window(before, after).unseen == set()  # of readings that far apart, all are long
+    clock.at += 5
+    assert rate(window(after, exporters()), "l-OST0001") == pytest.approx(RATE)
+
+
+def test_a_late_answer_counts_in_the_next_call_and_others_do_not_wait_for_it() -> None:
+    go_on = threading.Event()
+    asked: list[str] = []
+
+    def ask(url: str) -> str:
+        asked.append(url)
+        if url == "slow" and asked.count("slow") == 1:
+            go_on.wait(60)
+        return f"{url} {asked.count(url)}"
+
+    fetch: ParallelFetch[str] = ParallelFetch(ask, 0.2, keep_late=True)
+    found, problems = fetch(["quick", "slow"])
+    assert (found, set(problems)) == ({"quick": "quick 1"}, {"slow"})
+    found, problems = fetch(["quick", "slow"])
+    assert (found, set(problems)) == ({"quick": "quick 2"}, {"slow"})
+    assert asked.count("slow") == 1
+    go_on.set()
+    for thread in [each for each in threading.enumerate() if each.name.startswith("tierd-scrape")]:
+        thread.join(0.5)
+    found, problems = fetch(["quick", "slow"])
+    assert (set(found), problems) == ({"quick", "slow"}, {})
+    assert found["slow"].startswith("slow ")
+
+
+def test_of_more_slow_exporters_than_threads_each_has_its_turn() -> None:
+    turn = threading.Semaphore(0)
+
+    def ask(url: str) -> str:
+        turn.acquire(timeout=30)
+        return url
+
+    urls = [f"oss{n}" for n in range(3 * MAX_THREADS)]
+    fetch: ParallelFetch[str] = ParallelFetch(ask, 0.05, keep_late=True)
+    answered: set[str] = set()
+    for _ in range(200):
+        found, _ = fetch(urls)
+        answered |= found.keys()
+        if answered == {*urls}:
+            break
+        for _ in range(MAX_THREADS):
+            turn.release()
+    assert answered == {*urls}
+    for _ in range(10 * len(urls)):
+        turn.release()
+
+
+def test_exporters_are_asked_for_the_collectors_that_count_only() -> None:
+    with liar(answers(page("OST0000"))) as plain, liar(answers(page("OST0001"))) as chosen:
+        scraping([plain.url, f"{chosen.url}?collect[]=jobs"])()
+    (request,), (own,) = plain.requests, chosen.requests
+    assert parse_qs(urlsplit(request.split()[1]).query) == {"collect[]": sorted(READ_COLLECTORS)}
+    assert "?collect[]=jobs HTTP" in own
+
+
+def test_an_exporter_without_one_of_these_collectors_is_asked_for_those_it_has() -> None:
+    whole = page("OST0000") + "".join(f'lustre_exporter_collector_success{{collector="{name}"}} 1\n'
+                                      for name in ("jobs", "ost", "recovery", "llite"))
+    with liar([answers("no lod", status="400 Bad Request"), answers(whole), answers(page("OST0000", 2))]) as server:
+        read = scraping([server.url])
+        assert read().targets == {"l-OST0000"}
+        read()
+        assert parse_qs(urlsplit(server.requests[2].split()[1]).query) == {"collect[]": ["jobs", "ost", "recovery"]}
+
+
+def test_the_collectors_that_are_asked_for_show_all_that_is_read() -> None:
+    shown = {family.name: collector.name for collector in COLLECTORS for family in collector.families}
+    wanted = {*JOB_FAMILIES, *TARGET_FAMILIES, READ_AT, *CONDITION_FAMILIES, *CHANGELOG_FAMILIES, NONROTATIONAL,
+              *DATA_LIMITS, "lustre_service_requests_total"}
+    needed = {shown[name.removesuffix("_bucket").removesuffix("_count") if "io_size" in name else name]
+              for name in wanted}
+    assert {"ost" if name == "mdt" else name for name in needed} == {*READ_COLLECTORS}
+
+
+@pytest.mark.parametrize(("took", "known"), [(0.1, True), (1.0, False)])
+def test_counters_without_a_time_count_only_if_the_request_was_short(took: float, known: bool) -> None:
+    clock = SettableClock()
+
+    def behave(to: object, _: str) -> None:
+        clock.at += took
+        answers(page("OST0000"))(to, "")  # type: ignore[arg-type]
+
+    with liar(behave) as server:
+        client = HttpClient(ServerAccess(max_bytes=1 << 20), 5.0, {})
+        read = ExporterReadings(lambda: [server.url], HttpAnswers(client, clock, 5.0, 30.0), clock)
+        if known:
+            assert read().stamps["l-OST0000"].seconds == pytest.approx(1000.0 + took / 2)
+        else:
+            with pytest.raises(SourceError, match=r"does not show when it read its counters, and took 1\.0 s"):
+                read()

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
+from tests.tierd.sense import expositions
 from tierd.sense import exposition, parameters
 from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import SourceError
@@ -40,7 +41,7 @@ def test_any_job_id_is_read_as_prometheus_client_reads_it(job: str, label: str, 
 @given(st.binary(max_size=300))
 def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
     with suppress(SourceError):
-        exposition.reading([b"lustre_job" + data], 0.0)
+        expositions.reading([b"lustre_job" + data], 0.0)
 
 
 @pytest.mark.parametrize(("text", "words"), [
@@ -63,7 +64,7 @@ def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
 ])
 def test_one_thing_that_cannot_be_spoils_all_of_it(text: str, words: str) -> None:
     with pytest.raises(SourceError, match=words) as raised:
-        exposition.reading([WELL.replace("0000", "0009") + text if text.startswith("lustre_job") else text], 0.0,
+        expositions.reading([WELL.replace("0000", "0009") + text if text.startswith("lustre_job") else text], 0.0,
                           ["http://oss1:9169/metrics"])
     assert "http://oss1:9169/metrics" in str(raised.value)
     assert len(str(raised.value)) < 500
@@ -73,12 +74,12 @@ def test_a_million_jobs_are_refused_before_they_fill_the_memory(monkeypatch: pyt
     monkeypatch.setattr(exposition, "MAX_ENTRIES", 1000)
     text = "".join(JOB.replace('"j"', f'"j{n}"') + " 1\n" for n in range(1001))
     with pytest.raises(SourceError, match="more than 1000 pairs of job and target"):
-        exposition.reading([text], 0.0)
+        expositions.reading([text], 0.0)
 
 
 def test_the_same_target_from_two_exporters() -> None:
     with pytest.raises(SourceError, match="l-OST0000 is shown by both oss1 and oss2"):
-        exposition.reading([WELL, WELL], 0.0, ["oss1", "oss2"])
+        expositions.reading([WELL, WELL], 0.0, ["oss1", "oss2"])
 
 
 HEAD = "# TYPE lustre_ost_degraded gauge\n"
@@ -90,7 +91,8 @@ def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: 
     printed = subprocess.run(
         [sys.executable, "-m", "exporter", "--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"],
         check=True, capture_output=True, text=True).stdout
-    far, near = exposition.reading([printed], 0.0), parameters.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
+    near = parameters.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
+    far = expositions.reading([printed], 0.0)
     assert far.targets == near.targets
     assert far.changelogs == near.changelogs
     assert near.changelogs.keys() == {"lustre-MDT0000", "lustre-MDT0001"}
@@ -117,13 +119,13 @@ ANSWER = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
     ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
 ])
 def test_conditions(lines: str, conditions: dict[str, str]) -> None:
-    assert exposition.reading([lines + "\n"], 0.0).conditions == conditions
+    assert expositions.reading([lines + "\n"], 0.0).conditions == conditions
 
 
 @pytest.mark.parametrize("labels", ["jobid", "job"])
 def test_every_counter_of_a_job_is_read_under_the_labels_of_both_versions(labels: str) -> None:
     job = f'fs="l",target="OST0000",{labels}="a\\"b.1"'
-    seen = exposition.reading([f"""\
+    seen = expositions.reading([f"""\
 lustre_job_read_bytes_total{{{job}}} 4096
 lustre_job_operations_total{{{job},operation="read"}} 1
 lustre_job_operation_seconds_total{{{job},operation="read"}} 0.5
@@ -141,8 +143,8 @@ def test_during_a_rolling_upgrade_exporters_of_both_versions_are_one_reading() -
         return (f"lustre_job_write_bytes_total{{{job}}} {written}\n"
                 f'lustre_job_operations_total{{{job},operation="write"}} {written}\n')
 
-    before = exposition.reading([shown("OST0000", "jobid", 1), shown("OST0001", "job", 2)], 0.0)
-    after = exposition.reading(["lustre_exporter_build_info 1\n",
+    before = expositions.reading([shown("OST0000", "jobid", 1), shown("OST0001", "job", 2)], 0.0)
+    after = expositions.reading(["lustre_exporter_build_info 1\n",
                                shown("OST0001", "job", 7) + shown("OST0000", "job", 4)], 5.0)
     assert before.jobs.keys() == after.jobs.keys() == {("l-OST0000", "j"), ("l-OST0001", "j")}
     assert {target: load.write_bytes for (target, _), load in window(before, after).loads.items()} == {
@@ -151,7 +153,7 @@ def test_during_a_rolling_upgrade_exporters_of_both_versions_are_one_reading() -
 
 def test_several_exporters_are_one_reading() -> None:
     one, two = (f'lustre_job_write_bytes_total{{fs="l",target="OST000{n}",jobid="j"}} {n}\n' for n in (1, 2))
-    seen = exposition.reading([one, two], 0.0)
+    seen = expositions.reading([one, two], 0.0)
     assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
     assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
 
@@ -159,10 +161,10 @@ def test_several_exporters_are_one_reading() -> None:
 def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:
     users = 'lustre_changelog_user_idle_seconds{fs="l",target="MDT0000",user="cl1-tierd"} 5\n'
     end = 'lustre_changelog_records_total{fs="l",target="MDT0000"} 9\n'
-    assert exposition.reading([users], 0.0).changelogs == {}
-    (log,) = exposition.reading([users + end], 0.0).changelogs.values()
+    assert expositions.reading([users], 0.0).changelogs == {}
+    (log,) = expositions.reading([users + end], 0.0).changelogs.values()
     assert (log.last_index, log.users, log.recorded) == (9, {"cl1"}, None)
-    assert exposition.reading([end], 0.0).changelogs["l-MDT0000"].users == frozenset()
+    assert expositions.reading([end], 0.0).changelogs["l-MDT0000"].users == frozenset()
 
 
 def test_the_limit_of_data_on_an_mdt_is_the_present_one() -> None:

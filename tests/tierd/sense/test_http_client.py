@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.pki import Pki, authority
 from tests.tierd.sense import loopback_server
 from tests.tierd.sense.loopback_server import Behave, answers, liar, written
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
 
+__all__ = ["authority"]
 KINDS = ("text/plain",)
 
 
@@ -110,3 +112,19 @@ def test_a_secret_that_cannot_be_had_is_named_and_never_shown(tmp_path: Path) ->
         assert words in str(raised.value)
         assert "geheim" not in str(raised.value)
         assert server.requests == []
+
+
+def test_the_certificates_are_read_once_and_again_when_they_are_renewed(tmp_path: Path, authority: Pki) -> None:
+    """The system's certificates take 35 ms to read, for each request to each of hundreds of exporters."""
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(authority.path("ca.crt").read_bytes())
+    client = HttpClient(ServerAccess(ca_file=str(trusted)), 5.0, {})
+    first = client.tls_context()
+    assert client.tls_context() is first
+    renewed = tmp_path / "renewed.pem"
+    renewed.write_bytes(trusted.read_bytes())
+    renewed.replace(trusted)
+    assert client.tls_context() is not first
+    trusted.unlink()
+    with pytest.raises(SourceError, match="No such file"):
+        client.tls_context()

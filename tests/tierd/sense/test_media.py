@@ -10,6 +10,7 @@ import pytest
 
 from lustre.changelog.record import Record
 from lustre.parameters import Roots, Tree
+from tests.tierd.sense import expositions
 from tests.tierd.simulated import COVERING, HDD, world
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
@@ -17,7 +18,7 @@ from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.observe import Source
 from tierd.model import Action, PoolPair
 from tierd.refusal import Reason
-from tierd.sense import exposition, parameters
+from tierd.sense import parameters
 from tierd.sense.http_client import SourceError
 from tierd.sense.media import PoolMedia
 from tierd.sense.prometheus import Series, merged_reading
@@ -69,11 +70,11 @@ lustre_ost_degraded{fs="l",target="OST0000"} 0
 
 
 def test_an_exposition_tells_what_devices_are_without_more_targets() -> None:
-    reading = exposition.reading([LINES], 1.0)
+    reading = expositions.reading([LINES], 1.0)
     assert reading.is_flash == {"l-MDT0000": True, "l-OST0000": False, "-MGS": True}
     assert reading.targets == {"l-OST0000"}
     with pytest.raises(SourceError, match="impossible value"):
-        exposition.reading([LINES.replace(b'"OST0000"} 0\nlustre_osd_nonrotational{fs=""', b'"OST0000"} x\n'
+        expositions.reading([LINES.replace(b'"OST0000"} 0\nlustre_osd_nonrotational{fs=""', b'"OST0000"} x\n'
                                           b'lustre_osd_nonrotational{fs=""')], 1.0)
 
 

@@ -18,13 +18,14 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.servers import Prometheus, free_port, program, running
+from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.demo import await_exporter, running_exporter
-from tierd.sense import exporters, exposition
+from tierd.sense import exporters
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
 from tierd.sense.readings import ChangelogState, Reading, window
@@ -136,7 +137,7 @@ def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
     series = [*about("MDT0000", 0, 10), log("records_total", 0, 10), log("user_behind_records", 0, user="cl1"),
               log("user_behind_records", 0, 10, user="cl2"), log("mask_info", 10, mask="MARK,CREAT")]
     assert merged_reading(series, []).changelogs == {
-        "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}))}
+        "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}), 10)}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=10), st.floats(0, 100))
@@ -315,7 +316,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     since = max(read(name, 0).time for name in CLUSTERS) + 1  # by then every server has been scraped
     before = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
+    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], since)
     for reading in before.values():
         assert reading.targets == far.targets
         assert reading.jobs == far.jobs
@@ -324,7 +325,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 1
     after = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
+    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], since)
     for name, reading in after.items():
         assert reading.jobs == far.jobs
         assert {job for _, job in window(before[name], reading).loads} == {STREAM.job_id, NOISE.job_id}

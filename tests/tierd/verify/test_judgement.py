@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tierd.worlds import TARGETS, noise, small_files, stream, window
-from tierd.model import Finding, Window
+from tierd.model import UNSEEN, Finding, JobLoad, Window
 from tierd.verify.judgement import Act, Judgement, Settings, judge, judge_own
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
@@ -66,6 +68,61 @@ def test_what_everybody_gained_was_not_the_act() -> None:
 def test_what_everybody_lost_is_not_held_against_the_act() -> None:
     assert judged(episode(45)).verdict == "did-not-help"
     assert judged(episode(45, others_elsewhere=(40, 30))).verdict == "helped"
+
+
+def test_small_jobs_elsewhere_that_end_do_not_double_the_rate_of_the_victim() -> None:
+    """As on a real file system: a few small jobs elsewhere went down, and 65.5 MB/s were shown as 131."""
+    found = judged(episode(65.5, others_elsewhere=(0.2, 0.02)))
+    assert (found.verdict, found.elsewhere, found.after) == ("helped", 1.0, pytest.approx(65.5e6))
+    assert found.won_back == pytest.approx(21.5 / 22)
+    uneven = [window(n, stream("s.1", 65.5 if n >= 10 else 44),
+                     small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH),
+                     *[stream(f"far.{i}", 10 if n >= 10 else (30, 2)[n % 2], targets=ELSEWHERE) for i in range(3)])
+              for n in range(20)]
+    assert judged(uneven).elsewhere == 1.0
+
+
+@pytest.mark.parametrize("factor", [0.3, 2.5])
+def test_a_file_system_that_changed_as_a_whole_is_no_measure(factor: float) -> None:
+    found = judged(episode(60, others_elsewhere=(20, 20 * factor)))
+    assert (found.verdict, found.after) == ("cannot-tell", pytest.approx(60e6))
+
+
+def test_a_corrected_rate_that_was_never_there_is_refused() -> None:
+    found = judged(episode(66, others_elsewhere=(40, 24)))
+    assert (found.verdict, found.after) == ("cannot-tell", pytest.approx(66e6))
+
+
+def test_a_rate_that_the_bytes_of_the_whole_time_do_not_bear_out_is_refused() -> None:
+    after = [66.0, 66.0, 130.0, 1.0, 130.0, 130.0, 1.0, 130.0, 130.0, 1.0]
+    windows = [window(n, stream("s.1", 44 if n < 10 else after[n - 10]),
+                      small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH)) for n in range(20)]
+    found = judged(windows)
+    assert (found.verdict, found.after) == ("cannot-tell", pytest.approx(sum(after[2:]) / 8 * 1e6))
+
+
+def test_rates_are_over_the_seconds_of_each_target() -> None:
+    """Late readings: windows of 5 s whose counters are of 2 and 8 s in turn."""
+    late = []
+    for n, each in enumerate(episode(66)):
+        seconds = 2.0 if n % 2 else 8.0
+        loads = {key: JobLoad._make((*key, *[number * seconds / 5 for number in load[2:8]], load.sizes))
+                 for key, load in each.loads.items()}
+        late.append(replace(each, loads=loads, spans=dict.fromkeys((*TARGETS, *FLASH), seconds)))
+    found = judged(late)
+    assert (found.verdict, found.after) == ("helped", pytest.approx(66e6))
+
+
+def test_windows_in_which_a_target_of_the_victim_was_not_seen_do_not_count() -> None:
+    far = ("lustre-OST0042",)
+    windows = []
+    for n in range(20):
+        unseen = 13 <= n < 16
+        parts = [stream("s.1", 66 if n >= 10 else 44), small_files("m.2", 20, targets=TARGETS if n < 10 else FLASH)]
+        if not unseen:
+            parts.append([JobLoad(far[0], "s.1", write_bytes=1e9, writes=1000.0)])
+        windows.append(window(n, *parts, conditions=dict.fromkeys(far, UNSEEN) if unseen else None))
+    assert judged(windows).after == pytest.approx(66e6 + 1e9 / 5)
 
 
 @pytest.mark.parametrize("where", [TARGETS, FLASH])

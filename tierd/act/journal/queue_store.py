@@ -52,6 +52,7 @@ class QueueStore:
     def __init__(self, db: SharedConnection, maximum: int = MAX_STORED) -> None:
         self._db = db
         self._maximum = maximum
+        self._stored = self._count()
 
     def add(self, actions: Iterable[Action], finding: int, stamp: Stamp) -> None:
         """Store these moves, as far as there is room."""
@@ -61,14 +62,17 @@ class QueueStore:
         self._db.executemany(
             "INSERT OR REPLACE INTO waiting_moves (place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, "
             "since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._count()
 
     def remove(self, paths: Iterable[str]) -> None:
         """Delete the moves of these files: they begin, or were dropped."""
         self._db.executemany("DELETE FROM waiting_moves WHERE place = ?", [(to_bytes(path),) for path in paths])
+        self._count()
 
     def drop(self, key: tuple[str, str, str]) -> None:
         """Delete the moves of one finding."""
         self._db.execute("DELETE FROM waiting_moves WHERE key = ?", (json.dumps(key),))
+        self._count()
 
     def all(self) -> list[StoredMove]:
         """All moves, in the order in which they were added."""
@@ -79,8 +83,14 @@ class QueueStore:
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
     def __len__(self) -> int:
-        (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
-        return int(count)
+        """Number of stored moves. It waits for no transaction of another thread."""
+        return self._stored
+
+    def _count(self) -> int:
+        with self._db.lock:
+            (count,) = self._db.execute("SELECT count(*) FROM waiting_moves").only()
+            self._stored = int(count)
+        return self._stored
 
 
 def _key(text: str) -> tuple[str, str, str]:

@@ -29,6 +29,7 @@ from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
+from tierd.json_text import json_text
 from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
@@ -86,15 +87,16 @@ class Journal:
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
-             json.dumps(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
+             json_text(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
              finding.subject))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def set_location(self, number: int, finding: Finding) -> None:
-        """Enter the directories and targets of a finding, which may be known later than the finding."""
-        self._db.execute("UPDATE findings SET directories = ?, targets = ? WHERE id = ?",
-                         (json.dumps(finding.directories), json.dumps(finding.targets), number))
+    def set_figures(self, number: int, finding: Finding) -> None:
+        """Enter the figures, directories and targets of a finding, which may be known later than the finding."""
+        self._db.execute("UPDATE findings SET sentence = ?, evidence = ?, directories = ?, targets = ? WHERE id = ?",
+                         (printable(finding.sentence), json.dumps(finding.evidence.numbers()),
+                          json.dumps(finding.directories), json.dumps(finding.targets), number))
 
     def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
         """Enter what was logged about a finding, for ``tierctl explain``."""
@@ -252,6 +254,12 @@ class Journal:
         """Whether there is a finding, or an order, of that number."""
         return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
 
+    def key_of_finding(self, number: int) -> tuple[str, str, str] | None:
+        """What the finding of that number is about (:attr:`tierd.model.Finding.key`); None if there is none."""
+        row = self._db.execute("SELECT kind, aggressor, ifnull(nullif(victim, ''), subject) FROM findings WHERE id = ?",
+                               (number,)).fetchone()
+        return row and (row[0], row[1], row[2])
+
     def removed_act(self, number: int) -> bool:
         """Whether the act was removed because of its age. The act with the highest number is never removed."""
         (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").only()
@@ -303,6 +311,10 @@ class Judgements:
         """
         self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                          (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
+
+    def undone_by_hand(self, finding: int) -> None:
+        """An administrator has undone the acts of a finding, so that their verdict no longer holds."""
+        self._db.execute("UPDATE judgements SET verdict = ? WHERE finding = ?", (Verdict.UNDONE_BY_HAND, finding))
 
     def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
         """Share of the victim's loss that the last such acts won back, the newest first."""

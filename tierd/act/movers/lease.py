@@ -208,7 +208,7 @@ class LeaseMover:
             return MoveOutcome(
                 move, MoveResult.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes
             )
-        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, self._destination.pools(), failure,
+        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(), failure,
                                   self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
 

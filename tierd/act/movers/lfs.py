@@ -158,7 +158,7 @@ class LfsMover:
                 if why := halt():
                     yield from (halted_outcome(each.move, why) for each in files)
                 else:
-                    yield from self._process(arguments, files)
+                    yield from self._process(arguments, files, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """See the protocol."""
@@ -200,14 +200,15 @@ class LfsMover:
         detail = f"the file belongs to project {facts.project}, and its objects would count for project {given}"
         return Refusal(Reason.PROJECT, detail)
 
-    def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[MoveOutcome]:
+    def _process(self, arguments: tuple[str, ...], files: list[_Ready],
+                 batch: DestinationState) -> Iterator[MoveOutcome]:
         """Run one process. Examines each file afterwards, whatever the exit code."""
         command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
         try:
             finished = self._run(command)
         except OSError as error:
             finished = FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
-        pools = self._destination.pools()  # read again: they may have changed meanwhile
+        pools = batch.pools_afterwards()
         for ready in files:
             failure = _failure(finished, ready.place)
             outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)

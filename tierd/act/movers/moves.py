@@ -117,6 +117,22 @@ class Mover(Protocol):
         """Examine files as before a move, and move none. The outcome is ``MOVABLE``, or that of a move not begun."""
 
 
+def outcome_of_each(
+    call: Callable[[Sequence[Move]], Iterator[MoveOutcome]], moves: Sequence[Move]
+) -> Iterator[MoveOutcome]:
+    """Move or examine files: one outcome for each, whatever error ends the engine itself."""
+    left = {move.path: move for move in moves}
+    why = "the mover did not report an outcome"
+    try:
+        for outcome in call(moves):
+            del left[outcome.move.path]
+            yield outcome
+    except Exception as error:  # noqa: BLE001 -- whatever it is, no act may stay under way
+        why = f"the mover failed: {type(error).__name__}: {error}; the file has its old layout or the new one"
+    for move in left.values():
+        yield MoveOutcome(move, MoveResult.FAILED, "error", why)
+
+
 _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
 """Errors of opening a symbolic link, a socket or a device without following or waiting."""
 _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (

@@ -68,6 +68,13 @@ class DestinationState:
         with self._lock:
             return self._pools
 
+    def pools_afterwards(self) -> Mapping[str, tuple[str, ...]]:
+        """Pools after a move, read again: they may have changed meanwhile. Those of before it if that fails."""
+        try:
+            return self._destination.pools()
+        except OSError:
+            return self.pools
+
     @cached_property
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         return self._destination.pools()

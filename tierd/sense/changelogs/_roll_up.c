@@ -267,11 +267,13 @@ static int
 closed(Table *to, const Event *event, PyObject *file)
 {
     PyObject *counts = counts_of(to, file), **open_count = &OF_FILE(to, file, OPEN_COUNT);
-    if (counts == NULL)
+    PyObject *name = OF_JOB(to, event->job, JOB_NAME);
+    if (counts == NULL || name == NULL || OF_COUNTS(to, counts, COUNTS_JOB) == NULL)
         return LEFT;
+    int own = PyObject_RichCompareBool(OF_COUNTS(to, counts, COUNTS_JOB), name, Py_EQ); /* not of a client thread, later */
     int open = *open_count == NULL ? 0 : PyObject_IsTrue(*open_count);
-    if (open < 0 || (open && increase(open_count, -1) < 0) || set_time(&OF_FILE(to, file, CLOSED_AT), event->seconds) < 0
-        || touch(to, counts, event->seconds) < 0)
+    if (own < 0 || open < 0 || (open && increase(open_count, -1) < 0)
+        || set_time(&OF_FILE(to, file, CLOSED_AT), event->seconds) < 0 || (own && touch(to, counts, event->seconds) < 0))
         return FAILED;
     to->closes++;
     return increase(&OF_COUNTS(to, counts, CLOSES), 1);

@@ -41,6 +41,7 @@ class DirectoryCounts:
     write_opens: int = 0
     """Opens of existing files for writing."""
     last_time: float = 0.0
+    """Time of the newest record, without closes by client threads."""
     files: list[Fid] = field(default_factory=list)
     """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
     then: a set would take more memory than everything else that is stored about a file."""

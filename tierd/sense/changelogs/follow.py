@@ -1,5 +1,13 @@
 """Follows the changelogs of all MDTs from the last position. It returns no record twice and reports every gap.
 
+A record whose number is missing may be late: since Lustre 2.17 an MDT writes records at the same time, and a reader may
+see record 12 before record 11 (:mod:`lustre.changelog.device`). So the first missing record is the end of the changelog
+for now. Records after it are returned only once it is there, or once it is lost: then it is still missing in a later
+read, :data:`LATE_SECONDS` after a record behind it was seen. Nothing waits for that, and records keep their order.
+
+A lost record may never have existed. An MDT that cannot write a record, or that ends before the record is on disk, does
+not use its number again.
+
 If an MDT is down, calls that read or clear its changelog or make a mark return only when it is back. Each such call
 runs in its own thread with a limited wait, so that the other MDTs and the cycle continue. An MDT gets no second call
 before the first has returned: there is at most one thread for each MDT. The result of a call that returned late goes
@@ -9,7 +17,8 @@ to the next caller with the same question.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, cast
@@ -31,21 +40,45 @@ class ChangelogError(OSError):
 class MissingRecordsError(ChangelogError):
     """Records are lost: the known state of directories may be wrong."""
 
+    def __init__(self, message: str, mdts: Collection[str]) -> None:
+        """``mdts`` are the MDTs whose records are lost (``MDT0000``)."""
+        super().__init__(message)
+        self.mdts = frozenset(mdts)
 
-MAX_READS = 16
-"""Reads (some 4 MiB each) of one MDT in one call: an MDT that writes faster than tierd reads holds up no other."""
+
+MAX_READS = 64
+"""Reads (some 1 MiB each) of one MDT in one call: an MDT that writes faster than tierd reads holds up no other."""
+READ_SECONDS = 5.0
+"""Time after which the rest of an MDT's records is left for the next call, which continues there. A choice."""
+LATE_SECONDS = 2.0
+"""Time for a record to be written after one with a higher number was seen. An MDT thread needs some microseconds, or
+milliseconds if it waits for a disk. A choice."""
+
+
+GAPS_NAMED = 3
+"""Gaps of one MDT that a message names. A choice."""
+
+
+class _Later(NamedTuple):
+    """The highest index in a read that a missing record ended, and the time of the read."""
+
+    highest_index: int
+    seen_at: float
 
 
 class Follower:
     """Position in the changelog of each MDT."""
 
-    def __init__(self, read: ReadFrom, mdts: Iterable[str], positions: Mapping[str, int] | None = None,
+    def __init__(self, read: ReadFrom, mdts: Iterable[str], clock: Clock, positions: Mapping[str, int] | None = None,
                  max_reads: int = MAX_READS, recording: RecordingCheck | None = None) -> None:
         self._read = read
+        self._clock = clock
         self.recording = recording
         """Checks whether MDTs record. None: all are assumed to record."""
         self._max_reads = max_reads
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
+        self._later: dict[str, _Later] = {}
+        """By MDT, if the last call ended at a missing record."""
         self._lost: dict[tuple[str, str], str] = {}
         """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
         self._missed: dict[str, str] = {}
@@ -55,6 +88,11 @@ class Follower:
     def positions(self) -> Mapping[str, int]:
         """Index of the last returned record of each MDT; 0 before the first."""
         return dict(self._positions)
+
+    @property
+    def waiting(self) -> Collection[str]:
+        """MDTs of which the last call returned only the records before a missing one, which may still be written."""
+        return self._later.keys()
 
     def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
         """Mark an MDT as one that keeps no records for tierd. ``by`` names the check that found it."""
@@ -83,23 +121,26 @@ class Follower:
         is no changelog, or if an MDT keeps no records for tierd.
         """
         problems: list[str] = []
-        gaps: list[str] = []
+        gaps: defaultdict[str, list[str]] = defaultdict(list)
         for mdt, before in list(self._positions.items()):
-            at_its_end = yield from self._of(mdt, problems, gaps)
-            if at_its_end and self.recording is not None:
-                self._judge(mdt, before, self.recording)
-        gaps += [f"changelog of {mdt}: {why}" for mdt, why in self._missed.items()]
+            at_its_end = yield from self._of(mdt, problems, gaps[mdt])
+            some = mdt in self._later and self._positions[mdt] != before
+            if self.recording is not None and (at_its_end or some):
+                self._judge(mdt, before, self.recording, complete=at_its_end)
+        for mdt, why in self._missed.items():
+            gaps[mdt].append(why)
         self._missed.clear()
         lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
-        if gaps:
-            raise MissingRecordsError("; ".join(gaps + problems))
+        missing = [f"changelog of {mdt}: {first_of(whys)}" for mdt, whys in gaps.items() if whys]
+        if missing:
+            raise MissingRecordsError("; ".join(missing + problems), [mdt for mdt, whys in gaps.items() if whys])
         if problems:
             raise ChangelogError("; ".join(problems))
 
-    def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
+    def _judge(self, mdt: str, before: int, recording: RecordingCheck, *, complete: bool) -> None:
         """Check an MDT that could be read, and apply the verdict."""
-        verdict = recording.check(mdt, before, self._positions[mdt])
+        verdict = recording.check(mdt, before, self._positions[mdt], complete=complete)
         if verdict.problem:
             self.mark_lost(mdt, verdict.problem, "recording")
         else:
@@ -109,55 +150,100 @@ class Follower:
         if verdict.anew:
             self.restart_from_zero(mdt)
 
-    def _of(self, mdt: str, problems: list[str],
-            gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
+    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
         """Yield the records of one MDT. Returns whether its end was reached."""
+        begun_at = self._clock.now()
+        before = self._later.pop(mdt, None)
+        if before is not None and begun_at < before.seen_at:  # the clock was set back
+            before = before._replace(seen_at=begun_at)
         for _ in range(self._max_reads):
-            start = last = self._positions[mdt]
+            start = self._positions[mdt]
+            behind = end = 0
             try:
                 for records in packed_pieces(self._read(mdt, start)):
-                    end = last_index(records)
+                    end, last = last_index(records), self._positions[mdt]
+                    if behind:
+                        continue
                     if end <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {end}")
                         return False
-                    if last and (gap := gap_in(last, records)):
-                        gaps.append(f"changelog of {mdt}: {gap}")
-                    last = self._positions[mdt] = end
-                    yield records if self.recording is None else self.recording.without_marks(mdt, records)
+                    if end - last == len(records):
+                        self._positions[mdt] = end
+                        yield records if self.recording is None else self.recording.without_marks(mdt, records)
+                    else:
+                        behind = yield from self._up_to_missing(mdt, records, before, begun_at, gaps)
                     del records  # their memory is used for the next ones
             except (OSError, ValueError) as error:
-                problems.append(f"changelog of {mdt}: {error}")
+                problems.append(f"changelog of {mdt}: {error}{self._backlog(mdt)}")
+                if before is not None:
+                    self._later[mdt] = before
                 return False
-            if last == start:
+            if behind:
+                known = before is not None and behind <= before.highest_index
+                self._later[mdt] = before if before is not None and known else _Later(end, begun_at)
+                return False
+            if self._positions[mdt] == start:
                 return True
+            if not 0 <= self._clock.now() - begun_at < READ_SECONDS:
+                return False
         return False
 
+    def _up_to_missing(self, mdt: str, records: Sequence[Record], before: _Later | None, now: float,
+                       gaps: list[str]) -> Generator[Sequence[Record], None, int]:
+        """Yield the records up to a missing one that may be late. Returns the index behind it; 0 without one.
 
-def gap_in(last: int, records: Sequence[Record]) -> str:
-    """Describe the first gap after the last index; "" without a gap.
+        ``before`` is what the last call saw, if it ended at a missing record.
+        """
+        last = self._positions[mdt] or records[0].index - 1
+        while True:
+            at = first_missing(last, records)
+            if at:
+                part = records[:at]
+                self._positions[mdt] = last = last_index(part)
+                yield part if self.recording is None else self.recording.without_marks(mdt, part)
+            if at == len(records):
+                return 0
+            behind = records[at].index
+            if before is None or behind > before.highest_index or now - before.seen_at < LATE_SECONDS:
+                return behind
+            gaps.append(f"records {last + 1} to {behind - 1} are missing")
+            last, records = behind - 1, records[at:]
+
+    def _backlog(self, mdt: str) -> str:
+        backlog = self.recording.backlog(mdt, self._positions[mdt]) if self.recording is not None else ""
+        return f"; {backlog}" if backlog else ""
+
+
+def first_of(gaps: Sequence[str]) -> str:
+    """The gaps of one MDT in a sentence. Beyond :data:`GAPS_NAMED`, only their number."""
+    more = f"; and {len(gaps) - GAPS_NAMED} more" if len(gaps) > GAPS_NAMED else ""
+    return "; ".join(gaps[:GAPS_NAMED]) + more
+
+
+def first_missing(last: int, records: Sequence[Record]) -> int:
+    """Position in the list of the first record that does not follow the one before it; its length without a gap.
 
     >>> from lustre.changelog.record import RecordType
-    >>> gap_in(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
-    'records 7 to 8 are missing'
+    >>> first_missing(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
+    1
     """
-    if last_index(records) - last == len(records):
-        return ""
-    for record in records:
+    for at, record in enumerate(records):
         if record.index > last + 1:
-            return f"records {last + 1} to {record.index - 1} are missing"
-        last = record.index
-    return ""
+            return at
+        last = max(last, record.index)
+    return len(records)
 
 
 Answer = TypeVar("Answer")
 ClearChangelog = Callable[[str, str, int], None]
 """Clears the changelog of an MDT for a reader, up to an index."""
 TIMEOUT_SECONDS = 10.0
-"""Limit of one call. Reading some 4 MiB of records takes one to two seconds."""
+"""Limit of one call. Reading some 1 MiB of records takes less than a second."""
 
 
 class _Call(NamedTuple):
     question: Hashable
+    doing: str
     begun_at: float
     answer: Future[Any]
 
@@ -171,8 +257,9 @@ class TimedCalls:
         self._executor = DaemonExecutor("tierd-changelog")
         self._calls: dict[str, _Call] = {}
 
-    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """The result of ``ask``. Raises the error of ``ask``.
+    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer],
+                 doing: str = "a call") -> Answer:
+        """The result of ``ask``. Raises the error of ``ask``. ``doing`` describes the call.
 
         Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
         call that returns late goes to the next caller with an equal ``question``.
@@ -183,7 +270,7 @@ class TimedCalls:
                 raise self._timeout(call)
             call = None
         if call is None:
-            call = self._calls[mdt] = _Call(question, self._clock.now(), self._executor.submit(ask))
+            call = self._calls[mdt] = _Call(question, doing, self._clock.now(), self._executor.submit(ask))
             wait({call.answer}, timeout=self._timeout_seconds)
         if not call.answer.done():
             raise self._timeout(call)
@@ -192,17 +279,26 @@ class TimedCalls:
 
     def _timeout(self, call: _Call) -> TimeoutError:
         waited_seconds = max(self._timeout_seconds, self._clock.now() - call.begun_at)
-        return TimeoutError(errno.ETIMEDOUT, f"no answer for {waited_seconds:.0f} s: the MDS is down, or in recovery")
+        return TimeoutError(errno.ETIMEDOUT, f"{call.doing} has taken {waited_seconds:.0f} s so far: the MDS is down, "
+                            "in recovery or slow")
+
+    def under_way(self) -> str:
+        """The calls that have not returned, for people; "" for none. Any thread may ask."""
+        now = self._clock.now()
+        return "; ".join(f"{mdt}: {call.doing} has taken {now - call.begun_at:.0f} s"
+                         for mdt, call in sorted(self._calls.copy().items()) if not call.answer.done())
 
     def reading(self, read: ReadFrom) -> ReadFrom:
         """``read`` with this limit."""
-        return lambda mdt, after: self(mdt, ("read", after), lambda: read(mdt, after))
+        return lambda mdt, after: self(mdt, ("read", after), lambda: read(mdt, after),
+                                       f"reading the records after {after}")
 
     def clearing(self, clear: ClearChangelog) -> ClearChangelog:
         """``clear`` with this limit."""
-        return lambda mdt, reader, index: self(mdt, ("clear", reader, index), lambda: clear(mdt, reader, index))
+        return lambda mdt, reader, index: self(mdt, ("clear", reader, index), lambda: clear(mdt, reader, index),
+                                               f"clearing the records up to {index}")
 
     def marking(self, mark: MakeMark) -> MakeMark:
         """``mark`` with this limit. The result of a mark that returns late is dropped."""
         numbers = count()
-        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt))
+        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt), "making a file to be recorded")

@@ -110,6 +110,14 @@ class RecordingCheck:
         whys = "; ".join(sorted(set(self.unchecked.values())))
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
+    def backlog(self, mdt: str, position: int) -> str:
+        """How many records an MDT has after a position, and how many it keeps, for people; "" if that is unknown."""
+        state = self._states.get(f"{self._fsname}-{mdt}")
+        if state is None or state.last_index is None or state.last_index < position:
+            return ""
+        kept = f", of {state.kept_records:,} that its users have not cleared" if state.kept_records is not None else ""
+        return f"{state.last_index - position:,} records are to be read{kept}"
+
     def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
         """Records without the records of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
@@ -119,8 +127,11 @@ class RecordingCheck:
         mark.seen.update(ours.values())
         return [record for record in records if record.index not in ours] if ours else records
 
-    def check(self, mdt: str, before: int, after: int) -> RecordingVerdict:
-        """Check one MDT after a complete and successful read of its changelog from one position to another."""
+    def check(self, mdt: str, before: int, after: int, *, complete: bool = True) -> RecordingVerdict:
+        """Check one MDT after a successful read of its changelog from one position to another.
+
+        ``complete`` is False if the read ended at a record that may be late: records of a mark may be behind it.
+        """
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.pop(mdt, None)
@@ -132,6 +143,8 @@ class RecordingCheck:
         if verdict.problem or (state is not None and state.recorded is not None):
             known.mark, known.problem = None, ""
             return verdict
+        if not complete:
+            return replace(verdict, problem=known.problem)
         if self._mark is not None and self._marks_allowed():
             rarely = state is not None or mdt in self._readers
             return replace(verdict, problem=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))

@@ -5,7 +5,8 @@ Recordings of Lustre 2.17 show three properties of records that this module depe
 * Only namespace records have a reliable parent. The parent in an OPEN of an existing file may be another directory, so
   the path of the file itself is preferred.
 * The last CLOSE may have the job id of a client thread (``ldlm_bl.0``), and the LYOUT of a new component has no job id.
-  Both belong to the job that opened the file.
+  Both belong to the job that opened the file. Such a CLOSE may come long after the job has ended, for example when a
+  file is moved, so it does not show that the job is at work.
 * Files that a job creates and unlinks again are gone before tierd can move them.
 
 Each job id is decoded once. The counts of a job are cached by directory until a path changes.
@@ -223,8 +224,8 @@ class RollUp:
         counts = file.counts
         if not counts.there or counts.directory is not file.directory:
             owner = counts.job if (counts.job, file.directory) in self._known.by_job_and_directory else job.name
-            counts = self._known.counts(owner, file.directory, time)
-        elif time > counts.last_time:
+            counts = self._known.counts(owner, file.directory, time if owner == job.name else 0.0)
+        elif time > counts.last_time and counts.job == job.name:
             counts.last_time = time
         counts.closes += 1
 

@@ -5,7 +5,7 @@ Any thread may read the table. It is not locked while paths are looked up or rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import chain, islice
 from threading import RLock
@@ -20,6 +20,9 @@ from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, ResolvePath
+
+OperationCounts = tuple[int, int, int, int]
+"""Creates, opens of existing files, closes and unlinks."""
 
 
 def activities_of_job(known: CountTables, job: str, since: float) -> list[DirectoryActivity]:
@@ -58,7 +61,7 @@ def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
 
 def _recent_counts(known: CountTables, job: str, since: float) -> list[DirectoryCounts]:
     mine = [known.by_job_and_directory[job, directory] for directory in known.directories.get(job, ())]
-    return [counts for counts in mine if counts.last_time >= since or _has_open(known, counts)]
+    return [counts for counts in mine if counts.last_time >= since or _is_in_use(known, counts, since)]
 
 
 def _summary(counts: DirectoryCounts) -> DirectoryActivity:
@@ -67,9 +70,40 @@ def _summary(counts: DirectoryCounts) -> DirectoryActivity:
                              write_opens=counts.write_opens, clients=counts.clients)
 
 
-def _has_open(known: CountTables, counts: DirectoryCounts) -> bool:
+def _is_in_use(known: CountTables, counts: DirectoryCounts, since: float) -> bool:
+    """Whether a file is open, or was closed since a time, by whichever thread."""
     files = known.files
-    return any(fid in files and files[fid].open_count for fid in counts.files)
+    return any((file := files.get(fid)) is not None and (file.open_count or file.closed_at >= since)
+               for fid in counts.files)
+
+
+def operations_of(known: CountTables, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
+    """Operations of these jobs by directory, since they began there. It is cheap."""
+    found: dict[str, dict[str, OperationCounts]] = {}
+    for (job, directory), each in known.by_job_and_directory.items():
+        if job in jobs:
+            found.setdefault(job, {})[directory] = each.creates, each.opens, each.closes, each.unlinks
+    return found
+
+
+def last_record(known: CountTables, jobs: Iterable[str]) -> float:
+    """Time of the newest record of any of these jobs; 0 without one."""
+    return max((known.by_job_and_directory[job, directory].last_time
+                for job in jobs for directory in known.directories.get(job, ())), default=0.0)
+
+
+def works_in(known: CountTables, jobs: Iterable[str], directory: str, since: float, *, counting_open: bool) -> bool:
+    """Whether one of these jobs has records since a time in a directory or just below it.
+
+    ``counting_open``: a file that it has open counts too.
+    """
+    for job in jobs:
+        for place in known.directories.get(job, ()):
+            if directory in {place, place.rpartition("/")[0]}:
+                counts = known.by_job_and_directory[job, place]
+                if counts.last_time >= since or (counting_open and _is_in_use(known, counts, since)):
+                    return True
+    return False
 
 
 def _activity(known: CountTables, counts: DirectoryCounts) -> DirectoryActivity:
@@ -165,6 +199,8 @@ class ActivityTable:
         self._of_mdt: dict[str, set[Fid]] = {}
         """Files that are known from tallies, by MDT."""
         self._lock = RLock()
+        self.unchecked: set[str] = set()
+        """Directories of which records may be missing, and which have not been checked again. No act begins there."""
         self.records_read = 0
         """Number of records in the last call."""
         self.oldest_time = float("inf")
@@ -301,6 +337,17 @@ class ActivityTable:
         with self._lock:
             return known_directories(self._known)
 
+    def files_by_sequence(self) -> dict[str, dict[int, tuple[Fid, str]]]:
+        """FID and name of one known file of each directory, for each sequence of FIDs in it."""
+        with self._lock:
+            files = list(self._known.files.items())
+        latest: dict[str, dict[int, tuple[Fid, File]]] = {}
+        for fid, file in files:
+            if file.name:
+                latest.setdefault(file.directory, {})[fid.sequence] = fid, file
+        return {place: {sequence: (fid, file.name.decode("utf-8", "surrogateescape"))
+                        for sequence, (fid, file) in mine.items()} for place, mine in latest.items()}
+
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Activities of a job in directories where it was active since a time or has files open, most files first."""
         with self._lock:
@@ -310,6 +357,24 @@ class ActivityTable:
         """Counts of a job by directory since a time, without its files. It is cheap."""
         with self._lock:
             return counts_of_job(self._known, job, since)
+
+    def operations_of(self, jobs: Collection[str]) -> dict[str, dict[str, OperationCounts]]:
+        """Operations of these jobs by directory, since they began there. It is cheap."""
+        with self._lock:
+            return operations_of(self._known, jobs)
+
+    def last_record(self, jobs: Iterable[str]) -> float:
+        """Time of the newest record of any of these jobs; 0 without one."""
+        with self._lock:
+            return last_record(self._known, jobs)
+
+    def works_in(self, jobs: Iterable[str], directory: str, since: float, *, counting_open: bool) -> bool:
+        """Whether one of these jobs has records since a time in a directory or just below it.
+
+        ``counting_open``: a file that it has open counts too.
+        """
+        with self._lock:
+            return works_in(self._known, jobs, directory, since, counting_open=counting_open)
 
     def summaries(self, since: float) -> list[DirectoryActivity]:
         """Counts of all jobs and directories active since a time, without their files. It is cheap."""

@@ -202,7 +202,7 @@ class TallySource:
 
     def _tallies(self) -> Iterator[Tally]:
         problems: list[str] = []
-        gaps: list[str] = []
+        gaps: dict[str, list[str]] = {mdt: [] for mdt in self._mdts}
         try:
             received: Sequence[ReceivedTally] = self._inbox.receive()
         except OSError as error:
@@ -217,17 +217,18 @@ class TallySource:
             for tally in self._in_order(mdt, state):
                 ahead = max(ahead, tally.newest_time - self._clock.now())
                 if tally.gap:
-                    gaps.append(f"changelog of {mdt}: {tally.gap}")
+                    gaps[mdt].append(tally.gap)
                 yield tally
                 if tally.at_end and self._recording is not None and not tally.problem:
-                    self._check(mdt, state, tally, self._recording, gaps)
+                    self._check(mdt, state, tally, self._recording, gaps[mdt])
         problems += self._problems()
         if ahead > self._skew_seconds:
             problems.append(f"readers: records from {ahead:.0f} s ahead of this node's clock: repair the time service; "
                             "how long files have been closed is unknown")
-        self._problem = "; ".join(gaps + problems)
-        if gaps:
-            raise MissingRecordsError(self._problem)
+        missing = [f"changelog of {mdt}: {why}" for mdt, whys in gaps.items() for why in whys]
+        self._problem = "; ".join(missing + problems)
+        if missing:
+            raise MissingRecordsError(self._problem, [mdt for mdt, whys in gaps.items() if whys])
         if problems:
             raise ChangelogError(self._problem)
         self._all_read_at = self._clock.now()
@@ -293,11 +294,11 @@ class TallySource:
         verdict = recording.check(mdt, tally.after, tally.last)
         state.not_recording = verdict.problem
         if verdict.gap:
-            gaps.append(f"changelog of {mdt}: {verdict.gap}")
+            gaps.append(verdict.gap)
         if verdict.anew:
             state.position = 0
             self._read_again(mdt, state, TallyOutcome.OUT_OF_ORDER)
-            gaps.append(f"changelog of {mdt}: it has restarted")
+            gaps.append("it has restarted")
 
     def _note_renames(self, tally: Tally) -> None:
         renamed = tally.content.renamed

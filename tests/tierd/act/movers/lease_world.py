@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -21,10 +22,16 @@ class World:
         self.lustre = MiniLustre()
         self.calls = MiniCalls(self.lustre)
         self.data = b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last"
+        self.pools_fail = False
         self.node = self.lustre.create("/a", self.data)
         self.mover = LeaseMover(
-            self.calls, Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota),
+            self.calls, Destination(self.pools, self.lustre.space, self.lustre.quota),
             MiniClock(self.lustre))
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        if self.pools_fail:
+            raise OSError(errno.EIO, "no answer")
+        return self.lustre.pool_members
 
     def move(self, layout: Layout = FLASH, path: str = "/a") -> MoveOutcome:
         (outcome,) = self.mover.move((Move(path, layout),))

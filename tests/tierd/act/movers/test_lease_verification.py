@@ -44,6 +44,15 @@ def test_success_that_was_reported_as_an_error_is_found_out(world: World) -> Non
     assert "but the move was done" in outcome.detail
 
 
+def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(world: World) -> None:
+    def fails() -> None:
+        world.pools_fail = True
+
+    world.calls.lose_reply = True
+    world.at("open_fid", fails)
+    assert world.move().result is MoveResult.DONE
+
+
 def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.calls, "swap_and_close", lambda *arguments: None)
     outcome = world.move()

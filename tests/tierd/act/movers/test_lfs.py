@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -23,8 +23,14 @@ class World:
         self.lustre.directory_project = 7
         self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
         calls = MiniCalls(self.lustre)
-        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
+        self.pools_fail = False
+        destination = Destination(self.pools, self.lustre.space, self.lustre.quota)
         self.mover = LfsMover(calls, destination, MOUNT.__add__, self.lfs)
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        if self.pools_fail:
+            raise OSError(errno.EIO, "no answer")
+        return self.lustre.pool_members
 
     def move(self, *paths: str, layout: Layout = FLASH) -> list[MoveOutcome]:
         return list(self.mover.move([Move(path, layout) for path in paths]))
@@ -94,6 +100,17 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.DOUBTFUL
     assert "outside pool" in outcome.detail
+
+
+def test_pools_that_cannot_be_read_after_a_move_leave_no_move_without_outcome(world: World) -> None:
+    world.lustre.create("/a", b"data")
+
+    def fails(name: str, number: int) -> None:
+        world.pools_fail = True
+
+    world.lfs.before = fails
+    (outcome,) = world.move("/a")
+    assert outcome.result is MoveResult.DONE
 
 
 def test_killed_in_the_middle(world: World) -> None:

@@ -15,7 +15,7 @@ class World:
 
     def __init__(self) -> None:
         self.log = Log(3)
-        self.follower = Follower(self.log.read, ["MDT0000"])
+        self.follower = Follower(self.log.read, ["MDT0000"], self)
         self.time = 1000.0
         self.fault = 0
         self.cleared: list[tuple[str, str, int]] = []

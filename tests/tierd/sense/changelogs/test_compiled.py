@@ -171,6 +171,24 @@ def test_files_of_a_known_job_in_a_known_directory_need_no_python() -> None:
         13, 13, 13, 26, 13, 23.0)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(compiled: bool) -> None:
+    """It may come when tierd moves the file, long after the job has ended."""
+    known = ActivityTable(resolve)
+    known.add([*lived(7), *lived(8, b"ldlm_bl.0", 5.0)])
+    left_open = lived(9, time=20.0)[:2]
+    late = [*left_open, left_open[1]._replace(type=RecordType.CLOSE, job_id=b"ldlm_bl.0", time=90.0)]
+    if compiled:
+        data = packed(late)
+        assert known._records.add_packed(data, 0, len(data)) == (len(data), 3)
+    else:
+        known.add(late)
+    assert known.last_record(["m.2"]) == 20.0
+    assert known.works_in(["m.2"], "/proj/1", 15.0, counting_open=False)
+    assert not known.works_in(["m.2"], "/proj/1", 25.0, counting_open=False)
+    assert known.of_job("m.2", 80.0), "it was in use then"
+
+
 @pytest.mark.parametrize("change", [
     {"job_id": b"new.1"}, {"parent": Fid(0x200000402, 2)}, {"nid": "10.0.0.2@tcp"}, {"type": RecordType.MKDIR},
     {"type": RecordType.LAYOUT}, {"type": RecordType.RENAME}, {"source": Fid(1, 2), "source_parent": Fid(1, 1)},

@@ -11,7 +11,27 @@ from hypothesis import strategies as st
 from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from tierd.sense.changelogs.follow import MAX_READS, ChangelogError, Follower, MissingRecordsError, TimedCalls
+from tierd.sense.changelogs.follow import (
+    LATE_SECONDS,
+    MAX_READS,
+    READ_SECONDS,
+    ChangelogError,
+    Follower,
+    MissingRecordsError,
+    TimedCalls,
+)
+
+
+class Watch:
+    """A clock that is set by hand."""
+
+    time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        raise NotImplementedError
 
 
 class Log:
@@ -19,6 +39,8 @@ class Log:
 
     def __init__(self, last: int, batch: int = 3, first: int = 1) -> None:
         self.first, self.last, self.batch = first, last, batch
+        self.late: set[int] = set()
+        """Records that have a number and are not written yet."""
         self.fault: OSError | None = None
 
     def read(self, _: str, after: int) -> bytes:
@@ -26,7 +48,7 @@ class Log:
             raise self.fault
         begin = max(after + 1, self.first)
         return b"".join(encode(Record(n, RecordType.CLOSE, float(n), target=Fid(1, n)))
-                        for n in range(begin, min(begin + self.batch, self.last + 1)))
+                        for n in range(begin, min(begin + self.batch, self.last + 1)) if n not in self.late)
 
 
 def drained(follower: Follower) -> tuple[list[int], str]:
@@ -43,7 +65,7 @@ def drained(follower: Follower) -> tuple[list[int], str]:
 @given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
 def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
     log = Log(last, batch)
-    follower = Follower(log.read, ["MDT0000"], max_reads=1000)
+    follower = Follower(log.read, ["MDT0000"], Watch(), max_reads=1000)
     seen = [r.index for r in follower.records()]
     for count in more:
         log.last += count
@@ -53,51 +75,119 @@ def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) 
 
 
 def test_reading_continues_at_the_last_position() -> None:
-    follower = Follower(Log(10).read, ["MDT0000"], {"MDT0000": 7})
+    follower = Follower(Log(10).read, ["MDT0000"], Watch(), {"MDT0000": 7})
     assert [r.index for r in follower.records()] == [8, 9, 10]
 
 
-def test_a_gap_is_said_after_what_could_be_read() -> None:
-    log = Log(5)
-    follower = Follower(log.read, ["MDT0000"])
+def test_lost_records_are_said_once_with_their_mdt_and_what_follows_is_returned() -> None:
+    log, watch = Log(5), Watch()
+    follower = Follower(log.read, ["MDT0000", "MDT0001"], watch, {"MDT0001": 5})
     list(follower.records())
     log.first, log.last = 9, 12
-    seen, problem = drained(follower)
-    assert "changelog of MDT0000: records 6 to 8 are missing" in problem
-    assert seen == [9, 10, 11, 12]
+    assert drained(follower) == ([], "")
+    assert set(follower.waiting) == {"MDT0000", "MDT0001"}
+    watch.time += LATE_SECONDS
+    with pytest.raises(MissingRecordsError, match="changelog of MDT0000: records 6 to 8 are missing") as caught:
+        list(follower.records())
+    assert caught.value.mdts == {"MDT0000", "MDT0001"}
+    assert follower.positions == {"MDT0000": 12, "MDT0001": 12}
     assert list(follower.records()) == []
-
-
-def test_a_gap_is_another_thing_than_a_device_that_cannot_be_read() -> None:
-    log = Log(5)
-    follower = Follower(log.read, ["MDT0000"])
-    list(follower.records())
-    log.first, log.last = 9, 12
-    with pytest.raises(MissingRecordsError):
-        list(follower.records())
+    assert not follower.waiting
     log.fault = PermissionError(13, "Permission denied")
-    with pytest.raises(ChangelogError) as caught:
+    with pytest.raises(ChangelogError) as other:
         list(follower.records())
-    assert not isinstance(caught.value, MissingRecordsError)
+    assert not isinstance(other.value, MissingRecordsError)
+
+
+def test_a_late_record_is_not_lost() -> None:
+    """An MDT that writes records at the same time, to a reader that comes in between."""
+    log, watch = Log(7, batch=100), Watch()
+    follower = Follower(log.read, ["MDT0000"], watch, {"MDT0000": 2})
+    log.late = {5}
+    assert drained(follower) == ([3, 4], "")
+    watch.time += LATE_SECONDS - 0.1
+    log.last, log.late = 12, {5, 9}
+    assert drained(follower) == ([], "")
+    watch.time += 1000.0
+    log.last, log.late = 13, {9, 11}
+    assert drained(follower) == ([5, 6, 7, 8], ""), "9 was not seen to be late before"
+    watch.time += 0.5
+    log.last, log.late = 14, {11, 13}
+    assert drained(follower) == ([9, 10], "")
+    watch.time -= 3600.0
+    assert drained(follower) == ([], "")
+    log.late.clear()
+    assert drained(follower) == ([11, 12, 13, 14], "")
+
+
+def test_a_late_record_of_the_first_read_is_not_skipped() -> None:
+    log = Log(7, batch=100, first=4)
+    follower = Follower(log.read, ["MDT0000"], Watch())
+    log.late = {5}
+    assert drained(follower) == ([4], "")
+    log.late.clear()
+    assert drained(follower) == ([5, 6, 7], "")
+
+
+def test_all_records_that_are_lost_are_said_in_the_second_read() -> None:
+    log, watch = Log(2000, batch=2000), Watch()
+    follower = Follower(log.read, ["MDT0000"], watch)
+    log.late = {3, 4, 700, 900, 1999}
+    assert drained(follower) == ([1, 2], "")
+    watch.time += LATE_SECONDS
+    seen, problem = drained(follower)
+    assert seen == [n for n in range(5, 2001) if n not in log.late]
+    assert problem == ("changelog of MDT0000: records 3 to 4 are missing; records 700 to 700 are missing; records 900 "
+                       "to 900 are missing; and 1 more")
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.sets(st.integers(1, 60), max_size=6), st.floats(0.0, 1.9)), max_size=9),
+       st.integers(1, 7))
+def test_whatever_is_late_every_record_comes_once_and_in_order(
+        steps: list[tuple[int, set[int], float]], batch: int) -> None:
+    log, watch = Log(0, batch), Watch()
+    follower = Follower(log.read, ["MDT0000"], watch, {"MDT0000": 0}, max_reads=1000)
+    log.last = 1
+    seen = [record.index for record in follower.records()]
+    for more, late, seconds in steps:
+        log.late = {index for index in late if index > log.last}  # a record is late once: in the read after its number
+        log.last += more
+        watch.time += seconds
+        seen += [record.index for record in follower.records()]
+    log.late = set()
+    seen += [record.index for record in follower.records()]
+    assert seen == list(range(1, log.last + 1))
 
 
 def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_others() -> None:
     endless, other = Log(10**9, batch=1), Log(2)
     follower = Follower(lambda mdt, after: (endless if mdt == "MDT0000" else other).read(mdt, after),
-                        ["MDT0000", "MDT0001"])
+                        ["MDT0000", "MDT0001"], Watch())
     assert len(list(follower.records())) == MAX_READS + 2
     assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
 
 
+def test_the_rest_of_a_slow_changelog_is_left_for_the_next_call() -> None:
+    log, watch = Log(9, batch=1), Watch()
+
+    def slow(mdt: str, after: int) -> bytes:
+        watch.time += 0.4 * READ_SECONDS
+        return log.read(mdt, after)
+
+    follower = Follower(slow, ["MDT0000"], watch)
+    assert drained(follower) == ([1, 2, 3], "")
+    assert drained(follower) == ([4, 5, 6], "")
+
+
 def test_a_device_that_repeats_records_is_not_read_for_ever() -> None:
-    follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"])
+    follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"], Watch())
     seen, problem = drained(follower)
     assert seen == [1, 2, 3]
     assert "asked for records after 3, got 3" in problem
 
 
 def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() -> None:
-    follower = Follower(Log(3).read, ["MDT0000"])
+    follower = Follower(Log(3).read, ["MDT0000"], Watch())
     follower.mark_lost("MDT0000", "no such reader")
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
     assert drained(follower) == ([], "changelog of MDT0000: no such reader")
@@ -111,7 +201,7 @@ def test_a_lost_changelog_user_is_reported_until_it_returns_and_then_as_a_gap() 
 
 def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
     log = Log(3)
-    follower = Follower(log.read, ["MDT0000"], {"MDT0000": 100})
+    follower = Follower(log.read, ["MDT0000"], Watch(), {"MDT0000": 100})
     assert drained(follower) == ([], "")
     follower.restart_from_zero("MDT0000")
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it has restarted")
@@ -120,7 +210,8 @@ def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
 def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
     good, bad = Log(2), Log(2)
     bad.fault = PermissionError(13, "Permission denied")
-    follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"])
+    follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"],
+                        Watch())
     seen, problem = drained(follower)
     assert problem == "changelog of MDT0000: [Errno 13] Permission denied"
     assert seen == [1, 2]
@@ -128,19 +219,7 @@ def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
 
 def test_what_is_no_changelog_is_said() -> None:
     with pytest.raises(ChangelogError, match="changelog of MDT0000"):
-        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"]).records())
-
-
-class Watch:
-    """A clock that is set by hand."""
-
-    time = 1000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        raise NotImplementedError
+        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"], Watch()).records())
 
 
 class Away:
@@ -182,27 +261,29 @@ def read_count(follower: Follower) -> tuple[int, str]:
 
 def test_other_mdts_are_read_and_it_gets_one_call(away: Away) -> None:
     watch = Watch()
-    follower = Follower(TimedCalls(watch, 0.02).reading(away.read), ["MDT0001", "MDT0000"])
+    timed_calls = TimedCalls(watch, 0.02)
+    follower = Follower(timed_calls.reading(away.read), ["MDT0001", "MDT0000"], watch)
     count, problem = read_count(follower)
     assert count == 5
     assert problem.startswith("changelog of MDT0001: ")
-    assert "no answer for 0 s: the MDS is down, or in recovery" in problem
+    assert "reading the records after 0 has taken 0 s so far: the MDS is down, in recovery or slow" in problem
     watch.time += 600
     count, problem = read_count(follower)
     assert count == 0
-    assert "no answer for 600 s" in problem
+    assert "has taken 600 s so far" in problem
+    assert timed_calls.under_way() == "MDT0001: reading the records after 0 has taken 600 s"
     assert away.requested.count(("MDT0001", 0)) == 1
 
 
 def test_a_late_answer_is_used_and_not_requested_again(away: Away) -> None:
-    follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"])
+    follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"], Watch())
     assert read_count(follower)[0] == 0
     away.back.set()
     assert away.answered.wait(10)
-    total, problem = 0, "no answer"
+    total, problem = 0, "has taken"
     while problem:
         count, problem = read_count(follower)
-        assert not problem or "no answer" in problem
+        assert not problem or "has taken" in problem
         total += count
     assert total == 5
     assert away.requested == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]

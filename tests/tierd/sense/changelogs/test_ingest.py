@@ -13,18 +13,25 @@ from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
 from tierd.sense.changelogs.ingest import ChangelogIngest, DirectoryRescan
 from tierd.sense.changelogs.table import ActivityTable
 
-ROOT, ONE, TWO = Fid(1, 1), Fid(1, 2), Fid(1, 3)
+ROOT, ONE, TWO, THREE = Fid(1, 1), Fid(1, 2), Fid(1, 3), Fid(1, 4)
 
 
 class Tree:
     """Directories of files, as far as a catch-up asks."""
 
     def __init__(self) -> None:
-        self.directories: dict[str, dict[str, Fid]] = {"/one": {}, "/two": {}}
+        self.directories: dict[str, dict[str, Fid]] = {"/one": {}, "/two": {}, "/three": {}}
         self.requested: list[str] = []
+        self.looked_up: list[str] = []
 
     def path_of(self, fid: Fid) -> str:
-        return {ONE: "/one", TWO: "/two"}[fid]
+        return {ONE: "/one", TWO: "/two", THREE: "/three"}[fid]
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """Sequence 2 is of the first MDT, 3 of the second; the location of others is not known."""
+        if fid.sequence not in {2, 3}:
+            raise OSError(5, "not known")
+        return fid.sequence - 2
 
     def entries(self, directory: str) -> Iterator[str]:
         self.requested.append(directory)
@@ -34,6 +41,9 @@ class Tree:
 
     def status(self, path: str) -> FileStatus:
         directory, _, name = path.rpartition("/")
+        self.looked_up.append(path)
+        if name not in self.directories.get(directory, {}):
+            raise FileNotFoundError(2, "gone", path)
         return FileStatus(self.directories[directory][name], 10, 5.0, 5.0, 0, 0, 1)
 
 
@@ -59,7 +69,7 @@ class World:
 
 def gap() -> Iterator[Record]:
     yield from ()
-    raise MissingRecordsError("changelog of MDT0000: records 10 to 20 are missing")
+    raise MissingRecordsError("changelog of MDT0000: records 10 to 20 are missing", ["MDT0000"])
 
 
 @pytest.fixture
@@ -89,14 +99,55 @@ def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> Non
     assert world.files() == {"/two": ["/two/c"]}
 
 
-def test_it_takes_as_many_cycles_as_it_takes_and_says_how_far_it_is(world: World) -> None:
+def test_it_takes_as_many_cycles_as_it_takes_and_no_act_begins_in_what_is_unchecked(world: World) -> None:
     world.time = 10.0
-    said = world.ingest.take_in(gap(), until=1.0)
-    assert said == ("changelog of MDT0000: records 10 to 20 are missing; rescan: 1 of 2 directories scanned "
-                    "again")
+    assert world.ingest.take_in(gap(), until=1.0) == ""
+    assert world.ingest.gap_begun == ("changelog of MDT0000: records 10 to 20 are missing. tierd lists 2 directories "
+                                      "with files of MDT0000 again, and begins nothing there until then")
     assert world.tree.requested == ["/two"]  # where something happened last
+    assert world.table.unchecked == {"/one"}
     assert world.ingest.take_in(iter(()), until=1.0) == ""
     assert world.tree.requested == ["/two", "/one"]
+    assert world.table.unchecked == frozenset()
+    assert world.ingest.gap_closed == ("changelog of MDT0000: records 10 to 20 are missing; 2 of 2 directories checked "
+                                       "again; the table is complete again")
+
+
+def test_a_directory_whose_files_are_on_other_mdts_is_not_listed(world: World) -> None:
+    assert world.ingest.take_in(world.made(THREE, "x", Fid(3, 1)), 1.0) == ""
+    world.time = 10.0
+    assert world.ingest.take_in(gap(), until=1.0) == ""
+    assert (world.tree.requested, world.tree.looked_up) == ([], ["/three/x"])
+    assert world.table.unchecked == {"/one", "/two"}, "the others may have been changed"
+    world.ingest.take_in(iter(()), until=100.0)
+    assert sorted(world.tree.requested) == ["/one", "/two"]
+    assert world.files()["/three"] == ["/three/x"]
+
+
+def test_a_directory_above_may_have_been_renamed(world: World) -> None:
+    world.ingest.take_in(world.made(THREE, "x", Fid(3, 1)), 1.0)
+    world.tree.directories["/three"] = {"x": Fid(3, 9)}
+    world.ingest.take_in(gap(), until=100.0)
+    assert "/three" not in world.files()
+
+
+def test_a_directory_is_listed_if_the_mdt_of_a_file_is_not_known(world: World) -> None:
+    world.ingest.take_in(world.made(THREE, "x", Fid(3, 1)), 1.0)
+    world.ingest.take_in(world.made(THREE, "y", Fid(7, 1)), 1.0)
+    world.ingest.take_in(gap(), until=100.0)
+    assert "/three" in world.tree.requested
+
+
+def test_a_second_gap_of_another_mdt_forgets_nothing_of_the_first(world: World) -> None:
+    def other() -> Iterator[Record]:
+        yield from ()
+        raise MissingRecordsError("changelog of MDT0001: records 3 to 3 are missing", ["MDT0001"])
+
+    world.ingest.take_in(world.made(THREE, "x", Fid(3, 1)), 1.0)
+    world.time = 10.0
+    world.ingest.take_in(gap(), until=1.0)
+    world.ingest.take_in(other(), until=100.0)
+    assert sorted(world.tree.requested) == ["/one", "/three", "/two"]
 
 
 def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
@@ -112,14 +163,14 @@ def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
 
 def test_of_very_many_directories_the_latest_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
-    DirectoryRescan(world.table, world.tree, lambda: 0.0).scan(1.0)  # type: ignore[arg-type]
+    DirectoryRescan(world.table, world.tree, lambda: 0.0, ["MDT0000"]).scan(1.0)  # type: ignore[arg-type]
     assert world.files() == {"/two": ["/two/c"]}
 
 
 def test_records_after_the_gap_are_known_too(world: World) -> None:
     def records() -> Iterator[Record]:
         yield from world.made(TWO, "d", Fid(2, 4))
-        raise MissingRecordsError("a gap before them")
+        raise MissingRecordsError("a gap before them", ["MDT0000"])
 
     assert world.ingest.take_in(records(), 1.0) == ""
     assert world.files()["/two"] == ["/two/c", "/two/d"]

@@ -37,7 +37,8 @@ class Site:
         self.marks = 0
         self.recording = RecordingCheck("l", {"MDT0000": reader} if reader else {}, self,
                                    None if shown else self.mark, lambda: marks_allowed)
-        self.follower = Follower(lambda _, after: self.log.read(after), ["MDT0000"], recording=self.recording)
+        self.follower = Follower(lambda _, after: self.log.read(after, self.time), ["MDT0000"], self,
+                                 recording=self.recording)
 
     def now(self) -> float:
         return self.time
@@ -169,7 +170,46 @@ def test_records_that_cannot_be_read_though_the_mdt_has_written_more() -> None:
     assert site.cycle()[1] == "", "a record just written may be late"
     assert "the MDT has written more records, and none after 3 can be read" in site.cycle()[1]
     site.work()
+    site.cycle()
     assert "records 4 to 6 are missing" in site.cycle()[1]
+
+
+def test_a_read_that_takes_long_is_reported_with_what_is_to_be_read() -> None:
+    site = Site(shown=True)
+    site.work()
+    site.cycle()
+    site.recording.set_states({"l-MDT0000": ChangelogState(1203, frozenset({"cl1"}), None, 33_913)})
+
+    def slow(mdt: str, after: int) -> bytes:
+        raise TimeoutError(110, f"reading the records after {after} has taken 65 s so far")
+
+    follower = Follower(slow, ["MDT0000"], site, {"MDT0000": 3}, recording=site.recording)
+    assert drained(follower)[1].endswith("reading the records after 3 has taken 65 s so far; 1,200 records are to be "
+                                         "read, of 33,913 that its users have not cleared")
+
+
+def test_a_mark_behind_a_late_record_is_not_taken_for_a_masked_one() -> None:
+    site = Site(shown=False, reader="")
+    assert site.cycle()[1] == ""
+    assert site.marks == 1
+    site.log.late_every, site.log.late_seconds = 3, 6.0
+    assert [site.cycle() for _ in range(2)] == [([], ""), ([], "")]
+    site.work()
+    assert site.within(5) == ""
+
+
+def test_a_mask_is_noticed_on_an_mdt_whose_reads_all_end_at_a_late_record() -> None:
+    site = Site(shown=True)
+    site.work(50)
+    site.log.late_every, site.log.late_seconds = 7, 5.0
+    site.cycle()
+    site.log.set_mask([kind for kind in site.log.mask if kind is not RecordType.CLOSE])
+    site.work(50)
+    site.time -= 5
+    seen, problem = site.cycle()
+    assert seen
+    assert site.follower.waiting
+    assert "its mask leaves out CLOSE" in problem
 
 
 def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old() -> None:

@@ -1,0 +1,203 @@
+"""Acts for a job end with its work: moves are dropped when it has gone, and nothing is done where it worked before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import same_shape
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.daemon.test_judging import KEPT_FILES, SLOWLY, said
+from tests.tierd.simulated import COVERING, HDD, STREAM, World, world
+from tests.tierd.worlds import noise
+from tierd.acts import ActKind
+from tierd.config.settings import Settings
+from tierd.daemon.job_work import WindowWork
+from tierd.model import Action, Finding, JobLoad, NamespaceLoad, Window
+from tierd.refusal import Reason
+
+GONE_SECONDS = 10.0
+"""Nothing moves this long after the neighbour has gone."""
+SMALL = Finding("noisy-neighbour", 0.0, "a.1", "s.1", (), "", noise())
+
+
+def moves_done(at: World) -> int:
+    return sum(entry.kind == ActKind.MIGRATE for entry in at.journal.entries())
+
+
+def gone_at(at: World) -> float:
+    """Stop the neighbour now."""
+    at.cluster.stop(KEPT_FILES.job_id)
+    return at.cluster.now
+
+
+def assert_nothing_moves_after(at: World, gone: float) -> None:
+    at.run(until=gone + GONE_SECONDS)
+    moved = moves_done(at)
+    assert at.gate.waiting == 0
+    assert not at.journal.queue.all()
+    assert said(at, "waiting moves: mdt_small.1001 has stopped")
+    assert at.daemon.counters.refusals[Reason.JOB_GONE] > 50
+    at.run(until=gone + 90)
+    assert moves_done(at) == moved
+
+
+def with_moves_waiting(tmp_path: Path) -> World:
+    at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
+    at.run_until_said("SET default layout", before=70)
+    return at
+
+
+def test_moves_of_a_neighbour_that_has_gone_are_dropped_before_the_verdict(tmp_path: Path) -> None:
+    at = with_moves_waiting(tmp_path)
+    at.run(until=at.cluster.now + 20)
+    assert at.gate.waiting > 50
+    assert_nothing_moves_after(at, gone_at(at))
+
+
+def test_moves_of_a_neighbour_that_has_gone_are_dropped_after_the_verdict(tmp_path: Path) -> None:
+    """What was kept is the default layout."""
+    at = with_moves_waiting(tmp_path)
+    at.run_until_said("KEPT: it helped", before=220)
+    assert at.gate.waiting > 50
+    assert_nothing_moves_after(at, gone_at(at))
+    layout = at.filesystem.layout(KEPT_FILES.directory)
+    assert layout is not None
+    assert layout.components[0].pool == "flash"
+
+
+def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(tmp_path: Path) -> None:
+    """The window in which it went still shows its work."""
+    at = with_moves_waiting(tmp_path)
+    at.run(until=at.cluster.now + 40, cycle_seconds=20.0)
+    assert at.gate.waiting > 50
+    at.run(until=at.cluster.now + 5)
+    gone, moved = gone_at(at), moves_done(at)
+    assert moved > 5
+    at.run(until=gone + 40, cycle_seconds=40.0)
+    assert moves_done(at) == moved
+    assert not said(at, "has stopped"), "its work in that window may have ended just now"
+    at.run(until=gone + 120, cycle_seconds=40.0)
+    assert moves_done(at) == moved
+    assert at.gate.waiting == 0
+
+
+def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:
+    """As between two phases, the second of which reads the files again."""
+    at = with_moves_waiting(tmp_path)
+    at.run(until=at.cluster.now + 10)
+    at.cluster.change(KEPT_FILES.job_id, {"files_per_second": 0.001, "rereads_per_second": 0.001})
+    at.run_until_said("waiting moves: mdt_small.1001 has stopped", before=at.cluster.now + 15)
+    moved = moves_done(at)
+    at.run(until=at.cluster.now + 20)
+    assert moves_done(at) == moved
+    at.cluster.change(KEPT_FILES.job_id, {"files_per_second": KEPT_FILES.files_per_second,
+                                          "rereads_per_second": KEPT_FILES.rereads_per_second})
+    at.run(until=at.cluster.now + 30)
+    assert moves_done(at) > moved + 10
+
+
+def test_moves_by_hand_go_on_when_a_neighbour_has_gone(tmp_path: Path) -> None:
+    at = with_moves_waiting(tmp_path)
+    place = KEPT_FILES.directory
+    names = sorted(at.filesystem.entries(place))[:40]
+    key = ("request", "root", place)
+    at.gate.submit([Action(ActKind.MIGRATE, COVERING, "by hand", key, place, f"{place}/{name}") for name in names], 99)
+    gone = gone_at(at)
+    at.run(until=gone + GONE_SECONDS)
+    assert at.gate.waiting == at.gate.waiting_for(key) > 0
+    before = moves_done(at)
+    at.run(until=gone + 60)
+    assert moves_done(at) > before
+
+
+def test_only_the_directory_of_the_present_run_is_acted_on(tmp_path: Path) -> None:
+    """Two runs of one job name, a minute and a half apart, in different directories."""
+    first = replace(KEPT_FILES, directory="/proj/first", start_seconds=30.0, stop_seconds=45.0, files_per_second=40.0)
+    second = replace(KEPT_FILES, directory="/proj/second", start_seconds=130.0)
+    at = world(tmp_path, jobs=(STREAM, first, second))
+    at.run(until=second.start_seconds)
+    before = len(list(at.journal.entries()))
+    at.run_until_said("SET default layout of /proj/second", before=second.start_seconds + 60)
+    (finding,) = [each for each in at.daemon.findings if each.kind == "noisy-neighbour"]
+    assert finding.directories == ("/proj/second",)
+    at.run(until=at.cluster.now + 30)
+    later = list(at.journal.entries())[before:]
+    assert {entry.place if entry.kind == ActKind.SET_DEFAULT_LAYOUT else entry.place.rpartition("/")[0]
+            for entry in later} == {"/proj/second"}
+    assert {entry.kind for entry in later} == {ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE}
+
+
+def test_an_act_is_refused_where_the_job_has_left_since_it_was_planned(tmp_path: Path) -> None:
+    at = with_moves_waiting(tmp_path)
+    (case,) = at.daemon.cases
+    at.cluster.make_directory("/proj/before", HDD)
+    at.cluster.make_file("/proj/before/a", 1 << 16)
+    actions = [Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "", case.finding.key, "/proj/before"),
+               Action(ActKind.MIGRATE, COVERING, "", case.finding.key, "/proj/before", "/proj/before/a")]
+    at.gate.drop(case.finding.key)
+    at.gate.submit(actions, case.number)
+    outcomes = at.gate.set_defaults()
+    at.cluster.advance(3.0)  # until the limit allows a move
+    outcomes += at.gate.pump(at.cluster.epoch + 10)
+    assert [(each.action.kind, each.result, each.reason) for each in outcomes if "before" in each.action.directory] == [
+        (ActKind.SET_DEFAULT_LAYOUT, "refused", Reason.JOB_ELSEWHERE),
+        (ActKind.MIGRATE, "refused", Reason.JOB_ELSEWHERE)]
+    assert same_shape(at.filesystem.layout("/proj/before") or COVERING, HDD)
+
+
+class Unlisting(FluidCluster):
+    """Its MDTs do not list jobs again whose entries were cleaned up."""
+
+    def clean_up(self, job_id: str) -> None:
+        for mdt in self.mdts:
+            mdt.jobs.clear(job_id)
+
+
+def test_a_job_that_job_stats_does_not_list_is_found_with_its_files(tmp_path: Path) -> None:
+    bed = recorded_test_bed()
+    bed = replace(bed, mdts=tuple(replace(mdt, lists_jobs_again=False) for mdt in bed.mdts))
+    first = replace(KEPT_FILES, directory="/proj/first", start_seconds=1.0, stop_seconds=5.0)
+    second = replace(KEPT_FILES, directory="/proj/second", start_seconds=90.0)
+    at = world(tmp_path, jobs=(STREAM, first, second), model=lambda _, jobs: Unlisting(bed, jobs))
+    at.run(until=60)
+    assert isinstance(at.cluster, Unlisting)
+    at.cluster.clean_up(first.job_id)
+    at.run_until_said("SET default layout of /proj/second", before=180)
+    assert all(not any(entry.job_id == second.job_id for entry in mdt.jobs.entries(at.cluster.now))
+               for mdt in at.cluster.mdts)
+    (finding,) = [each for each in at.daemon.findings if each.kind == "noisy-neighbour"]
+    numbers = finding.evidence.numbers()
+    assert numbers["aggressor_bytes_per_file"] > 0
+    assert numbers["aggressor_files_per_second"] == pytest.approx(second.files_per_second, rel=0.3)
+    at.run_until_said("MOVED", before=220)
+
+
+@pytest.mark.parametrize(("loads", "namespace", "at_work"), [
+    ({"reads": 1.0}, {}, True), ({"writes": 1.0}, {}, False), ({"writes": 1.0}, {"closes": 2.0}, False),
+    ({"writes": 1.0}, {"opens": 1.0, "closes": 1.0}, True), ({}, {"other_operations": 1.0}, True), ({}, {}, False)])
+def test_only_what_a_job_does_itself_shows_that_it_is_at_work(
+        loads: Mapping[str, float], namespace: Mapping[str, float], at_work: bool) -> None:
+    """Its client writes data and closes files for a while after it has ended."""
+    window = Window(0.0, 5.0, {("l-OST0001", "a.1"): JobLoad("l-OST0001", "a.1", **loads)} if loads else {},
+                    {"a.1": NamespaceLoad("a.1", **namespace)} if namespace else {})
+    assert WindowWork(window).has(SMALL, ("a.1",)) is at_work
+
+
+def test_an_array_is_at_work_with_any_task() -> None:
+    def work(job: str) -> WindowWork:
+        return WindowWork(Window(0.0, 5.0, {("t", job): JobLoad("t", job, reads=1.0)}, {}))
+
+    array = replace(SMALL, aggressor="77_[]", tasks=("77_1", "77_2"))
+    assert work("77_2").has(array, array.tasks)
+    assert work("77_9").has(array, array.tasks)
+    assert not work("78_1").has(array, array.tasks)
+
+
+def test_a_random_writer_is_at_work_while_it_writes() -> None:
+    window = Window(0.0, 5.0, {("t", "a.1"): JobLoad("t", "a.1", writes=9.0)}, {})
+    assert WindowWork(window).has(replace(SMALL, evidence=replace(noise(), aggressor_bytes_per_file=0.0)), ("a.1",))
