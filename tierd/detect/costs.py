@@ -146,7 +146,7 @@ There is one cost for all of them. A write of 4 KiB, one of 64 KiB and a commit 
 LEARNED_WIDENING = 2.0
 """Factor on the errors of an earlier run: its pool may have changed."""
 RIDGE = 1e-9
-"""Keeps the equations solvable where all windows are the same."""
+"""Keeps the equations solvable where all windows are the same, as a part of their largest coefficient."""
 FEW_BYTES = 0.85
 """In windows with less than this share of the usual bytes, something else took the time."""
 ROUNDS = 8
@@ -220,9 +220,10 @@ def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Flo
 def least_not_negative(normal: Floats, right: Floats) -> Floats:
     """The least squares solution of three variables that are not negative: the best of those with some of them 0."""
     best, least = np.zeros(3), 0.0
+    ridge = RIDGE * max(1.0, float(normal.diagonal().max()))
     for free in chain.from_iterable(combinations(range(3), size) for size in (3, 2, 1)):
         at = list(free)
-        found = np.linalg.solve(normal[np.ix_(at, at)] + RIDGE * np.eye(len(at)), right[at])
+        found = np.linalg.solve(normal[np.ix_(at, at)] + ridge * np.eye(len(at)), right[at])
         value = float(found @ normal[np.ix_(at, at)] @ found - 2 * right[at] @ found)
         if found.min() >= 0 and value < least:
             best, least = np.zeros(3), value

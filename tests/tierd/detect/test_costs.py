@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS
@@ -55,6 +55,7 @@ def test_fit_recovers_the_costs_of_busy_targets(byte_seconds: float, operation_s
 
 @given(st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=1, max_size=40).filter(
     lambda works: any(read + written for read, written, _ in works)))
+@example([(0.0, 29.0, 0.0), (0.0, 259583351.0, 1911416417.0)])
 def test_fitted_costs_are_finite_and_never_negative(works: list[Work]) -> None:
     costs = fit(np.array(works))
     assert all(isfinite(cost) and cost >= 0 for cost in costs.seconds)
@@ -124,7 +125,7 @@ def test_no_point_of_a_grid_is_better_than_the_solution(rows: list[Work], right:
     found = least_not_negative(normal, target)
     assert found.min() >= 0
     best = min(value(np.array(point)) for point in product((0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0), repeat=3))
-    assert value(found) <= best + 1e-6 * (1 + abs(best))
+    assert value(found) <= best + 1e-5 * (1 + abs(best))
 
 
 # the journal
