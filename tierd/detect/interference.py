@@ -320,7 +320,7 @@ class Interference:
 
     def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
-        has been away for longest.
+        has been away for longest, or does less than half of theirs.
         """
         same = self._slot[row] == job[:, None]
         slot = np.where(same.any(axis=1), same.argmax(axis=1), -1)
@@ -332,7 +332,10 @@ class Interference:
             at = row[pair]
             free = int(np.argmin(np.where(self._slot[at] < 0, -1.0, self._seen_at[at])))
             if self._slot[at, free] >= 0 and self._seen_at[at, free] > self._now - 2 * seconds:
-                continue
+                free = int(np.argmin(self._exposure[at, :SUSPECTS]))
+                if self._exposure[at, free] > busy[pair] / 2:
+                    continue
+                self._mean[at, :, 0] -= self._exposure[at, free] * self._mean[at, :, 1 + free]
             slot[pair] = free
             self._slot[at, free], self._seen_at[at, free] = job[pair], self._now
             self._exposure[at, free] = self._age[at, free] = 0

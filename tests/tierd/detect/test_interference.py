@@ -236,17 +236,21 @@ def test_more_suspects_than_slots(count: int) -> None:
     assert loss.share == pytest.approx(share(sum(each)), abs=0.12)
 
 
-def test_a_slot_is_for_who_is_there() -> None:
-    """A job that came late takes the slot of one that has left, never that of one at work."""
+def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
     rng, bed = Random(15), Bed()
     early = [small_files(f"early.{n}", 1.0) for n in range(SUSPECTS)]
     run(bed, (window(n, at(rng, ALONE * (1 - share(6))), *early) for n in range(9)))
-    late = small_files("late.9", 15)
-    run(bed, (window(9 + n, at(rng, ALONE * (1 - share(21))), *early, late) for n in range(4)))
-    assert bed.recent.jobs["late.9"] not in bed.model._slot[0]
-    losses = run(bed, (window(13 + n, at(rng, ALONE * (1 - share(20))), *early[1:], late) for n in range(8)))
-    assert bed.recent.jobs["late.9"] in bed.model._slot[0]
-    assert "late.9" in bed.names(losses[-1][0].suspects)
+    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(21))), *early, small_files("late.9", 15))
+                       for n in range(8)))
+    loss = found(losses[1])
+    assert loss is not None
+    assert "late.9" in bed.names(loss.suspects[:1])
+    assert losses[-1][0].share == pytest.approx(share(20), abs=0.08)
+    slots = bed.model._slot[0].tolist()
+    assert bed.recent.jobs["late.9"] in slots
+    run(bed, (window(17 + n, at(rng, ALONE * (1 - share(22))), *early, small_files("late.9", 15),
+                     small_files("small.10", 1.0)) for n in range(4)))
+    assert bed.model._slot[0].tolist() == slots, "a slot does not go from one small job to the next"
 
 
 # many streams, and windows of other lengths
