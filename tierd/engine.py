@@ -72,6 +72,10 @@ class EngineMemory:
     """What an engine has seen, for one with other settings that replaces it."""
 
     history: History
+    recent: RecentWindows
+    learner: CostLearner
+    interference: Interference
+    streams: StreamWatch
     active: Mapping[tuple[str, str, str], Finding]
     detectors: DetectorRunner
     arrays: ArrayTracker
@@ -118,14 +122,20 @@ class Engine:
     @property
     def memory(self) -> EngineMemory:
         """What this engine has seen."""
-        return EngineMemory(self._history, self._active, self._watch, self._arrays, self._tasks)
+        return EngineMemory(self._history, self._recent, self._learner, self._interference, self._streams, self._active,
+                            self._watch, self._arrays, self._tasks)
 
     def take_over(self, memory: EngineMemory) -> None:
         """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
         self._history, self._arrays, self._tasks = memory.history, memory.arrays, memory.tasks
         self._active = dict(memory.active)
         self._watch.take_over(memory.detectors)
-        self._history.recent_seconds = self._settings.noisy_neighbour.recent_seconds
+        self._recent, self._interference, self._streams = memory.recent, memory.interference, memory.streams
+        if memory.learner.flash == self._learner.flash:
+            self._learner = memory.learner
+        settings = self._settings.noisy_neighbour
+        self._history.recent_seconds = self._recent.seconds = settings.recent_seconds
+        self._recent.classes = settings.classes
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""

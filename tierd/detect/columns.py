@@ -166,22 +166,22 @@ class RecentWindows:
     def __init__(self, seconds: float, classes: Classes) -> None:
         self.targets, self.jobs = Names(), Names()
         self.windows: deque[WindowColumns] = deque()
-        self._seconds = seconds
-        self._classes = classes
+        self.seconds = seconds
+        self.classes = classes
 
     def add(self, window: Window) -> WindowColumns:
         """Add the newest window; older ones leave."""
         if self.windows and window.end <= self.windows[-1].end:
             self.windows.clear()  # the clock went back
-        new = window_columns(window, self.targets, self.jobs, self._classes.small_rpc_bytes)
+        new = window_columns(window, self.targets, self.jobs, self.classes.small_rpc_bytes)
         self.windows.append(new)
-        while len(self.windows) > 1 and self.windows[0].end <= new.end - self._seconds:
+        while len(self.windows) > 1 and self.windows[0].end <= new.end - self.seconds:
             self.windows.popleft()
         return new
 
     def kinds(self) -> JobKinds:
         """Kinds of all jobs."""
-        return kinds_of_jobs(self.windows, len(self.jobs), self._classes)
+        return kinds_of_jobs(self.windows, len(self.jobs), self.classes)
 
 
 def pool_numbers(targets: Mapping[str, int], pools: Mapping[str, Collection[str]]) -> tuple[list[str], Ints]:

@@ -294,6 +294,7 @@ class CostLearner:
 
     def __init__(self, learned: Mapping[str, DeviceCosts] | None = None, flash: Collection[str] = ()) -> None:
         """``flash`` are the pools of flash. ``learned`` are the costs of an earlier run."""
+        self.flash = frozenset(flash)
         self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
                         **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
         self._kept: dict[str, _Kept] = {}
