@@ -47,9 +47,9 @@ def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys:
 
 
 LOSSES = {
-    "a gap before anything is done": (Event(37, "changelog_gap", {"target": "MDT0000"}), "the table is complete again"),
+    "a gap before anything is done": (Event(31, "changelog_gap", {"target": "MDT0000"}), "the table is complete again"),
     "a gap while it is judged": (Event(57, "changelog_gap", {"target": "MDT0000"}), "the table is complete again"),
-    "a reader thrown out": (Event(37, "changelog_deregistered", {"target": "MDT0000"}), "changelog of MDT0000"),
+    "a reader thrown out": (Event(31, "changelog_deregistered", {"target": "MDT0000"}), "changelog of MDT0000"),
     "a reader thrown out while it is judged": (Event(57, "changelog_deregistered", {"target": "MDT0000"}),
                                                "changelog of MDT0000"),
 }

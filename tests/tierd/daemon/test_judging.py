@@ -9,7 +9,7 @@ from tests.tierd.simulated import STREAM, World, world
 from tests.tierd.site import READ_AGAIN
 from tierd.config.settings import Settings
 
-SLOWLY = replace(Settings().limits, files_per_second=1.0)
+SLOWLY = replace(Settings().limits, files_per_second=0.5)
 KEPT_FILES = replace(READ_AGAIN, keep=3000)
 
 
@@ -17,15 +17,15 @@ def said(at: World, words: str) -> list[str]:
     return [sentence for sentence in at.said if words in sentence]
 
 
-def test_an_act_that_helps_is_kept_though_hundreds_of_its_files_still_wait(tmp_path: Path) -> None:
+def test_an_act_that_helps_is_kept_though_dozens_of_its_files_still_wait(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=replace(Settings(), limits=SLOWLY))
     at.run_until_said("SET default layout", before=70)
     acted = at.cluster.now
     at.run_until_said("KEPT: it helped", before=acted + 120)
-    assert at.gate.waiting > 100
+    assert at.gate.waiting > 30
     moved = len(list(at.journal.entries("done")))
     at.run(until=at.cluster.now + 20)
-    assert len(list(at.journal.entries("done"))) > moved + 4, "its moves continue"
+    assert len(list(at.journal.entries("done"))) > moved + 2, "its moves continue"
 
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None
     at.run_until_said("the remaining moves wait while the effect is measured", before=140)
     at.run(until=at.cluster.now + 5)  # what the engine had in hand
     held, moved = at.gate.waiting, len(list(at.journal.entries("done")))
-    assert held > 50
+    assert held > 30
     at.run(until=at.cluster.now + 15)
     assert len(list(at.journal.entries("done"))) == moved
     assert not said(at, "UNDOING")

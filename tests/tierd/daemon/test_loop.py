@@ -91,7 +91,7 @@ def test_small_files_on_flash_already_are_left_alone(tmp_path: Path) -> None:
 def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     at = world(tmp_path, hook=lambda near, _: Faulty(near))
     assert isinstance(at.source, Faulty)
-    at.run(until=40)
+    at.run(until=30)
     at.source.fault = ConnectionRefusedError(111, "Connection refused")
     at.run(until=80)
     assert [s for s in at.said if "blind" in s] == [

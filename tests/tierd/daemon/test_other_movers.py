@@ -19,7 +19,7 @@ MOVES = "moves files there; tierd leaves the directory alone"
 def test_root_who_moves_files_is_a_second_mover(tmp_path: Path) -> None:
     """The job id of its ``lfs migrate`` is ``lfs.0``, as ours may be."""
     at = world(tmp_path, jobs=(STREAM, NOISE))
-    at.run(until=45)
+    at.run(until=30)
     for number in range(3):
         at.filesystem.migrate(at.cluster.make_file(f"{NOISE.directory}/old{number}", 1000).path, COVERING)
     at.run(until=100)

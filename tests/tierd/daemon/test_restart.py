@@ -181,18 +181,18 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
 
 
 def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0),
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=0.5),
                             verify=replace(site.settings.verify, judge_seconds=20.0))
     site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
     site.run_until_said("KEPT: it helped", before=200)
-    assert site.service._gate.waiting > 50
+    assert site.service._gate.waiting > 30
     moved = len(list(site.service._journal.entries("done")))
     restarted(site)
     (case,) = site.service._daemon.cases
     assert (case.judged, case.verdict) == (True, "helped")
     site.run(until=site.cluster.now + 20)
     assert "its case is over" not in log_text(site)
-    assert len(list(site.service._journal.entries("done"))) > moved + 3
+    assert len(list(site.service._journal.entries("done"))) > moved + 2
     assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
 
 

@@ -101,7 +101,7 @@ def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> Non
     reading.run(until=reading.cluster.now + 10)
     journal = reading.service._journal
     assert len(list(journal.entries())) > 1
-    journal.add_finding(next(iter(reading.service._daemon.findings)))
+    journal.add_finding(reading.service._daemon.cases[0].finding)
     journal._db.execute("DELETE FROM actions WHERE id = 1")
     with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
                                            r"\(\[journal\] keep_days\), so it cannot be undone any more"):
