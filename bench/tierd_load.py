@@ -17,9 +17,10 @@ from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.nid import nid_bytes
+from tierd.carrier import Carrier
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.model import Carrier, Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import JobCounters, Reading
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from tierd.carrier import CARRIERS, Carrier
+
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
     r"""A table with two spaces between columns. Columns with an index in ``right`` are aligned to the right.
@@ -133,15 +135,13 @@ def _time(epoch_seconds: float) -> str:
     return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-_CARRIERS = {1: "the time before the aggressor came", 2: "how it varies with the aggressor's load",
-             3: "Prometheus' history", 4: "device time alone"}
-"""By the numbers of :class:`tierd.model.Carrier`, which commands that only print need not import."""
 _EVIDENCE_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "learnt_windows": ("windows from Prometheus' history", "{:g}".format),
     "loss_low": ("loss, lower end of the 90% interval", percent),
     "loss_high": ("loss, upper end of the 90% interval", percent),
     "loss_probability": ("probability that the loss is more than min_loss", percent),
-    "carrier": ("loss, known by", lambda number: _CARRIERS.get(int(number), f"{number:g}")),
+    "carrier": ("loss, known by",
+                lambda number: CARRIERS[Carrier(int(number))] if number in CARRIERS else f"{number:g}"),
     "aggressor_came_at": ("aggressor came", lambda time: _time(time) if time else "before the victim was seen"),
 }
 _EVIDENCE_FORMS: tuple[tuple[str, str, Callable[[float], str]], ...] = (

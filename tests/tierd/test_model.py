@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
+from tierd.carrier import Carrier
 from tierd.config.act import ActSettings
 from tierd.model import (
     ACTIONABLE_KINDS,
     EVIDENCE_BY_KIND,
-    Carrier,
     Evidence,
     Finding,
     NoisyNeighbourEvidence,

@@ -13,9 +13,10 @@ import pytest
 
 from tests.tierd.tapes import NAMES, TAPES, tape_of, truth
 from tierd.__main__ import main
+from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.engine import Engine
-from tierd.model import Carrier, Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence
+from tierd.model import Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tierd.model import Carrier, JobLoad, NamespaceLoad, NoisyNeighbourEvidence, Window
+from tierd.carrier import Carrier
+from tierd.model import JobLoad, NamespaceLoad, NoisyNeighbourEvidence, Window
 
 TARGETS = tuple(f"lustre-OST000{n}" for n in range(2, 6))
 MIB = 1 << 20

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from tierd.acts import Verdict
-from tierd.model import Carrier
+from tierd.carrier import Carrier
 from tierd.text import percent, rate_text
 
 

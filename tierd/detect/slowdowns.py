@@ -11,10 +11,11 @@ from typing import Annotated, ClassVar, TypedDict
 
 from annotated_types import Gt, Lt
 
+from tierd.carrier import Carrier
 from tierd.detect.costs import TargetTime, mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
-from tierd.model import Carrier, Finding, NoisyNeighbourEvidence, SlowdownEvidence
+from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.text import binary_text, count_of, percent, rate_text
 
 NOISY_NEIGHBOUR, SHARED_BANDWIDTH = "noisy-neighbour", "shared-bandwidth"

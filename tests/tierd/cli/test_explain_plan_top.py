@@ -27,7 +27,7 @@ from tierd.daemon.report import report_page
 
 
 def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.run(until=55)
+    site.run(until=35)
     assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
     early = shown(capsys, "explain", "F1", site=site)
     assert "; active." in early
@@ -45,7 +45,7 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
 
 def test_the_account_of_a_job_stands_beside_it(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.accounts = {1001: "anna"}
-    site.run(until=55)
+    site.run(until=35)
     until = monotonic() + 20
     while "anna" not in (status := shown(capsys, "status", site=site)):  # the lookup runs in a thread
         assert monotonic() < until
@@ -145,7 +145,7 @@ def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, cap
 
 def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no reading yet" in shown(capsys, "top", "--once", site=site)
-    site.run(until=55)
+    site.run(until=35)
     reported = shown(capsys, "top", site=site)
     assert "F1 noisy-neighbour: ior_stream.1002" in reported
     assert re.search(r"lustre-OST0002 .* 1\.\d\d x", reported)
@@ -162,7 +162,7 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     (120, "TARGET read/s write/s ops/s jobs slowdown condition"), (50, "TARGET read/s write/s ops/s jobs slowdown"),
     (40, "TARGET read/s write/s slowdown"), (20, "TARGET slowdown")])
 def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, target_columns: str) -> None:
-    site.run(until=55)
+    site.run(until=35)
     answer = ask(site.socket, {"request": "top"})
     for row in answer["targets"]:
         row["target"] = row["target"].removeprefix("lustre-")

@@ -201,8 +201,10 @@ def test_jobs_run_the_same_beside_a_tierd_that_does_not_act(kind: str) -> None:
 
 def test_figures_are_counted_as_said() -> None:
     verdicts = [
-        Verdict(1, "small files", "aggressor", 0.3, 20.0, True, 0.0, 0.98),
-        Verdict(2, "small files", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
+        Verdict(1, "small files", "aggressor", 0.3, 20.0, True, 0.0, 0.98, acted_after=25.0, layout_helps=True,
+                interval_holds=True),
+        Verdict(2, "small files", "aggressor", 0.3, 40.0, True, 0.0, 0.9, acted_after=70.0, layout_helps=True,
+                interval_holds=False),
         Verdict(3, "bursts of small files", "aggressor", 0.3, None, False, 0.0, 0.7),
         Verdict(4, "no neighbour", "innocent", 0.0, None, True, 0.03, None),
         Verdict(5, "no neighbour", "slight", 0.1, None, False, 0.0, None),
@@ -213,7 +215,8 @@ def test_figures_are_counted_as_said() -> None:
         "scenarios": 6, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "found_within_60s": 2,
         "median_found_after_seconds": 30.0, "without_aggressor": 1,
         "acted_wrongly": 1, "shifted": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94, "served": 0,
-        "median_gain": 0.0, "with_goal": 0, "goals_met": 0, "goals_under_way": 0}
+        "median_gain": 0.0, "with_goal": 0, "goals_met": 0, "goals_under_way": 0, "acted_on_within_60s": 1,
+        "layout_helps": 2, "intervals": 2, "intervals_that_hold": 1}
     shown = json.loads(summary_json(evaluated))
     assert shown.items() >= (summary(verdicts) | {
         "evaluated_seeds": "1-6", "cold": True,
@@ -226,8 +229,8 @@ def test_figures_are_counted_as_said() -> None:
     assert table[2] == ["1-6 `--cold`", "usual", "5", "1", "2", "1 (50.0%)", "2 (100.0%)", "2 (100.0%)", "1",
                         "1 (100.0%)", "1 (20.0%)", "94.0%"]
     assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
-    assert "look at seed 3: bursts of small files, aggressor, loss 30%, not found" in summary_text(evaluated)
-    assert "look at seed 6: few small files, shifted, loss 20%, not found" in summary_text(evaluated)
+    assert "look at seed 3 on recorded: bursts of small files, aggressor, loss 30%, not" in summary_text(evaluated)
+    assert "look at seed 6 on recorded: few small files, shifted, loss 20%, not found" in summary_text(evaluated)
     assert "seeds 1-6; tierd starts 5 s after the neighbour" in summary_text(evaluated)
 
 
@@ -245,7 +248,7 @@ def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
     found = summary(verdicts)
     assert (found["with_goal"], found["goals_met"]) == (3, 2)
     assert [v.seed for v in doubtful(verdicts)["goal_missed"]] == [2]
-    assert "look at seed 2: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
+    assert "look at seed 2 on recorded: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
 
 
 @pytest.mark.parametrize(("waiting", "rate", "met", "under_way"), [

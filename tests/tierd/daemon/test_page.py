@@ -391,7 +391,7 @@ def test_few_pages_listen_at_a_time_and_the_others_are_refused(serving: Callable
 def test_a_case_from_the_finding_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=30)
     assert "No cases." in fetched(site, "/")[1] or "Learning" in fetched(site, "/")[1]
-    site.run(until=40)
+    site.run(until=35)
     body = fetched(site, "/")[1]
     assert "acting:" in body or "judging:" in body
     assert "default layout of 1 directory set: <code>/proj/ingest</code>" in body

@@ -30,7 +30,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     before = site.filesystem.layout(NOISE.directory)
     assert before is not None
     assert "no findings" in shown(capsys, "status", site=site)
-    site.run(until=40)
+    site.run(until=35)
     status = shown(capsys, "status", site=site)
     assert "finding F1: ior_stream.1002 streams at" in status
     assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)

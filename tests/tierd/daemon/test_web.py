@@ -36,7 +36,7 @@ def test_head_has_the_headers_of_get_and_no_body(site: Site, path: str) -> None:
 
 
 def test_metrics_health_and_a_page(site: Site) -> None:
-    site.run(until=40)
+    site.run(until=35)
     _, metrics = fetched(site, "/metrics")
     families = list(text_string_to_metric_families(metrics))
     assert {s.labels.get("fs") for f in families for s in f.samples if s.name.startswith("tierd_")} == {"lustre"}
@@ -78,14 +78,14 @@ def test_metrics_health_and_a_page(site: Site) -> None:
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the PATH")
 def test_promtool_likes_the_metrics(site: Site) -> None:
-    site.run(until=40)
+    site.run(until=35)
     _, metrics = fetched(site, "/metrics")
     lint = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True, check=False)
     assert (lint.returncode, lint.stderr) == (0, "")
 
 
 def test_a_scrape_does_not_wait_for_the_file_system(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.run(until=40)
+    site.run(until=35)
     door, space = Door(), site.filesystem.space
     monkeypatch.setattr(site.filesystem, "space", lambda: (door(), space())[1])
     site.cluster.advance(5)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
+from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
@@ -17,7 +18,6 @@ from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, noi
 from tierd.engine import Engine
 from tierd.model import (
     Activities,
-    Carrier,
     DirectoryActivity,
     Facts,
     Finding,
