@@ -118,7 +118,7 @@ def test_tierd_starts_at_the_given_time(tmp_path: Path, capsys: pytest.CaptureFi
     times = [float(line.split()[0]) for line in acts.splitlines() if line.startswith("   ") and " s  " in line]
     assert times
     assert min(times) > 35
-    assert "FOUND noisy-neighbour: mdt_small.1001 " in acts
+    assert "(by device time alone); mdt_small.1001 accesses" in acts
 
 
 @pytest.mark.parametrize("time", ["soon", "-1", "inf", "nan"])
@@ -259,7 +259,7 @@ def test_a_goal_is_on_the_way_while_moves_wait_and_nobody_is_harmed(
     entry = Entry(1, ActKind.MIGRATE, "/old", None, None, 1, acts.Outcome.DONE, "", "", 0.0)
     uneven = {"targets_used": {"a": 0.3, "b": 0.3, "c": 0.9}, "pools": {"hdd": ("a", "b", "c")}}
     without = Outcome(200.0, {"writer": (20.0,) * 200}, (), (), ())
-    with_tierd = Outcome(200.0, {"writer": (rate,) * 200}, (), (entry,), (), kinds=("imbalance",),
+    with_tierd = Outcome(200.0, {"writer": (rate,) * 200}, (), (entry,), (), kinds=("imbalance",), acted_at=(50.0,),
                          waiting_moves=waiting, **uneven)  # type: ignore[arg-type]
     verdict = compared(1, case, with_tierd, without, without, 0.0)
     assert (verdict.goal_met, verdict.under_way) == (met, under_way)
@@ -340,7 +340,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
     printed = capsys.readouterr()
     shown = json.loads(printed.out)
     assert (shown["evaluated_seeds"], shown["scenarios"]) == ("1-2", 2)
-    assert printed.err == "2 of 40 seeds are complete\ninterrupted\n"
+    assert printed.err == "2 of 40 scenarios are complete\ninterrupted\n"
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

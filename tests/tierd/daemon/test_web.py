@@ -93,7 +93,7 @@ def test_a_scrape_does_not_wait_for_the_file_system(site: Site, monkeypatch: pyt
         status, metrics = fetched(site, "/metrics")
         assert fetched(site, "/-/ready")[0] == 200
     assert status == 200
-    assert 'tierd_active_findings{fs="lustre",kind="noisy-neighbour"} 1.0' in metrics
+    assert 'tierd_default_layouts_total{fs="lustre",outcome="done"} 1.0' in metrics
 
 
 def test_alertmanager_sends_a_body_and_has_it_read(site: Site) -> None:
