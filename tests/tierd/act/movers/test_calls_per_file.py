@@ -23,7 +23,7 @@ LEASE = (
     "open_for_swap", "lease", *LOOK,
     "data_version",
     "mdt_index", "create_volatile", "layout", "fid", "mdt_index", "mdt_index_of", "mdt_index_of",
-    "set_owner", "project", "set_project", "project",
+    "set_owner", "project", "set_project",
     "lease_held", "read", "write", "sync",
     "drop_cache", "lease_held", "read",  # the copy, from its targets
     "data_version", *LOOK_AGAIN,
@@ -79,7 +79,7 @@ def test_the_lease_engine() -> None:
 def test_a_file_of_its_directorys_project_is_not_given_to_it() -> None:
     world = World("lease")
     world.lustre.directory_project = 7
-    assert Counter(world.move()) == Counter(LEASE) - Counter(("set_project", "project"))
+    assert Counter(world.move()) == Counter(LEASE) - Counter(("set_project",))
 
 
 def test_a_layout_that_is_named_is_tried_as_inherited_once_a_directory() -> None:
