@@ -126,6 +126,7 @@ class MountedCalls(PlainCalls):
         self._library = library
         self._archives_notified = archives_notified
         self._mount = mount_point.rstrip("/") or "/"
+        self._mdt_of_sequence: dict[int, int] = {}
         self._volatile_names_known = False
         """Whether a check has shown that the names of volatile files do not appear in a directory."""
 
@@ -210,13 +211,18 @@ class MountedCalls(PlainCalls):
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT of a FID, from the FID location database."""
-        with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
-            root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return self._library.mdt_index_of(root, fid)
-        finally:
-            os.close(root)
+        """Return the index of the MDT of a FID, from the FID location database.
+
+        A sequence of FIDs belongs to one MDT for ever, so each is looked up once.
+        """
+        if fid.sequence not in self._mdt_of_sequence:
+            with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
+                root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
+            finally:
+                os.close(root)
+        return self._mdt_of_sequence[fid.sequence]
 
     def layout(self, descriptor: int) -> Layout | None:
         """Read the layout of an open file; None for a file without a layout."""
@@ -287,8 +293,12 @@ class MountedCalls(PlainCalls):
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
-        return self._library.data_version(descriptor)
+        """Return the data version, which changes with the data. All clients first write back their dirty pages."""
+        return self._library.data_version(descriptor, flush=True)
+
+    def stored_version(self, descriptor: int) -> int:
+        """Return the data version of what is on the targets, and leave all clients their dirty pages and locks."""
+        return self._library.data_version(descriptor, flush=False)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
         """In one transaction, release the unbroken lease, swap the two layouts and close the source."""

@@ -358,7 +358,7 @@ class _Attempt:
         size_bytes = self._calls.size(volatile)
         if size_bytes != facts.status.size_bytes:
             raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
-        return inspection.VerifiedCopy(layout, self._calls.data_version(volatile))
+        return inspection.VerifiedCopy(layout, self._calls.stored_version(volatile))
 
     def _examine_open(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
         """Examine the file through its open descriptor, which takes the fewest requests.

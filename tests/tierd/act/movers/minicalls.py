@@ -218,6 +218,10 @@ class MiniCalls:
         node.shown_mtime_ns = 0  # the server takes the lock from all clients, so that they write back
         return node.store.version
 
+    def stored_version(self, descriptor: int) -> int:
+        self._call("stored_version")
+        return self._of(descriptor).store.version
+
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
         self._call("swap_and_close")
         one, other = self._of(source), self._of(volatile)

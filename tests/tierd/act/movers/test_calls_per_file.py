@@ -27,7 +27,7 @@ LEASE = (
     "lease_held", "read", "write", "sync",
     "drop_cache", "lease_held", "read",  # the copy, from its targets
     "data_version", *LOOK_AGAIN,
-    "set_times", "layout", "size", "data_version",
+    "set_times", "layout", "size", "stored_version",
     "drop_cache", "drop_cache", "lease_held", "swap_and_close",
     "status", "layout", "project",  # what it is now
     "close", "close",
