@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 
 from lustre.errors import typed
 from lustre.filesystem import FileFlags
@@ -44,6 +45,7 @@ def attribute_names(place: str) -> list[str]:
         return os.listxattr(place, follow_symlinks=False)
 
 
+Ioctl = Callable[[int, int, bytes], bytes]
 _GET_FLAGS = 0x80086601
 _GET_ATTRIBUTES = 0x801C581F
 _SET_ATTRIBUTES = 0x401C5820
@@ -99,47 +101,48 @@ def _has_policy(descriptor: int) -> bool | None:
     return True
 
 
-def project(descriptor: int) -> int:
+def project(descriptor: int, ioctl: Ioctl = fcntl.ioctl) -> int:
     """Read the project id of an open file, as of its last stat. Lustre does not update it when the project is set.
 
     ``LL_IOC_PROJECT`` sends no request. ``FS_IOC_FSGETXATTR`` sends one, and returns the same value: the client ignores
     the project in the answer (``fileattr_get`` in lustre/llite/llite_lib.c).
     """
     try:
-        return _project(descriptor, _GET)[1]
+        return _project(ioctl, descriptor, _GET)[1]
     except OSError as error:
         if error.errno != errno.ENOTTY:
             raise
-        return _generic_attributes(descriptor)[3]
+        return _generic_attributes(ioctl, descriptor)[3]
 
 
 def inherited_project(directory: int) -> int:
     """Project id of new files in a directory: the directory's if its inherit flag is set, else 0."""
-    found = _generic_attributes(directory)
+    found = _generic_attributes(fcntl.ioctl, directory)
     return found[3] if found[0] & _INHERIT else 0
 
 
-def set_project(descriptor: int, number: int) -> None:
+def set_project(descriptor: int, number: int, ioctl: Ioctl = fcntl.ioctl) -> None:
     """Set the project id of an open file and leave its other attributes as they are.
 
     ``LL_IOC_PROJECT`` sends one request. For ``FS_IOC_FSSETXATTR`` the kernel reads all attributes first.
     """
     try:
-        _project(descriptor, _SET, number, _project(descriptor, _GET)[2])
+        _project(ioctl, descriptor, _SET, number, _project(ioctl, descriptor, _GET)[2])
     except OSError as error:
         if error.errno != errno.ENOTTY:
             raise
-        bits, extent_size, extents, _, copy_size = _generic_attributes(descriptor)
-        fcntl.ioctl(descriptor, _SET_ATTRIBUTES, _ATTRIBUTES.pack(bits, extent_size, extents, number, copy_size))
+        bits, extent_size, extents, _, copy_size = _generic_attributes(ioctl, descriptor)
+        ioctl(descriptor, _SET_ATTRIBUTES, _ATTRIBUTES.pack(bits, extent_size, extents, number, copy_size))
 
 
-def _project(descriptor: int, command: int, number: int = 0, bits: int = 0) -> tuple[int, int, int, int]:
+def _project(ioctl: Ioctl, descriptor: int, command: int, number: int = 0,
+             bits: int = 0) -> tuple[int, int, int, int]:
     found: tuple[int, int, int, int] = _PROJECT_FORM.unpack(
-        fcntl.ioctl(descriptor, _PROJECT, _PROJECT_FORM.pack(command, number, bits, 0)))
+        ioctl(descriptor, _PROJECT, _PROJECT_FORM.pack(command, number, bits, 0)))
     return found
 
 
-def _generic_attributes(descriptor: int) -> tuple[int, int, int, int, int]:
+def _generic_attributes(ioctl: Ioctl, descriptor: int) -> tuple[int, int, int, int, int]:
     found: tuple[int, int, int, int, int] = _ATTRIBUTES.unpack(
-        fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))
+        ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))
     return found

@@ -72,7 +72,7 @@ class Node:
     shown_project: int = 7
     """What the mover's client shows: as of its last stat, also after it has set another project."""
     shown_mtime_ns: int = 0
-    """Time at which the mover's client wrote data on the MDT. It shows this time until it loses the lock of the data."""
+    """Time at which the mover's client wrote data on the MDT. It shows this time until it loses its lock."""
 
 
 class MiniClock:
