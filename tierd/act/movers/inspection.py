@@ -156,7 +156,7 @@ def _examine_once(
     try:
         if enters_mdt(move.layout, before.layout):  # else this client may show the time at which it wrote the mirror
             calls.data_version(descriptor)
-        now = read_open_facts(calls, descriptor)
+        now = read_open_facts(calls, descriptor, before.hsm)  # the result does not depend on the archive
         if copied is None:
             return now, 0
         version = calls.data_version(descriptor)

@@ -35,7 +35,7 @@ LEASE = (
 """A file of one chunk, to the layout its directory gives new files."""
 NOT_INHERITED = ("create_volatile", "close")
 """Once per directory, if its default layout is not the requested layout."""
-LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK, "close")
+LFS = ("open_for_reading", *LOOK, "close", "open_fid", *LOOK_AGAIN, "close")
 """Calls besides the calls of ``lfs`` itself."""
 
 
@@ -106,7 +106,7 @@ def test_holes_of_a_file_are_looked_up() -> None:
 
 def test_data_that_leaves_the_mdt_is_checked_by_identity_and_keeps_its_time() -> None:
     made = Counter(World("lease", DOM).move())
-    extra = Counter(("open_fid", *LOOK, "data_version", "set_times", "data_version", "status", "close"))
+    extra = Counter(("open_fid", *LOOK_AGAIN, "data_version", "set_times", "data_version", "status", "close"))
     assert made == Counter(LEASE) - Counter(("layout", "status", "project")) + extra
 
 
