@@ -49,9 +49,6 @@ Ioctl = Callable[[int, int, bytes], bytes]
 _GET_FLAGS = 0x80086601
 _GET_ATTRIBUTES = 0x801C581F
 _SET_ATTRIBUTES = 0x401C5820
-_GET_POLICY = 0xC0096616
-"""FS_IOC_GET_ENCRYPTION_POLICY_EX; ENODATA for a file that is not encrypted."""
-_POLICY_BYTES = 24
 _INHERIT = 0x200
 _ATTRIBUTES = struct.Struct("=IIIII8x")
 """struct fsxattr: flags, extent size, extents, project id, copy-on-write extent size."""
@@ -63,42 +60,33 @@ _SET, _GET = 1, 2
 _EMPTY_PATH, _DONT_SYNC = 0x1000, 0x4000
 _STATX = struct.Struct("=8xQ40xQ192x")
 """struct statx: flags of the file at byte 8, and which flags the file system knows at byte 56."""
-_STATX_FLAGS = FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY
+_SHOWN = FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY
+"""Flags by which a file system tells that statx(2) shows its flags. Lustre shows ENCRYPTED without telling."""
+_ENCRYPTED = 0x00800000
+"""LUSTRE_ENCRYPT_FL, which Lustre 2.15 shows instead of ENCRYPTED."""
 
 
 def inode_flags(descriptor: int) -> FileFlags:
     """Read the inode flags that forbid a move, as of the last stat of the file.
 
-    statx(2) and the encryption policy ioctl send no request. ``FS_IOC_GETFLAGS`` sends one each time (``fileattr_get``
-    in lustre/llite/llite_lib.c). It is used only where the others are not supported: a release before 2.15, or a
-    client that was built or mounted without encryption.
+    statx(2) sends no request for them. ``FS_IOC_GETFLAGS`` sends one each time (``fileattr_get`` in
+    lustre/llite/llite_lib.c), so it is used only before Lustre 2.14, where statx(2) does not show them.
     """
-    encrypted, cached = _has_policy(descriptor), _cached_flags(descriptor)
-    if encrypted is None or cached is None:
-        answer = fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))
-        bits = int.from_bytes(answer[:4], "little")
-        return FileFlags(bits & sum(flag.value for flag in FileFlags))
-    return cached | (FileFlags.ENCRYPTED if encrypted else FileFlags.NONE)
+    bits = _cached_flags(descriptor)
+    if bits is None:
+        bits = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
+    found = FileFlags(bits & sum(flag.value for flag in FileFlags))
+    return found | FileFlags.ENCRYPTED if bits & _ENCRYPTED else found
 
 
-def _cached_flags(descriptor: int) -> FileFlags | None:
+def _cached_flags(descriptor: int) -> int | None:
     """Flags that statx(2) shows without a request; None if the file system does not show them there."""
     room = ctypes.create_string_buffer(_STATX.size)
     statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
     if statx is None or statx(descriptor, b"", _EMPTY_PATH | _DONT_SYNC, 0, room):
         return None
     bits, known = _STATX.unpack(room.raw)
-    return FileFlags(bits & _STATX_FLAGS.value) if _STATX_FLAGS.value & ~known == 0 else None
-
-
-def _has_policy(descriptor: int) -> bool | None:
-    """Whether the file has an encryption policy; None if the ioctl is not supported."""
-    room = bytearray(_POLICY_BYTES.to_bytes(8, "little") + bytes(_POLICY_BYTES))
-    try:
-        fcntl.ioctl(descriptor, _GET_POLICY, room, True)
-    except OSError as error:
-        return False if error.errno == errno.ENODATA else None
-    return True
+    return int(bits) if _SHOWN.value & ~known == 0 else None
 
 
 def project(descriptor: int, ioctl: Ioctl = fcntl.ioctl) -> int:

@@ -61,4 +61,3 @@ def test_a_project_is_set_with_the_flags_that_the_file_has() -> None:
 
 def test_flags_of_a_file_on_an_ordinary_file_system(descriptor: int) -> None:
     assert attributes.inode_flags(descriptor) is FileFlags.NONE
-    assert attributes._cached_flags(descriptor) in {FileFlags.NONE, None}
