@@ -44,6 +44,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.sense.robinhood",),
+    "numpy": ("tierd.detect",),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

@@ -21,6 +21,7 @@ from tierd.detect.noisy_neighbour.detection import continued_finding, held_findi
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import waits_for_commits
+from tierd.detect.shadow import Shadow, ShadowLoss
 from tierd.detect.streamed_targets import StreamWatch
 from tierd.model import (
     ACTIONABLE_KINDS,
@@ -93,10 +94,18 @@ class Engine:
         self.streamed_targets: StreamedTargets | None = None
         """Targets whose streams would lose throughput to further work; None before the first window."""
         self._early_facts = 0
+        self._shadow: Shadow | None = None
+        self.shadow_losses: Sequence[ShadowLoss] = ()
+        """What the model of interference reports of the newest window; empty unless it runs in shadow."""
         self._history_teaches = False
         """Whether costs are to be fitted to Prometheus' history, as no earlier run left any."""
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
+
+    def watch_in_shadow(self) -> None:
+        """Run the model of interference too, for a comparison."""
+        settings = self._settings.noisy_neighbour
+        self._shadow = Shadow(settings.recent_seconds, settings.classes, self._settings.resolved_scopes.flash_pools)
 
     @property
     def detector_faults(self) -> Mapping[str, str]:
@@ -143,6 +152,8 @@ class Engine:
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
         view = replace(view, device_time=self._account(view, complete, facts))
+        if self._shadow is not None:
+            self.shadow_losses = self._shadow.observe(window, self._facts.pools)
         self.streamed_targets = self._streams.targets(view, self._device_time, self._facts.pools)
         counted = partial(self._activities, counts or activities)
         found = {finding.key: attribution.with_directories(finding, counted, since)

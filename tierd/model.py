@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from enum import IntEnum
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -281,6 +282,19 @@ class OtherEvidence(Evidence):
     def numbers(self) -> dict[str, float]:
         """The numbers by name."""
         return dict(self.values)
+
+
+class Carrier(IntEnum):
+    """What taught most about a loss."""
+
+    ARRIVAL = 1
+    """The stream was seen before the other job came."""
+    LOAD = 2
+    """The stream gets less when the other job does more."""
+    HISTORY = 3
+    """Prometheus has what the stream got before."""
+    DEVICE_TIME = 4
+    """What the work of the jobs costs the targets, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

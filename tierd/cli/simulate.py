@@ -17,6 +17,7 @@ from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
 from tierd.json_text import json_text
 from tierd.simulation import comparison
+from tierd.simulation.beds import DRAWN, BedKind
 from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
 from tierd.simulation.evaluate import Evaluated, Verdict, evaluate_all, summary_json, summary_markdown, summary_text
 from tierd.simulation.random_scenarios import GROUPS, HARD, PLACEMENT, USUAL
@@ -157,7 +158,20 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--workload", action="append", type=workload_names, metavar="NAME", default=[],
                           help="draw this workload, or 'usual', 'hard' or 'placement' ones, or 'all': usual ones and, "
                                "for one seed in ten, a hard one; may be repeated (default: usual)")
+    evaluate.add_argument("--bed", action="append", type=bed_kinds, metavar="KIND", default=[],
+                          help=f"test bed: {', '.join(BedKind)}, or 'all' but the recorded one; may be repeated "
+                               f"(default: {BedKind.RECORDED})")
     evaluate.set_defaults(run=run_evaluate)
+
+
+def bed_kinds(text: str) -> tuple[BedKind, ...]:
+    """Parse a kind of test bed, or ``all``."""
+    if text == "all":
+        return DRAWN
+    try:
+        return (BedKind(text),)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"no test bed {text!r}; known: all, {', '.join(BedKind)}") from None
 
 
 def seed_range(text: str) -> range:
@@ -215,9 +229,10 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     workloads = frozenset[str]().union(*(chosen.workload or [USUAL]))
+    beds = tuple(dict.fromkeys(kind for kinds in chosen.bed or [(BedKind.RECORDED,)] for kind in kinds))
     seeds, verdicts, interrupted = chosen.seeds, list[Verdict](), False
-    with (bar("random workloads", len(seeds)) as progress,
-          closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads)) as running):
+    with (bar("random workloads", len(seeds) * len(beds)) as progress,
+          closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads, beds)) as running):
         try:
             for verdict in running:
                 verdicts.append(verdict)
@@ -228,6 +243,6 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         form = summary_json if chosen.json else summary_markdown if chosen.markdown else summary_text
         print(form(Evaluated(f"{seeds[0]}-{verdicts[-1].seed}", chosen.cold, verdicts)))
     if interrupted:
-        print(f"{len(verdicts)} of {len(seeds)} seeds are complete", file=sys.stderr)
+        print(f"{len(verdicts)} of {len(seeds) * len(beds)} scenarios are complete", file=sys.stderr)
         raise KeyboardInterrupt
     return 0

@@ -30,6 +30,7 @@ from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
 from tierd.detect import metadata_storm
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
+from tierd.detect.shadow import ShadowLoss
 from tierd.engine import Engine, EngineMemory
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged
@@ -367,6 +368,15 @@ class Daemon:
     def recorded(self, finding: Finding) -> Finding:
         """A finding with the figures and the beginning that all output has."""
         return self._log.recorded(finding)
+
+    def watch_in_shadow(self) -> None:
+        """Run the model of interference too, for a comparison."""
+        self._engine.watch_in_shadow()
+
+    @property
+    def shadow_losses(self) -> Sequence[ShadowLoss]:
+        """What that model reports of the newest window."""
+        return self._engine.shadow_losses
 
     @property
     def learning(self) -> bool:

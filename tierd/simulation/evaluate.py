@@ -21,11 +21,13 @@ from simulator.jobs.small_files import SmallFileWriter
 from tierd import acts
 from tierd.arrays import groups
 from tierd.config.settings import Settings
+from tierd.detect.shadow import ShadowLoss
 from tierd.json_text import json_text
 from tierd.model import NoisyNeighbourEvidence
+from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
-from tierd.simulation.run import Outcome, run
+from tierd.simulation.run import CYCLE_SECONDS, Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
 FOUND_SOON_SECONDS = 30.0
@@ -62,6 +64,16 @@ class Verdict:
     goal_met: bool | None = None
     """Whether what tierd did reached the goal of the workload, and no job lost more than 2%. None without a goal, where
     tierd did nothing, and where it is still on the way (:attr:`under_way`)."""
+    bed: str = BedKind.RECORDED
+    model_found_after: float | None = None
+    """Seconds from the onset, or from a later start of tierd, to the first report of the model of interference that
+    names a suspect."""
+    model_acts_after: float | None = None
+    """The same, to the first time that the model would act; in an innocent workload because of any job."""
+    model_interval_holds: bool | None = None
+    """Whether its 90% interval, half a minute after the onset, holds what the stream loses without tierd."""
+    layout_helps: bool = False
+    """Whether a default layout can help against the suspects: all make new files."""
     under_way: bool = False
     """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
@@ -75,27 +87,31 @@ COLD_SECONDS = 5.0
 """Seconds after the onset at which tierd starts in a cold evaluation."""
 
 
-def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collection[str] = ()) -> Verdict:
+def evaluate(seed: int, policy: Settings, cold: bool = False, workloads: Collection[str] = (),
+             bed: BedKind = BedKind.RECORDED) -> Verdict:
     """Run one scenario up to three times and compare. ``cold``: all jobs are active before tierd starts.
 
     Runs that are known to be the same are made once: without suspects nothing needs to be left out, and where tierd
     did not act the jobs run as without it. tierd's own requests have random numbers of their own.
     """
-    return Trial(seed, workloads).verdict(policy, cold)
+    return Trial(seed, workloads, bed).verdict(policy, cold)
 
 
 class Trial:
     """One random scenario, and its runs without tierd. Verdicts on several policies, or warm and cold, share them."""
 
-    def __init__(self, seed: int, workloads: Collection[str] = ()) -> None:
-        self.case = random_scenario(seed, workloads)
+    def __init__(self, seed: int, workloads: Collection[str] = (), bed: BedKind = BedKind.RECORDED) -> None:
+        self.case = random_scenario(seed, workloads, bed)
         self._seed = seed
 
     def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0,
                  seconds_max: float = float("inf")) -> Outcome:
         """Run these jobs of the scenario. With a policy, tierd runs too, from ``tierd_starts`` on."""
-        return run(Cluster(self.case.cluster(self._seed), jobs), jobs, min(self.case.seconds, seconds_max),
-                   self.case.changes, policy, tierd_starts=tierd_starts)
+        bed = self.case.bed
+        cluster = Cluster(self.case.cluster(self._seed), jobs)
+        cluster.exporter_load = bed.load if bed else None
+        return run(cluster, jobs, min(self.case.seconds, seconds_max), self.case.changes, policy,
+                   tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds if bed else CYCLE_SECONDS)
 
     @cached_property
     def without_tierd(self) -> Outcome:
@@ -142,9 +158,29 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
     under_way = met is False and harm <= HARMFUL_LOSS and with_tierd.waiting_moves > 0
     met = None if under_way else met
-    return Verdict(seed, case.kind, truth, loss, min(times) - max(case.noise_starts, starts) if times else None,
-                   any(kind not in OWN_KINDS for kind in done), harm, recovery,
-                   served, gain, met, under_way)
+    onset = max(case.noise_starts, starts)
+    named = [each for each in with_tierd.shadow_losses if each.time > onset and not names.isdisjoint(each.suspects)]
+    acts_at = [each.time for each in (with_tierd.shadow_losses if truth == "innocent" else named) if each.is_acted_on]
+    return Verdict(
+        seed, case.kind, truth, loss, min(times) - onset if times else None,
+        any(kind not in OWN_KINDS for kind in done), harm, recovery, served, gain, met,
+        case.bed.kind if case.bed else BedKind.RECORDED, named[0].time - onset if named else None,
+        min(acts_at) - onset if acts_at else None,
+        interval_holds(case, named, without, alone) if truth == "aggressor" else None,
+        all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects), under_way)
+
+
+SETTLED_SECONDS = 30.0
+"""Seconds after the onset at which the interval of the model is compared: the load of a neighbour builds up."""
+
+
+def interval_holds(case: RandomScenario, named: Sequence[ShadowLoss], without: Outcome, alone: Outcome) -> bool | None:
+    """Whether the 90% interval of the model holds what the stream loses without tierd; None without a report."""
+    late = [each for each in named if each.time > case.noise_starts + SETTLED_SECONDS]
+    if not late:
+        return None
+    lost = 1 - ratio(without, alone, (late[0].victim,), case.noise_starts + 5, NOISE_ENDS)
+    return late[0].low <= lost <= late[0].high
 
 
 def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
@@ -193,13 +229,14 @@ def one_by_one(jobs: Sequence[Job]) -> list[tuple[str, ...]]:
 
 
 def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: bool = False,
-                 workloads: Collection[str] = ()) -> Generator[Verdict, None, None]:
-    """Evaluate all seeds in several processes, and yield the verdicts in the order of the seeds.
+                 workloads: Collection[str] = (),
+                 beds: Sequence[BedKind] = (BedKind.RECORDED,)) -> Generator[Verdict, None, None]:
+    """Evaluate all seeds on each bed in several processes, and yield the verdicts in the order of the seeds.
 
     Closing the iterator cancels the seeds that have not begun, and waits a few seconds for those that have.
     """
-    with ProcessPoolExecutor(min(processes, len(seeds)), initializer=_begin_worker) as pool:
-        futures = [pool.submit(evaluate, seed, policy, cold, workloads) for seed in seeds]
+    with ProcessPoolExecutor(min(processes, len(seeds) * len(beds)), initializer=_begin_worker) as pool:
+        futures = [pool.submit(evaluate, seed, policy, cold, workloads, bed) for seed in seeds for bed in beds]
         try:
             for future in futures:
                 yield future.result()
@@ -248,6 +285,37 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     }
 
 
+def model_summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """What the model of interference reports on the same windows, and what it would do."""
+    guilty = [v for v in verdicts if v.truth == "aggressor"]
+    times = [v.model_found_after for v in guilty if v.model_found_after is not None]
+    return {
+        "found_within_30s": sum(time <= FOUND_SOON_SECONDS for time in times),
+        "found_within_60s": sum(time <= FOUND_SECONDS for time in times),
+        "median_found_after_seconds": round(median(times), 1) if times else 0.0,
+        "layout_helps": sum(v.layout_helps for v in guilty),
+        "would_act_within_60s": sum(v.layout_helps and v.model_acts_after is not None
+                                    and v.model_acts_after <= FOUND_SECONDS for v in guilty),
+        "would_act_wrongly": sum(v.model_acts_after is not None for v in verdicts if v.truth == "innocent"),
+        "intervals": sum(v.model_interval_holds is not None for v in guilty),
+        "intervals_that_hold": sum(v.model_interval_holds is True for v in guilty),
+    }
+
+
+def model_lines(evaluated: Evaluated) -> list[str]:
+    """A table of the model, by test bed."""
+    heads = ("true", "30 s", "60 s", "median", "helpable", "act 60 s", "innocent", "act", "90% holds")
+    lines = ["", f"{'the model of interference, on':30}" + " ".join(f"{head:>9}" for head in heads)]
+    for bed, of in evaluated.beds.items():
+        all_of, model = summary(of), model_summary(of)
+        row = (all_of["with_aggressor"], model["found_within_30s"], model["found_within_60s"],
+               model["median_found_after_seconds"], model["layout_helps"], model["would_act_within_60s"],
+               all_of["without_aggressor"], model["would_act_wrongly"])
+        lines.append(f"{bed:30}" + " ".join(f"{value:9g}" for value in row)
+                     + f" {model['intervals_that_hold']:g} of {model['intervals']:g}")
+    return lines
+
+
 def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Verdicts with a problem, or with a truth of their own, by kind."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
@@ -277,6 +345,11 @@ class Evaluated:
         return {name: of for name, of in found.items() if of}
 
     @property
+    def beds(self) -> Mapping[str, Sequence[Verdict]]:
+        """Verdicts by test bed."""
+        return {bed: [v for v in self.verdicts if v.bed == bed] for bed in sorted({v.bed for v in self.verdicts})}
+
+    @property
     def workloads(self) -> Mapping[str, Sequence[Verdict]]:
         """Verdicts by kind of workload."""
         return {kind: [v for v in self.verdicts if v.kind == kind] for kind in sorted({v.kind for v in self.verdicts})}
@@ -289,6 +362,7 @@ def summary_json(evaluated: Evaluated) -> str:
         "evaluated_seeds": evaluated.seeds, "cold": evaluated.cold, **summary(evaluated.verdicts), "seeds": seeds,
         "groups": {name: summary(of) for name, of in evaluated.groups.items()},
         "workloads": {kind: summary(of) for kind, of in evaluated.workloads.items()},
+        "beds": {bed: {**summary(of), "model": model_summary(of)} for bed, of in evaluated.beds.items()},
     }, indent=1)
 
 
@@ -305,12 +379,13 @@ def summary_text(evaluated: Evaluated) -> str:
     lines += [f"{name.replace('_', ' '):27} {value:g}" for name, value in summary(verdicts).items()]
     heads = ("true", "30 s", "60 s", "found", "innocent", "acted", "harmed")
     lines += ["", f"{'workload':38} " + " ".join(f"{head:>8}" for head in heads)]
-    for name, of in {**evaluated.workloads, **evaluated.groups}.items():
+    for name, of in {**evaluated.workloads, **evaluated.groups, **evaluated.beds}.items():
         count = summary(of)
         lines.append(f"{name + ' workloads' * (name in GROUPS):38} "
                      + " ".join(f"{count[column]:8g}" for column in COLUMNS))
-    worth_a_look = {v.seed: v for of in doubtful(verdicts).values() for v in of}
-    lines += ["", *(f"look at seed {v.seed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
+    lines += model_lines(evaluated)
+    worth_a_look = {(v.bed, v.seed): v for of in doubtful(verdicts).values() for v in of}
+    lines += ["", *(f"look at seed {v.seed} on {v.bed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
                     f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}"
                     for _, v in sorted(worth_a_look.items()))]

@@ -5,7 +5,7 @@ One seed in ten is a hard workload: a neighbour that tierd missed or found late 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
@@ -21,6 +21,7 @@ from simulator.scenarios.events import Event
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import ClusterSettings, recorded_test_bed, with_nodes
 from tierd.arrays import groups
+from tierd.simulation.beds import Bed, BedKind, draw_bed
 from tierd.simulation.run import TimedChanges
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -58,10 +59,12 @@ class RandomScenario:
     """Settings of both MDTs, if they differ from those of the test bed."""
     nodes: int = 0
     """Number of nodes with a mount and a NID each; 0 for the test bed's node with two mounts."""
+    bed: Bed | None = None
+    """None for the recorded test bed."""
 
     def cluster(self, seed: int) -> ClusterSettings:
-        """The recorded test bed, with the MDTs and as many nodes as the scenario needs."""
-        bed = recorded_test_bed(seed)
+        """The test bed, with the MDTs and as many nodes as the scenario needs."""
+        bed = replace(self.bed.cluster, seed=seed) if self.bed else recorded_test_bed(seed)
         bed = with_nodes(bed, self.nodes) if self.nodes else bed
         return replace(bed, mdts=bed.mdts if self.mdt is None else (self.mdt,) * len(bed.mdts))
 
@@ -72,12 +75,12 @@ class RandomScenario:
         return frozenset((*self.suspects, *groups(self.suspects, places)))
 
 
-def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenario:
+def random_scenario(seed: int, workloads: Collection[str] = (), bed_kind: BedKind = BedKind.RECORDED) -> RandomScenario:
     """Make the scenario of a seed. It is the same for each call.
 
     ``workloads`` are names from :data:`USUAL` and :data:`HARD`: only these are drawn. By default all are, with one
     seed in ten for the hard ones. A seed with a usual workload has the same one with ``workloads=USUAL``. Workloads
-    from :data:`PLACEMENT` are drawn if only such are named.
+    from :data:`PLACEMENT` are drawn if only such are named, and run on the recorded test bed.
     """
     hard_rng = Random(f"tierd-hard-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     rng = Random(f"tierd-scenario-{seed}")  # noqa: S311 -- a model, not a secret
@@ -100,8 +103,10 @@ def random_scenario(seed: int, workloads: Collection[str] = ()) -> RandomScenari
     neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
                   for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
-    changes = [slow_disk(rng)] if rng.random() < 0.15 else []
-    return RandomScenario(kind, (*streams, *neighbours), suspects, starts, changes)
+    bed = None if bed_kind is BedKind.RECORDED else draw_bed(bed_kind, seed)
+    changes = [slow_disk(rng, bed.disks if bed else DISKS)] if rng.random() < 0.15 else []
+    jobs: list[Job] = [*streams, *neighbours]
+    return RandomScenario(kind, tuple(bed.placed(jobs) if bed else jobs), suspects, starts, changes, bed=bed)
 
 
 def stream(rng: Random, number: int) -> Job:
@@ -326,9 +331,13 @@ GOAL_KINDS: Mapping[str, Callable[[Random], RandomScenario]] = {UNEVEN_POOL: une
 PLACEMENT = frozenset((*dict(PLACEMENT_KINDS), *GOAL_KINDS))
 GROUPS: Mapping[str, frozenset[str]] = {"usual": USUAL, "hard": HARD, "placement": PLACEMENT}
 
-def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
+DISKS = 2, 3, 4, 5
+"""Disk targets of the recorded test bed."""
+
+
+def slow_disk(rng: Random, disks: Sequence[int] = DISKS) -> tuple[float, Callable[[Cluster], None]]:
     """Slow one disk or all disks at a random time."""
-    targets = (rng.randrange(2, 6),) if rng.random() < 0.5 else (2, 3, 4, 5)
+    targets = (disks[rng.randrange(len(disks))],) if rng.random() < 0.5 else tuple(disks)
     factor = rng.uniform(1.3, 3.0)
 
     def happens(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
@@ -15,6 +15,7 @@ from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
 from tierd.daemon.log import found_sentences
+from tierd.detect.shadow import ShadowLoss
 from tierd.model import Finding
 from tierd.simulation.world import world
 
@@ -59,6 +60,8 @@ class Outcome:
     """By pool, its OSTs."""
     waiting_moves: int = 0
     """Moves that are queued at the end."""
+    shadow_losses: tuple[ShadowLoss, ...] = ()
+    """What the model of interference reports, window by window. Times are virtual seconds."""
 
     def progress(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job: MB/s, or operations per second of a job that moves no bytes in the whole run."""
@@ -75,13 +78,14 @@ class Outcome:
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None,
-        tierd_starts: float = 0.0, orders: Orders = ()) -> Outcome:
+        tierd_starts: float = 0.0, orders: Orders = (), cycle_seconds: float = CYCLE_SECONDS) -> Outcome:
     """Run a new cluster with these jobs. With a policy, tierd runs on it from ``tierd_starts`` on, and acts.
 
     Of the time before, tierd knows nothing: neither counters, nor changelog records, nor costs of service.
     """
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
+    shadow: list[ShadowLoss] = []
     used: dict[str, list[float]] = {}
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(changes, key=lambda event: event[0])
@@ -96,14 +100,15 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 started = True
                 if tierd_starts:
                     forget_records(cluster)
-                simulated.start(scheduler, CYCLE_SECONDS)
+                simulated.daemon.watch_in_shadow()
+                simulated.start(scheduler, cycle_seconds)
             while started and asked and asked[0][0] <= cluster.now:
                 try:
                     drains = simulated.daemon.drains
                     drains.begin(drains.full_name(asked.pop(0)[1]), "an administrator")
                 except ValueError as error:  # as tierctl prints it
                     log.append((cluster.now, str(error)))
-            until = min(cluster.now + CYCLE_SECONDS, seconds)
+            until = min(cluster.now + cycle_seconds, seconds)
             while pending and pending[0][0] <= until:
                 time, change = pending.pop(0)
                 cluster.advance(max(0.0, time - cluster.now))
@@ -112,6 +117,10 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
             if abs(cluster.epoch - cluster.now - clocks[-1][1]) > 1:
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
+                losses = simulated.daemon.shadow_losses
+                ahead = cluster.epoch - cluster.now
+                if losses and (not shadow or losses[0].time > shadow[-1].time + ahead):
+                    shadow += [replace(loss, time=loss.time - ahead) for loss in losses]
                 for finding in simulated.daemon.findings:
                     if finding.key not in findings:
                         findings[finding.key] = found_at(finding, log, cluster.now), finding
@@ -132,7 +141,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                    tuple(kinds.get(entry.id, "") for entry in entries), operations,
                    {job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
                     for job, of in cluster.runs.items() if of.team.operations_in},
-                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting)
+                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting,
+                   tuple(shadow))
 
 
 def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:

@@ -1,0 +1,364 @@
+"""What streams lose to their neighbours, on made series whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, isfinite, log
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
+from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
+from tierd.detect.costs import CostLearner, DeviceCosts
+from tierd.detect.interference import SUSPECTS, Interference, Loss
+from tierd.detect.profile import Classes
+from tierd.model import Carrier, JobLoad, NamespaceLoad, Window
+
+Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
+BYTE_SECONDS, OPERATION_SECONDS = 5e-8, 0.01
+COSTS = DeviceCosts((BYTE_SECONDS, BYTE_SECONDS, OPERATION_SECONDS),
+                    ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, (0.3 * OPERATION_SECONDS)**2)), 90)
+"""As well known as costs can be: operations of two jobs differ by three tenths."""
+ALONE = 4 / (BYTE_SECONDS + OPERATION_SECONDS / MIB) / 1e6
+"""MB/s of a stream over four targets."""
+FILE_SECONDS = BYTE_SECONDS * MIB + 2.5 * OPERATION_SECONDS
+"""Of a file of 1 MiB: its bytes, a write and a sync."""
+FOUND = 0.05, 0.8
+
+
+class Bed:
+    """A model that sees windows of targets whose costs are known."""
+
+    def __init__(self, costs: DeviceCosts = COSTS) -> None:
+        self.recent = RecentWindows(30.0, Classes())
+        self.model = Interference()
+        self.learner = CostLearner({"hdd": costs})
+
+    def see(self, seen: Window, pools: Mapping[str, Sequence[str]] | None = None) -> list[Loss]:
+        columns = self.recent.add(seen)
+        kinds = self.recent.kinds()
+        names, pool = pool_numbers(self.recent.targets, {"hdd": list(self.recent.targets)} if pools is None else pools)
+        unhealthy = np.array([self.recent.targets[each] for each in seen.conditions], np.int64)
+        work = recent_work(self.recent.windows, kinds, len(self.recent.jobs))
+        return self.model.update(columns, work, kinds, self.learner.table(pool, names, unhealthy))
+
+    def names(self, jobs: Iterable[int]) -> set[str]:
+        known = list(self.recent.jobs)
+        return {known[job] for job in jobs}
+
+
+def share(files_s: float) -> float:
+    """Device time of a job that writes so many files a second over four targets."""
+    return files_s * FILE_SECONDS / 4
+
+
+def at(rng: Random, rate: float, noise: float = 0.03) -> list[JobLoad]:
+    """The stream ``s.1`` at about this rate."""
+    return stream("s.1", rate * exp(rng.gauss(0.0, noise)), rpc_bytes=MIB)
+
+
+def found(losses: Sequence[Loss], victim: int = 0) -> Loss | None:
+    """The loss of a stream, if it would be reported."""
+    return next((loss for loss in losses if loss.victim == victim and loss.probability(FOUND[0]) >= FOUND[1]), None)
+
+
+def run(bed: Bed, windows: Iterable[Window]) -> list[list[Loss]]:
+    return [bed.see(each) for each in windows]
+
+
+@pytest.mark.parametrize("files_s", [10.0, 20.0, 30.0])
+def test_a_neighbour_that_comes_is_found_in_its_second_window_with_an_interval_that_holds_its_loss(
+        files_s: float) -> None:
+    truth, holds = share(files_s), []
+    for seed in range(20):
+        rng, bed = Random(seed), Bed()
+        assert not any(map(found, run(bed, (window(n, at(rng, ALONE)) for n in range(9)))))
+        losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - truth)), small_files("m.2", files_s)) for n in range(12)))
+        assert found(losses[1]) is not None, seed
+        for each in losses[1:]:
+            (loss,) = each
+            assert bed.names(loss.suspects) == {"m.2"}
+            assert loss.came_at == 45.0
+            assert len(loss.targets) == 4
+            holds.append(loss.quantile(-1.645) <= truth <= loss.quantile(1.645))
+        assert loss.carrier is Carrier.ARRIVAL
+        assert loss.share == pytest.approx(truth, abs=0.08)
+    assert np.mean(holds) >= 0.9
+
+
+def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> None:
+    rng, bed = Random(1), Bed()
+    losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(12)))
+    loss = found(losses[1])
+    assert loss is not None
+    assert (loss.carrier, loss.came_at) == (Carrier.DEVICE_TIME, 0.0)
+    (last,) = losses[-1]
+    assert last.quantile(-1.645) <= share(20) <= last.quantile(1.645)
+    assert last.quantile(1.645) - last.quantile(-1.645) > 0.3, "nothing but the prior"
+
+
+def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
+    rng, bed, last = Random(2), Bed(), []
+    for number in range(60):
+        files = 25.0 if number // 6 % 2 else 5.0
+        last = bed.see(window(number, at(rng, ALONE * (1 - share(files))), small_files("m.2", files)))
+    (loss,) = last
+    assert loss.carrier is Carrier.LOAD
+    assert loss.share == pytest.approx(share(25.0), abs=0.1)
+    assert loss.quantile(1.645) - loss.quantile(-1.645) < 0.3
+
+
+def test_what_is_remembered_of_a_stream_is_a_past() -> None:
+    rng, bed = Random(3), Bed()
+    bed.model.remember({bed.recent.jobs["s.1"]: (log(ALONE * 1e6), 0.1)})
+    losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
+    (loss,) = losses[-1]
+    assert loss.carrier is Carrier.HISTORY
+    assert loss.share == pytest.approx(share(20), abs=0.1)
+
+
+# nobody's fault
+
+@pytest.mark.parametrize("files_s", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("factor", [0.8, 0.5, 0.3])
+def test_a_disk_that_becomes_slow_is_nobodys_fault(files_s: float, factor: float) -> None:
+    rng, bed = Random(4), Bed()
+    trickle: list[Part] = [small_files("m.2", files_s)] if files_s else []
+    for number in range(30):
+        losses = bed.see(window(number, at(rng, ALONE * (factor if number >= 10 else 1.0)), *trickle))
+        assert found(losses) is None, number
+
+
+def test_a_disk_that_becomes_slow_as_a_trickle_comes_is_not_its_fault() -> None:
+    rng, bed = Random(5), Bed()
+    for number in range(30):
+        here: list[Part] = [small_files("m.2", 0.3)] if number >= 10 else []
+        losses = bed.see(window(number, at(rng, ALONE * (0.4 if number >= 10 else 1.0)), *here))
+        assert found(losses) is None, number
+
+
+@pytest.mark.parametrize("pauses", [{12}, {12, 20, 28}, {12, 13}])
+def test_a_stream_that_pauses_by_itself_is_not_slowed(pauses: set[int]) -> None:
+    rng, bed = Random(6), Bed()
+    for number in range(40):
+        losses = bed.see(window(number, at(rng, ALONE * (0.15 if number in pauses else 1.0)), small_files("m.2", 1.0)))
+        assert found(losses) is None, number
+
+
+def test_a_window_without_the_stream_teaches_nothing() -> None:
+    rng, bed = Random(7), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(10)))
+    before = bed.model._mean[0].copy()
+    assert bed.see(window(10, small_files("m.2", 1.0))) == []
+    assert np.array_equal(bed.model._mean[0, :, 0], before[:, 0])
+
+
+def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
+    rng, bed = Random(8), Bed()
+    run(bed, (window(n, at(rng, ALONE), small_files("m.2", 1.0)) for n in range(10)))
+    for number in range(10, 30):
+        losses = bed.see(window(number, at(rng, ALONE / 2), stream("t.3", ALONE / 2), small_files("m.2", 1.0)))
+        assert found(losses, bed.recent.jobs["s.1"]) is None
+    rivals = {loss.victim: loss for loss in bed.model.rival_losses}
+    mine = rivals[bed.recent.jobs["s.1"]]
+    assert bed.names(mine.suspects) == {"t.3"}
+    assert mine.share == pytest.approx(0.5, abs=0.1)
+
+
+def test_streams_that_were_always_together_are_no_rivals() -> None:
+    rng, bed = Random(9), Bed()
+    run(bed, (window(n, at(rng, ALONE / 2), stream("t.3", ALONE / 2)) for n in range(20)))
+    assert bed.model.rival_losses == []
+
+
+def test_a_stream_that_its_targets_do_not_hold_up_loses_nothing() -> None:
+    """It takes a third of their time, and so does its neighbour."""
+    rng, bed = Random(10), Bed()
+    for number in range(20):
+        here: list[Part] = [small_files("m.2", 15)] if number >= 8 else []
+        assert found(bed.see(window(number, at(rng, ALONE / 3), *here))) is None
+
+
+def test_targets_in_trouble_or_in_no_pool_are_left_out() -> None:
+    for pools, conditions in (({}, {}), (None, dict.fromkeys(TARGETS, "degraded"))):
+        rng, bed = Random(11), Bed()
+        for number in range(12):
+            seen = window(number, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20), conditions=conditions)
+            assert bed.see(seen, pools) == []
+
+
+# many suspects
+
+def test_suspects_are_blamed_together_the_most_costly_first() -> None:
+    rng, bed = Random(12), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    jobs: list[Part] = [small_files("m.2", 12), small_files("n.3", 6), small_files("idle.4", 0.2)]
+    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(18.2))), *jobs) for n in range(8)))
+    (loss,) = losses[-1]
+    assert [list(bed.recent.jobs)[job] for job in loss.suspects] == ["m.2", "n.3"]
+    assert loss.share == pytest.approx(share(18), abs=0.08)
+
+
+def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
+    rng, bed = Random(13), Bed()
+    noise = small_files("m.2", 20)
+
+    def phase(begin: int, count: int, noisy: bool) -> list[list[Loss]]:
+        rate = ALONE * (1 - share(20) * noisy)
+        return run(bed, (window(begin + n, at(rng, rate), *([noise] if noisy else [])) for n in range(count)))
+
+    phase(0, 9, noisy=False)
+    first = phase(9, 20, noisy=True)
+    assert not any(map(found, phase(29, 40, noisy=False)[1:]))
+    slot = bed.model._slot[0].tolist()
+    again = phase(69, 3, noisy=True)
+    assert bed.model._slot[0].tolist() == slot
+    assert found(again[0]) is not None, "at once"
+    assert again[0][0].came_at == 69 * 5.0, "a minute later it has come again"
+    assert again[0][0].error < first[0][0].error
+
+
+@pytest.mark.parametrize("count", [SUSPECTS, SUSPECTS + 1, 3 * SUSPECTS])
+def test_more_suspects_than_slots(count: int) -> None:
+    """The largest have slots, and what the others cost counts for them."""
+    rng, bed = Random(14), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    each = [3.0 + 0.1 * n for n in range(count)] if count <= SUSPECTS + 1 else [4.0] * 5 + [0.4] * (count - 5)
+    jobs = [small_files(f"m.{n}", files) for n, files in enumerate(each)]
+    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(sum(each)))), *jobs) for n in range(10)))
+    loss = found(losses[-1])
+    assert loss is not None
+    assert len(loss.suspects) <= SUSPECTS
+    assert loss.share == pytest.approx(share(sum(each)), abs=0.12)
+
+
+def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
+    rng, bed = Random(15), Bed()
+    early = [small_files(f"early.{n}", 1.0) for n in range(SUSPECTS)]
+    run(bed, (window(n, at(rng, ALONE * (1 - share(6))), *early) for n in range(9)))
+    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - share(21))), *early, small_files("late.9", 15))
+                       for n in range(8)))
+    loss = found(losses[1])
+    assert loss is not None
+    assert "late.9" in bed.names(loss.suspects[:1])
+    assert losses[-1][0].share == pytest.approx(share(20), abs=0.08)
+    slots = bed.model._slot[0].tolist()
+    assert bed.recent.jobs["late.9"] in slots
+    run(bed, (window(17 + n, at(rng, ALONE * (1 - share(22))), *early, small_files("late.9", 15),
+                     small_files("small.10", 1.0)) for n in range(4)))
+    assert bed.model._slot[0].tolist() == slots, "a slot does not go from one small job to the next"
+
+
+# many streams, and windows of other lengths
+
+def test_a_stream_is_judged_alike_alone_and_among_many() -> None:
+    """Each stream and its neighbour have a target of their own. The state grows beyond its first size."""
+    count, windows = 150, 12
+
+    def parts(of: int, number: int) -> list[Part]:
+        rng, target = Random(1000 * of + number), (f"lustre-OST{of:04x}",)
+        noisy = number >= 6 + of % 3
+        rate = ALONE / 4 * (1 - 0.3 * noisy) * exp(rng.gauss(0.0, 0.03))
+        mine = stream(f"s.{of}", rate, targets=target)
+        return [mine, *([small_files(f"m.{of}", 0.3 / FILE_SECONDS, targets=target)] if noisy else [])]
+
+    crowd = Bed()
+    together = [crowd.see(window(n, *(part for of in range(count) for part in parts(of, n)))) for n in range(windows)]
+    known = list(crowd.recent.jobs)
+    last = {known[loss.victim]: loss for loss in together[-1]}
+    assert len(last) == count
+    for of in (0, 63, 64, 149):
+        bed = Bed()
+        (alone,) = run(bed, (window(n, *parts(of, n)) for n in range(windows)))[-1]
+        assert last[f"s.{of}"].mean == pytest.approx(alone.mean)
+        assert last[f"s.{of}"].error == pytest.approx(alone.error)
+        assert last[f"s.{of}"].came_at == alone.came_at
+        assert crowd.names(last[f"s.{of}"].suspects) == {f"m.{of}"}
+
+
+def longer(number: int, seconds: float, files_s: float, rate: float) -> Window:
+    """A window over a lost reading or two."""
+    made = window(0, stream("s.1", rate, seconds), *([small_files("m.2", files_s, seconds=seconds)] if files_s else []),
+                  seconds=seconds)
+    return Window(5.0 * number, 5.0 * number + seconds, made.loads, made.namespace)
+
+
+def test_a_lost_reading_and_a_window_three_times_as_long_change_nothing() -> None:
+    whole, gaps = Bed(), Bed()
+    for bed, steps in ((whole, [1] * 30), (gaps, [1] * 9 + [3, 1, 2, 1, 3, 3, 1, 2, 1, 1, 3])):
+        number = 0
+        for step in steps:
+            noisy = number >= 12
+            losses = bed.see(longer(number, 5.0 * step, 20 * noisy, ALONE * (1 - share(20) * noisy)))
+            assert (found(losses) is not None) == noisy, number
+            number += step
+    (one,), (other,) = (bed.see(longer(30, 5.0, 20, ALONE * (1 - share(20)))) for bed in (whole, gaps))
+    assert one.share == pytest.approx(other.share, abs=0.03)
+    assert one.error == pytest.approx(other.error, rel=0.3)
+
+
+def test_a_clock_that_goes_back_is_survived() -> None:
+    rng, bed = Random(16), Bed()
+    noise = small_files("m.2", 20)
+    run(bed, (window(1000 + n, at(rng, ALONE * (1 - share(20) * (n > 8))), *([noise] if n > 8 else []))
+              for n in range(20)))
+    losses = run(bed, (window(n, at(rng, ALONE * (1 - share(20))), noise) for n in range(8)))
+    assert found(losses[-1]) is not None
+    losses = run(bed, (window(8 + n, at(rng, ALONE)) for n in range(8)))
+    assert found(losses[-1]) is None
+
+
+# whatever comes
+
+SIZES = st.one_of(st.just(0.0), st.floats(1e-3, 1e15))
+TIMES = st.sampled_from((1e-3, 1.0, 5.0, 15.0, 7200.0))
+
+
+@st.composite
+def any_windows(draw: st.DrawFn) -> list[Window]:
+    found, now = [], 1e9
+    for _ in range(draw(st.integers(1, 6))):
+        loads = {}
+        for target, job in draw(st.sets(st.tuples(st.sampled_from(TARGETS[:2]), st.sampled_from("abcdefghij")))):
+            loads[target, job] = JobLoad(target, job, *(draw(SIZES) for _ in range(5)), 0.0,
+                                         draw(st.sampled_from(({}, {4096: 5.0}, {MIB: 9.0}))))
+        names = {job: NamespaceLoad(job, closes=draw(SIZES), creates=draw(SIZES), unlinks=draw(SIZES))
+                 for job in draw(st.sets(st.sampled_from("abc")))}
+        seconds = draw(TIMES)
+        found.append(Window(now, now + seconds, loads, names))
+        now += seconds + draw(st.sampled_from((0.0, 5.0, -3600.0)))
+    return found
+
+
+@given(any_windows(), st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 10)))
+def test_whatever_comes_probabilities_and_losses_are_such(windows: list[Window], seconds: tuple[float, float, float]
+                                                          ) -> None:
+    bed = Bed(DeviceCosts(seconds, COSTS.covariance, 9))
+    for each in windows:
+        for loss in (*bed.see(each), *bed.model.rival_losses):
+            assert 0 <= loss.share < 1
+            assert 0 <= loss.probability(0.05) <= 1
+            assert 0 <= loss.quantile(-1.645) <= loss.quantile(1.645) < 1
+            assert isfinite(loss.bytes_per_second)
+            assert loss.error > 0
+            assert loss.suspects
+            assert loss.victim not in loss.suspects
+        used = len(bed.model._rows)
+        seen = bed.model._windows[:used] > 0
+        assert np.all(np.isfinite(bed.model._mean[:used][seen]))
+        assert np.all(np.isfinite(bed.model._covariance[:used]))
+        assert np.allclose(bed.model._weight[:used].sum(axis=1), 1)
+
+
+def test_random_writes_are_suspects_like_files() -> None:
+    rng, bed = Random(17), Bed()
+    run(bed, (window(n, at(rng, ALONE)) for n in range(9)))
+    taken = 50 / 4 * (2.5 * OPERATION_SECONDS + 4096 * BYTE_SECONDS)
+    losses = run(bed, (window(9 + n, at(rng, ALONE * (1 - taken)), small_io("f.3", 50)) for n in range(4)))
+    loss = found(losses[1])
+    assert loss is not None
+    assert bed.names(loss.suspects) == {"f.3"}

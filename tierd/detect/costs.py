@@ -1,0 +1,440 @@
+"""What service costs on the targets of each pool, and how much of each target's device time each job takes.
+
+A target is one server with one queue. By the utilisation law (Denning and Buzen, "The Operational Analysis of Queueing
+Network Models", ACM Computing Surveys 10(3), 1978), the time it is busy is the sum over jobs of the work done for
+each job times its cost: ``U = sum(X_i * S_i) <= 1``. Lustre shows the work (``job_stats``), not its cost. Three
+costs are fitted for each pool, because its targets are alike: seconds for a byte read, for a byte written, and for an
+operation of any size (a seek, a commit of the journal, the update of a parity).
+
+* A stream has the next request ready when one is done, so its targets are busy all the time: ``sum(X_i * S_i) = 1``.
+  Pauses, and work that no counter shows, such as a checkpoint of the journal, lower the sum of a window; nothing
+  raises it. So windows above the fit weigh more (expectile regression: Newey and Powell, "Asymmetric Least Squares
+  Estimation and Testing", Econometrica 55(4), 1987). Windows far below the fit are left out: there a stream paused for
+  long, or a disk was slow.
+* How the bytes of such windows fall as other operations rise shows what an operation costs. The stripes of a stream go
+  in step, so the mean of its targets is compared. While the operations hardly vary, the cost is that of a disk, within
+  a factor of two. In no window can an operation have cost more than the whole time.
+* Below saturation, throughput shows only an upper bound of the costs. A pool without a stream, or whose streams mostly
+  wait for something else, has no costs here, and its targets have no shares: not knowing is not zero.
+
+>>> alone = [(0.0, 90e6, 10.0)] * 20
+>>> beside = [(0.0, 100e6 * (1 - 0.01 * n), float(n)) for n in range(10, 40)]
+>>> costs = fit(np.array([*alone, *beside]))
+>>> f"{costs.seconds[1] * 1e8:.2f} s for 100 MB, {costs.seconds[2] * 1e3:.0f} ms an operation"
+'1.00 s for 100 MB, 10 ms an operation'
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import nlargest
+from itertools import chain, combinations
+from math import isfinite, sqrt
+
+import numpy as np
+
+from tierd.detect.columns import Bools, Floats, Ints, JobKinds, RecentWork, WindowColumns, sums
+from tierd.text import percent
+
+Vector = tuple[float, float, float]
+"""For bytes read, bytes written and operations."""
+Matrix = tuple[Vector, Vector, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCosts:
+    """What service costs on a target of one pool."""
+
+    seconds: Vector
+    """For one byte read, one byte written, one operation."""
+    covariance: Matrix
+    """Of the errors of these three, in seconds squared."""
+    observations: int
+    """How many windows of targets they were fitted to."""
+
+    def busy(self, work: Vector) -> float:
+        """Share of a second that so much work a second keeps a target busy."""
+        return sum(cost * amount for cost, amount in zip(self.seconds, work, strict=True))
+
+    def busy_error(self, work: Vector) -> float:
+        """Standard error of :meth:`busy`. Work may be negative: a difference."""
+        return sqrt(max(float(np.array(work) @ np.array(self.covariance) @ np.array(work)), 0.0))
+
+
+def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
+    """The costs of all pools, for the journal.
+
+    >>> zero = (0.0, 0.0, 0.0)
+    >>> known = {"hdd": DeviceCosts((6e-8, 6e-8, 0.01), (zero, zero, zero), 90)}
+    >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
+    (True, {})
+    """
+    return json.dumps({pool: {"seconds": each.seconds, "covariance": each.covariance, "observations": each.observations}
+                       for pool, each in sorted(costs.items())})
+
+
+def costs_from_json(text: str) -> dict[str, DeviceCosts]:
+    """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
+    try:
+        stored = json.loads(text)
+        pools = stored.items()
+    except (ValueError, AttributeError):
+        return {}
+    found = {}
+    for pool, each in pools:
+        try:
+            seconds = np.array(each["seconds"], float)
+            covariance = np.array(each["covariance"], float)
+            count = int(each["observations"])
+        except (ValueError, TypeError, KeyError, OverflowError):
+            continue
+        sound = seconds.shape == (3,) and covariance.shape == (3, 3) and isfinite(seconds.sum() + covariance.sum())
+        if sound and seconds.min() >= 0 and covariance.diagonal().min() >= 0:
+            found[str(pool)] = DeviceCosts(vector(seconds), matrix(covariance), count)
+    return found
+
+
+def vector(values: Floats) -> Vector:
+    """Three numbers as a tuple."""
+    first, second, third = values.tolist()
+    return first, second, third
+
+
+def matrix(values: Floats) -> Matrix:
+    """Three rows of three numbers as tuples."""
+    first, second, third = (vector(row) for row in values)
+    return first, second, third
+
+
+@dataclass(frozen=True)
+class CostPrior:
+    """What is assumed before the first window."""
+
+    operation_seconds: float = 0.012
+    """A disk of 7,200 rpm needs some 8 ms for a seek and 4 ms for half a revolution (data sheets of nearline disks).
+    """
+    operation_error: float = 0.006
+    """Command queues save up to half of it; a commit of the journal adds as much."""
+    read_write_difference: float = 1.0
+    """Relative standard deviation of the cost of a byte written from that of a byte read. RAID 6 reads and writes
+    partial stripes and their parity, so a byte written may cost several times as much as a byte read."""
+    learned: DeviceCosts | None = None
+    """Costs of an earlier run. Its pool may have changed, so they count with twice their error."""
+
+
+FLASH_PRIOR = CostPrior(operation_seconds=0.0002, operation_error=0.0002)
+"""Flash has no seeks. A write and its commit take some 0.1 to 0.5 ms."""
+EXPECTILE = 0.6
+"""Weight of windows above the fit; those below it have 1 minus that. A choice: 0.5 is least squares, 1 the largest."""
+SATURATED = 0.7
+"""Windows with less than this share of the device time do not count as saturated. A choice: a stream with pauses of a
+third of its time is not held up by its targets."""
+SPREAD = 0.05
+"""Least relative standard deviation of a window: counters are read at slightly different times."""
+DEPENDENCE = 4.0
+"""Windows that follow each other count as one of so many: a stall takes several, and stripes stall together. A choice.
+"""
+DIFFERENCES = (0.1, 0.1, 0.3)
+"""Relative standard deviation of what bytes read, bytes written and operations cost from job to job.
+
+There is one cost for all of them. A write of 4 KiB, one of 64 KiB and a commit cost a disk about the same.
+"""
+LEARNED_WIDENING = 2.0
+"""Factor on the errors of an earlier run: its pool may have changed."""
+RIDGE = 1e-9
+"""Keeps the equations solvable where all windows are the same, as a part of their largest coefficient."""
+FEW_BYTES = 0.85
+"""In windows with less than this share of the usual bytes, something else took the time."""
+ROUNDS = 8
+"""The fit changes by less than a percent after five."""
+
+
+def fit(work: Floats, prior: CostPrior | None = None) -> DeviceCosts:
+    """Costs from windows of targets on which streams were at work: bytes read, bytes written, operations a second.
+
+    Raises ValueError if no window moved a byte.
+    """
+    moved = work[:, :2].sum(axis=1)
+    work, moved = work[moved > 0], moved[moved > 0]
+    if not len(work):
+        raise ValueError("no window with a stream")
+    prior = prior or CostPrior()
+    seconds, error = possible(prior, work)
+    # in units of the usual, all costs are about 1
+    units = np.array((1 / _high(moved), 1 / _high(moved), seconds))
+    points = work * units
+    rows, right = _assumed(prior, units, error)
+    costs = np.array((1.0, 1.0, _operation_bound(points)))
+    variance = SPREAD**2
+    for _ in range(ROUNDS):
+        used = points @ costs
+        weight = np.where(used >= 1, EXPECTILE, np.where(used >= SATURATED, 1 - EXPECTILE, 0.0)) / DEPENDENCE
+        normal = (points.T * weight) @ points + variance * rows.T @ rows
+        costs = least_not_negative(normal, points.T @ weight + variance * rows.T @ right)
+        residual = 1 - points @ costs
+        variance = max(float(weight @ residual**2) / max(float(weight.sum()), 1e-9), SPREAD**2)
+    covariance = variance * np.linalg.pinv(normal + RIDGE * np.eye(3)) + np.diag((np.array(DIFFERENCES) * costs)**2)
+    return DeviceCosts(vector(costs * units), matrix(covariance * np.outer(units, units)), len(work))
+
+
+def _high(values: Floats) -> float:
+    return float(np.quantile(values, 0.95, method="lower"))
+
+
+def possible(prior: CostPrior, work: Floats) -> tuple[float, float]:
+    """Seconds of an operation and their error, as far as the targets can have done so many.
+
+    In no window can an operation have cost more than the whole time, and half of this bound is assumed. A target that
+    does more operations than a disk can is not a single disk: then the error is as large.
+    """
+    seconds, error, fastest = prior.operation_seconds, prior.operation_error, _high(work[:, 2])
+    if fastest * seconds <= 0.5:
+        return seconds, error
+    half = 0.5 / fastest
+    return half, half * (error / seconds if fastest * (seconds - error) <= 1 else 1.0)
+
+
+def _operation_bound(points: Floats) -> float:
+    """Cost of an operation to begin with: what the bytes leave of the time, in a low third of the windows."""
+    moved, operations = points[:, :2].sum(axis=1), points[:, 2]
+    some = (operations > 0.02) & (moved < FEW_BYTES)
+    bounds = np.sort((1 - moved[some]) / operations[some])
+    return float(bounds[len(bounds) // 3]) if len(bounds) else 1.0
+
+
+def _assumed(prior: CostPrior, units: Floats, error: float) -> tuple[Floats, Floats]:
+    """The prior as equations with an error of 1: rows of the matrix, and the right side."""
+    if prior.learned is not None:
+        errors = LEARNED_WIDENING * np.sqrt(np.diag(np.array(prior.learned.covariance)))
+        rows = np.diag(units / np.maximum(errors, 1e-3 * units))
+        return rows, rows @ (np.array(prior.learned.seconds) / units)
+    alike = 1 / prior.read_write_difference
+    return (np.array(((alike, -alike, 0.0), (0.0, 0.0, float(units[2]) / error))),
+            np.array((0.0, float(units[2]) / error)))
+
+
+def least_not_negative(normal: Floats, right: Floats) -> Floats:
+    """The least squares solution of three variables that are not negative: the best of those with some of them 0."""
+    best, least = np.zeros(3), 0.0
+    ridge = RIDGE * max(1.0, float(normal.diagonal().max()))
+    for free in chain.from_iterable(combinations(range(3), size) for size in (3, 2, 1)):
+        at = list(free)
+        found = np.linalg.solve(normal[np.ix_(at, at)] + ridge * np.eye(len(at)), right[at])
+        value = float(found @ normal[np.ix_(at, at)] @ found - 2 * right[at] @ found)
+        if found.min() >= 0 and value < least:
+            best, least = np.zeros(3), value
+            best[at] = found
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostTable:
+    """Costs of all targets, by their numbers."""
+
+    seconds: Floats
+    """Of each target; zeros where they are not known."""
+    pool: Ints
+    """Number of the pool in ``covariances``."""
+    covariances: Floats
+    known: Bools
+    """Targets with costs, whose speed means something."""
+    unhealthy: Ints
+    """Targets whose speed means nothing: not seen, degraded, in recovery or full."""
+
+    def taken(self, target: Ints, work: Floats) -> Floats:
+        """Share of a second that each row of work takes."""
+        found: Floats = np.einsum("ij,ij->i", work, self.seconds[target])
+        return found
+
+    def operation_errors(self, target: Ints) -> Floats:
+        """Relative error of the cost of an operation, without differences between jobs: how much is learned of it."""
+        variance = self.covariances[self.pool[target], 2, 2]
+        cost = np.maximum(self.seconds[target, 2], 1e-9)
+        found: Floats = np.sqrt(np.maximum(variance / cost**2 - DIFFERENCES[2]**2, 0.0))
+        return found
+
+    def errors(self, target: Ints, work: Floats) -> Floats:
+        """Standard error of :meth:`taken`, by the errors of the costs."""
+        found: Floats = np.einsum("ni,nij,nj->n", work, self.covariances[self.pool[target]], work)
+        return np.sqrt(np.maximum(found, 0.0))
+
+
+STREAM_SHARE = 0.02
+"""Part of a target's bytes that streams must move in a window for the target to count as busy. A neighbour of large
+files leaves a stream little."""
+IN_STEP = 0.9
+"""Least rate of a stripe, as a share of the fastest: a window begins and ends within an RPC."""
+MIXED_SHARE = 0.2
+"""Part of a target's operations that other jobs than streams must do for a window to count as mixed."""
+KEPT, KEPT_OF_WINDOW = 256, 16
+"""Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
+window adds at the most, so that a large pool does not forget within seconds."""
+MIN_WINDOWS = 3
+"""Costs fitted from fewer windows are not used."""
+MOST = 0.5
+"""Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
+targets, and throughput shows no costs: those of before stay."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Work of saturated targets of one pool. Hours with streams alone do not make it forget what operations cost."""
+
+    alone: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
+    mixed: deque[Floats] = field(default_factory=lambda: deque(maxlen=KEPT))
+    windows: int = 0
+
+
+class CostLearner:
+    """Learns the costs of each pool from window after window."""
+
+    def __init__(self, learned: Mapping[str, DeviceCosts] | None = None, flash: Collection[str] = ()) -> None:
+        """``flash`` are the pools of flash. ``learned`` are the costs of an earlier run."""
+        self.flash = frozenset(flash)
+        self._priors = {**dict.fromkeys(flash, FLASH_PRIOR),
+                        **{pool: CostPrior(learned=costs) for pool, costs in (learned or {}).items()}}
+        self._kept: dict[str, _Kept] = {}
+        self.costs: Mapping[str, DeviceCosts] = dict(learned or {})
+        """By pool, as of the last fit."""
+
+    def learn(self, window: WindowColumns, kinds: JobKinds, pool: Ints, names: list[str], unhealthy: Ints) -> None:
+        """Learn from a window. ``pool`` is the number of each target's pool in ``names``, -1 for none.
+
+        Targets that are degraded, in recovery or full (``unhealthy``) are left out.
+        """
+        targets = len(pool)
+        work, streaming = kinds.work(window), kinds.stream[window.job]
+        total, streams = sums(window.target, work, targets), sums(window.target[streaming], work[streaming], targets)
+        streamed, others = streams[:, :2].sum(axis=1), total[:, 2] - streams[:, 2]
+        busy = (streamed > 0) & (streamed >= STREAM_SHARE * total[:, :2].sum(axis=1)) & (pool >= 0)
+        busy[unhealthy] = False
+        # which streams are on a target, as one number: targets with the same streams hold the same stripes
+        marks = np.square(window.job[streaming, None] + 1, dtype=np.float64)
+        alike = sums(window.target[streaming], marks, targets)[:, 0]
+        for number in np.unique(pool[busy]).tolist():
+            self._keep(names[number], np.flatnonzero(busy & (pool == number)), alike, streamed, total, others)
+
+    def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats, others: Floats) -> None:
+        kept = self._kept.setdefault(pool, _Kept())
+        step = -(-len(targets) // KEPT_OF_WINDOW)
+        some = set(targets[kept.windows % step::step].tolist())
+        for mark in np.unique(alike[targets]):
+            stripes = targets[alike[targets] == mark]
+            in_step = streamed[stripes] >= IN_STEP * streamed[stripes].max()
+            mean = total[stripes[in_step]].mean(axis=0)
+            mixed = others[stripes[in_step]].mean() >= MIXED_SHARE * mean[2]
+            for target, together in zip(stripes.tolist(), in_step.tolist(), strict=True):
+                if target in some:
+                    work = mean if together else total[target]
+                    one = mixed if together else others[target] >= MIXED_SHARE * total[target, 2]
+                    (kept.mixed if one else kept.alone).append(work)
+        kept.windows += 1
+        if kept.windows >= MIN_WINDOWS:
+            work = np.array([*kept.alone, *kept.mixed])
+            costs = fit(work, self._priors.get(pool))
+            if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
+                self.costs = {**self.costs, pool: costs}
+
+    def table(self, pool: Ints, names: list[str], unhealthy: Ints) -> CostTable:
+        """Costs of all targets."""
+        seconds, covariances = np.zeros((len(pool), 3)), np.zeros((len(names) + 1, 3, 3))
+        for number, name in enumerate(names):
+            if name in self.costs:
+                seconds[pool == number] = self.costs[name].seconds
+                covariances[number] = self.costs[name].covariance
+        known: Bools = seconds.max(axis=1, initial=0.0) > 0
+        known[unhealthy] = False
+        return CostTable(seconds, pool, covariances, known, unhealthy)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTimeShare:
+    """Part of the service time of a target that a job takes."""
+
+    share: float
+    error: float
+    """Standard error."""
+
+    def __str__(self) -> str:
+        return f"device time ({percent(self.share)} ±{percent(self.error)})"
+
+
+@dataclass(frozen=True)
+class TargetTime:
+    """What the jobs on one target took of its service time lately."""
+
+    target: str
+    costs: DeviceCosts
+    work: Mapping[str, Vector]
+    """By job, each second: bytes read, bytes written, operations."""
+
+    @cached_property
+    def total(self) -> Vector:
+        """Of all jobs."""
+        return vector(np.array([*self.work.values()]).sum(axis=0)) if self.work else (0.0, 0.0, 0.0)
+
+    @cached_property
+    def utilisation(self) -> float:
+        """Share of the time in which the target is busy, by what its pool has been seen to do; more than 1 is error.
+
+        A disk that is slower than its pool looks idle here: what it does costs more than the pool's costs say.
+        """
+        return self.costs.busy(self.total)
+
+    @property
+    def utilisation_error(self) -> float:
+        """Standard error of :attr:`utilisation`.
+
+        What an operation costs differs from job to job. The sum over the jobs of a target is what was fitted, so these
+        differences are no error of it.
+        """
+        differences = [difference * cost * amount for difference, cost, amount
+                       in zip(DIFFERENCES, self.costs.seconds, self.total, strict=True)]
+        return sqrt(max(self.costs.busy_error(self.total)**2 - sum(each**2 for each in differences), 0.0))
+
+    @cached_property
+    def taken(self) -> dict[str, float]:
+        """Seconds of service that each job takes each second."""
+        return {job: self.costs.busy(work) for job, work in self.work.items()}
+
+    def device_time(self, job: str) -> DeviceTimeShare:
+        """Part of the service time that a job takes by the costs, with the error of the costs (first-order
+        propagation). All shares sum to 1.
+        """
+        busy = self.utilisation
+        if busy <= 0 or job not in self.work:
+            return DeviceTimeShare(0.0, 0.0)
+        share = min(self.taken[job] / busy, 1.0)
+        of, read, written = self.work[job], self.total, share
+        difference = (of[0] - written * read[0], of[1] - written * read[1], of[2] - written * read[2])
+        return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """The jobs that take most device time, and their shares."""
+        busy = self.utilisation
+        most = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()]) if busy > 0 else []
+        return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]
+
+
+def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs: list[str], pool: Ints,
+                 pools: list[str], costs: Mapping[str, DeviceCosts]) -> dict[str, TargetTime]:
+    """Service time of the targets whose pool's costs are known."""
+    work: dict[int, dict[str, Vector]] = {}
+    has = np.array([name in costs for name in pools] + [False])[pool[recent.target]]
+    rows = recent.work[has].tolist()
+    for target, job, (read, written, operations) in zip(recent.target[has].tolist(), recent.job[has].tolist(), rows,
+                                                        strict=True):
+        work.setdefault(target, {})[names_of_jobs[job]] = read, written, operations
+    return {names_of_targets[target]: TargetTime(names_of_targets[target], costs[pools[int(pool[target])]], jobs)
+            for target, jobs in work.items()}
+
+
+def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
+    """What a job takes of the device time of these targets; at least one."""
+    shares = [time.device_time(job) for time in times]
+    return DeviceTimeShare(sum(each.share for each in shares) / len(shares),
+                           sum(each.error for each in shares) / len(shares))

@@ -1,0 +1,553 @@
+"""What each stream loses to other jobs on its targets: one posterior for each stream, carried from window to window.
+
+A stream has the next request ready when one is done, so it gets what others leave of the time of its targets. In
+window w its rate y is
+
+    log y_w = level_w - sum_j b_j D_jw - b_r R_w + e_w
+
+``D_jw`` is what the stream would lose if the device time taken by job j were time lost: ``-log(1 - X)`` for all
+suspects together, of which j has its part, where X is their part of the time of the stream's fullest targets. ``R_w``
+is the same for other streams, ``log(1 + theirs / own)``. ``level`` is what the stream would get alone; it wanders.
+``b`` says how far time taken is time lost: its prior mean and error come from what is known of the device and of the
+costs of service (:mod:`tierd.detect.costs`). So the comparison with the time before a neighbour came, with how its load
+varies, and device time alone are data and prior of the same posterior.
+
+This is a multi-process dynamic linear model, class II (Harrison and Stevens, "Bayesian Forecasting", 1976; West and
+Harrison, "Bayesian Forecasting and Dynamic Models", 1997, chapter 12). Each window is of one of four kinds: as usual;
+odd (the stream paused, or a reading was late); a jump of the level (a disk became slow); or a suspect that has just
+come costs more than device time says. All kinds are carried on for one window, and then joined by their probabilities,
+so that the window after decides which it was. The loss to some suspects is ``1 - exp(-sum b_j D_j)``.
+
+All streams are updated at once. A stream has a row of the state; a suspect has a slot of that row, which it keeps while
+it is away, so that a later visit goes on with what the former taught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import erf, exp, log1p, sqrt
+
+import numpy as np
+
+from tierd.detect.columns import Bools, Floats, Ints, JobKinds, RecentWork, WindowColumns, sums
+from tierd.detect.costs import SATURATED, SPREAD, CostTable
+from tierd.model import Carrier
+
+SUSPECTS = 6
+"""Slots of a stream. More jobs than this rarely matter to one stream: tasks of an array count as one. A choice."""
+RIVALS = SUSPECTS
+"""Column of all other streams together."""
+COLUMNS = SUSPECTS + 1
+LEAST_EXPOSURE = 0.01
+"""Part of the device time below which a job gets no slot: it cannot cost a stream a noticeable part. A choice."""
+LEAST_RIVALS = 0.02
+"""Part of the stream's own device time below which other streams do not count. A choice."""
+MOST_EXPOSURE = 0.95
+"""More than this part of the time is never lost in the model: the logarithm stays finite."""
+FULL = 0.9
+"""Targets with this part of the utilisation of the stream's fullest hold it up: stripes go in step, and the stream
+waits for the slowest. It is the allowance for readings within an RPC."""
+
+WANDER = 0.01**2 / 5
+"""Variance of the level, each second. Steady streams of the recordings in ``tests/tapes`` change by about 1% from one
+window of 5 s to the next beyond their noise."""
+LEVEL_UNKNOWN = 3.0
+"""Error of the log of a level of which nothing is known: a factor of twenty either way. A choice; any large one."""
+NOISE, NOISE_WINDOWS, NOISE_MEMORY = 0.04, 6, 30
+"""Error of a window before it is known, how many windows this counts as, and how many are remembered. Streams of the
+recordings vary by 2% to 8% in windows of 5 s."""
+LEAST_NOISE = 0.01
+"""Counters are read at slightly different times: no window is known better."""
+ODD, ODD_PROBABILITY = 0.7, 0.03
+"""Error of the log of an odd window: half or double; and how often windows are odd. Two of the 70 windows of each
+control recording are."""
+JUMP, JUMPS_A_SECOND = 0.5, 1 / 3600
+"""Error of the log of the level when it jumps, and how often it does: a disk or the stream itself changes about once
+in an hour. A choice: half or double of it moves the probability of a jump as much, and hardly any finding."""
+SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
+"""Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
+arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
+device time to a few partial stripes, because a whole stripe waits for each."""
+DOSE_ERROR = 0.1
+"""Relative error of the device time that jobs took in one window: costs are means."""
+DRIFT = 0.1**2 / 120
+"""Variance of b, each second: what a job costs varies by 10% in two minutes, as its files fill other places."""
+VARIES = 0.1
+"""Relative error of a present loss: what a second of device time costs a stream, from minute to minute."""
+SMOOTHING = 0.3
+"""Weight of the newest window in the device time of a job. A hiccup of a target slows all jobs on it at once, which is
+no sign that one slows another. A change by a factor of two is taken at once: the job came, left or changed."""
+SLOW_SMOOTHING = 0.2
+"""The same for the utilisation of a target."""
+
+AWAY_SECONDS = 60.0
+"""A job that was away for longer has come again. A choice, for the time that a finding names."""
+ELEVATOR = 0.75
+"""Part of an operation's time that a stream loses. An elevator saves up to half of the positioning, as it orders what
+waits (Worthington, Ganger and Patt, "Scheduling Algorithms for Modern Disk Drives", 1994), so between half and all."""
+MODEL_ERROR = 0.35
+"""Error of b where all else is known: this range, and what partial stripes and commits add."""
+RIVALS_ERROR = 0.5
+"""Error of b of other streams: one gets between nothing and twice the part that its RPCs in flight would give it."""
+SHARING, LEAST_SHARE = 0.25, 0.1
+"""How far one of several streams may lose more than its part of the time; and the part below which this is not counted
+further."""
+SMALL_IO_BYTES = 256 << 10
+"""Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
+LEARNED = 0.2
+"""Relative error of the cost of an operation up to which it counts as learned; from twice of it, as not learned. A
+choice."""
+IO_BOUND = 0.25
+"""Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
+
+NORMAL, STRANGE, JUMPED, SURPRISED = range(4)
+KINDS = 4
+"""Kinds of a window, see above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one stream loses to some suspects now. ``victim``, ``suspects`` and ``targets`` are numbers of names."""
+
+    victim: int
+    suspects: tuple[int, ...]
+    """The most costly first; together they cost four fifths of what all suspects cost."""
+    targets: tuple[int, ...]
+    bytes_per_second: float
+    """Rate of the stream in the newest window."""
+    mean: float
+    """Mean of the posterior of the lost log rate."""
+    error: float
+    """Its standard deviation."""
+    carrier: Carrier
+    came_at: float
+    """When the first suspect came; epoch seconds. 0 if it was there before the stream was seen."""
+
+    @property
+    def share(self) -> float:
+        """Lost part of what the stream would get without these suspects."""
+        return 1 - exp(-self.mean)
+
+    def quantile(self, errors: float) -> float:
+        """The share so many standard deviations from the mean; not below 0."""
+        return 1 - exp(-max(self.mean + errors * self.error, 0.0))
+
+    def probability(self, share: float) -> float:
+        """Probability that the stream loses at least this share.
+
+        What the normal distribution has below 0 is the probability that it loses nothing: a device with a limit of
+        I/Os that is not full, or with a cache, loses nothing to small I/O.
+        """
+        return normal((self.mean + log1p(-share)) / self.error)
+
+
+def normal(z: float) -> float:
+    """The normal distribution function.
+
+    >>> normal(0.0), round(normal(1.645), 3)
+    (0.5, 0.95)
+    """
+    return 0.5 * (1 + erf(z / sqrt(2)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Streams:
+    """The streams of a window, their rows of the state, and the targets that hold each up."""
+
+    job: Ints
+    row: Ints
+    of: Ints
+    """Index of the stream, for each pair of a stream and a target that holds it up."""
+    target: Ints
+    count: Ints
+    """Number of such targets of each stream."""
+    own: Floats
+    """Device time that each takes of them lately, in the mean."""
+    share: Floats
+    """Part of it among all streams there."""
+    saturation: Floats
+    """How sure it is that the stream waits for them: 0 to 1."""
+    io_bound: Floats
+    """How far an I/O limit of the devices would be full: 0 to 1."""
+
+
+class Interference:
+    """The posteriors of all streams."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, int] = {}
+        """Row of each stream, by the number of its job."""
+        self._remembered: dict[int, tuple[float, float]] = {}
+        self._allocate(64)
+        self._now = 0.0
+        self.in_doubt: frozenset[int] = frozenset()
+        """Streams with a target whose speed means nothing: the newest window says nothing about them."""
+        self.rival_losses: list[Loss] = []
+        """What the streams of the newest window lose to other streams that came while they were seen."""
+
+    def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
+        """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
+        self._remembered.update(rates)
+
+    def _allocate(self, rows: int) -> None:
+        size = 1 + COLUMNS
+        self._mean = np.zeros((rows, KINDS, size))
+        """Level, b of each slot, b of other streams; for each kind that the newest window may have been."""
+        self._covariance = np.zeros((rows, KINDS, size, size))
+        self._weight = np.zeros((rows, KINDS))
+        self._slot = np.full((rows, SUSPECTS), -1, np.int64)
+        """Number of the job of each slot; -1 for a free one."""
+        self._exposure = np.zeros((rows, COLUMNS))
+        self._seen_at = np.zeros((rows, SUSPECTS))
+        self._came_at = np.zeros((rows, COLUMNS))
+        self._age = np.zeros((rows, COLUMNS))
+        """Windows since the job came."""
+        self._came_after = np.zeros((rows, COLUMNS))
+        """Windows of the stream before the job came."""
+        self._prior = np.ones((rows, SUSPECTS, 2))
+        """Mean and error of b."""
+        self._noise = np.full(rows, NOISE**2)
+        self._windows = np.zeros(rows)
+        self._utilisation = np.zeros(rows)
+
+    _STATE = ("_mean", "_covariance", "_weight", "_slot", "_exposure", "_seen_at", "_came_at", "_age", "_came_after",
+              "_prior", "_noise", "_windows", "_utilisation")
+
+    def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
+        """Add a window, and return what the streams in it lose now.
+
+        ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
+        """
+        streams = self._streams(recent, kinds, costs)
+        if streams is None:
+            return []
+        if window.end < self._now:  # the clock went back
+            np.minimum(self._seen_at, window.start, out=self._seen_at)
+        self._now = window.end
+        work = kinds.work(window)
+        taken = costs.taken(window.target, work)
+        exposure = self._exposures(streams, window, kinds, costs, work, taken)
+        self.in_doubt = frozenset(recent.job[np.isin(recent.target, costs.unhealthy)].tolist())
+        rate = self._rates(streams, window, costs, work)
+        rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
+        there = rate > 0
+        self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
+        self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)
+        mean, covariance = self._posterior(streams.row)
+        self.rival_losses = list(self._to_rivals(streams, recent, kinds, costs, exposure, rate, mean, covariance))
+        return list(self._losses(streams, exposure, rate, mean, covariance))
+
+    def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
+        taken = costs.taken(recent.target, recent.work)
+        utilisation = np.bincount(recent.target, taken, len(costs.known))
+        streaming = kinds.stream[recent.job] & costs.known[recent.target] & (recent.work[:, :2].sum(axis=1) > 0)
+        if not streaming.any():
+            return None
+        fullest = np.zeros(len(kinds.stream))
+        np.maximum.at(fullest, recent.job[streaming], utilisation[recent.target[streaming]])
+        pair = np.flatnonzero(streaming & (utilisation[recent.target] >= FULL * fullest[recent.job]))
+        pair = pair[np.argsort(recent.job[pair], kind="stable")]
+        target = recent.target[pair]
+        job, of, count = np.unique(recent.job[pair], return_inverse=True, return_counts=True)
+        by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
+        own = np.bincount(of, taken[pair]) / count
+        small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
+        small_seconds = np.bincount(recent.target[small],
+                                    recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
+        together = np.bincount(of, utilisation[target])
+        for number in job.tolist():
+            if number not in self._rows:
+                self._begin(number)
+        return Streams(
+            job, np.array([self._rows[number] for number in job.tolist()]), of, target, count, own,
+            own * count / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
+            np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
+            np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
+                    / (IO_BOUND - SPREAD), 0, 1))
+
+    def _begin(self, job: int) -> None:
+        row = self._rows[job] = len(self._rows)
+        if row >= len(self._noise):
+            old = {name: getattr(self, name) for name in self._STATE}
+            self._allocate(2 * row)
+            for name, values in old.items():
+                getattr(self, name)[:row] = values
+        self._weight[row] = (1.0, 0.0, 0.0, 0.0)
+        self._mean[row, :, 0] = np.nan  # until the first window
+        self._mean[row, :, 1 + RIVALS] = 1.0
+        self._covariance[row, :, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
+
+    def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
+                   taken: Floats) -> Floats:
+        """D of each suspect and R, by stream."""
+        number = len(costs.known)
+        there = np.flatnonzero(kinds.suspect[window.job] & costs.known[window.target])
+        there = there[np.argsort(window.target[there], kind="stable")]
+        first = np.searchsorted(window.target[there], streams.target)
+        count = np.searchsorted(window.target[there], streams.target, "right") - first
+        at = there[np.repeat(first - np.cumsum(count) + count, count) + np.arange(count.sum())]
+        of = np.repeat(streams.of, count)
+        pairs, pair = np.unique(of * len(kinds.stream) + window.job[at], return_inverse=True)
+        stream, job = pairs // len(kinds.stream), pairs % len(kinds.stream)
+        part = 1.0 / streams.count[stream]
+        busy = np.bincount(pair, taken[at], len(pairs)) * part
+        mean_work = sums(pair, work[at], len(pairs)) * part[:, None]
+        prior = self._priors(streams, stream, busy, mean_work, costs)
+        found = np.zeros((len(streams.job), COLUMNS))
+        slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
+        has = slot >= 0
+        found[stream[has], slot[has]] = busy[has]
+        self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
+        everything = np.bincount(window.target, taken, number)
+        use = np.bincount(streams.of, everything[streams.target]) / streams.count
+        found[:, RIVALS] = self._rivals(streams, window, kinds, costs, taken)
+        return self._smoothed(streams.row, found, use)
+
+    def _priors(self, streams: Streams, stream: Ints, busy: Floats, work: Floats, costs: CostTable) -> Floats:
+        """Mean and error of b, for each pair of a stream and a suspect on its targets."""
+        first = np.searchsorted(streams.of, stream)
+        target = streams.target[first]
+        relative = costs.errors(target, work) / np.maximum(busy, 1e-9)
+        # a device with an I/O limit that is not full loses nothing to small I/O
+        learned = np.clip(2 - costs.operation_errors(target) / LEARNED, 0, 1)
+        by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
+            1 - learned * streams.io_bound[stream]) / 2
+        saturation = streams.saturation[stream]
+        sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
+        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + by_limit**2 + ((1 - saturation) / 2)**2)
+        return np.column_stack((ELEVATOR * saturation * (1 - by_limit), error))
+
+    def _slots(self, row: Ints, job: Ints, busy: Floats, prior: Floats, seconds: float) -> Ints:
+        """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
+        has been away for longest, or does less than half of theirs.
+        """
+        same = self._slot[row] == job[:, None]
+        slot = np.where(same.any(axis=1), same.argmax(axis=1), -1)
+        at, known = row[slot >= 0], slot[slot >= 0]
+        back = self._seen_at[at, known] < self._now - AWAY_SECONDS
+        self._came_at[at[back], known[back]] = self._now - seconds
+        self._seen_at[at, known] = self._now
+        for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
+            at = row[pair]
+            free = int(np.argmin(np.where(self._slot[at] < 0, -1.0, self._seen_at[at])))
+            if self._slot[at, free] >= 0 and self._seen_at[at, free] > self._now - 2 * seconds:
+                free = int(np.argmin(self._exposure[at, :SUSPECTS]))
+                if self._exposure[at, free] > busy[pair] / 2:
+                    continue
+                self._mean[at, :, 0] -= self._exposure[at, free] * self._mean[at, :, 1 + free]
+            slot[pair] = free
+            self._slot[at, free], self._seen_at[at, free] = job[pair], self._now
+            self._exposure[at, free] = self._age[at, free] = 0
+            self._came_at[at, free] = self._now - seconds if self._windows[at] else 0.0
+            self._came_after[at, free] = self._windows[at]
+            self._prior[at, free] = prior[pair]
+            self._mean[at, :, 1 + free] = prior[pair, 0]
+            self._covariance[at, :, 1 + free, :] = self._covariance[at, :, :, 1 + free] = 0
+            self._covariance[at, :, 1 + free, 1 + free] = prior[pair, 1]**2
+        return slot
+
+    def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
+        """Take the former prior of b out of the posterior and the present one in, where they differ.
+
+        Both are observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
+        """
+        old = self._prior[row, slot]
+        changed = ((np.abs(prior[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(prior[:, 0] - old[:, 0]) > 0.1))
+        for number in range(SUSPECTS):
+            which = changed & (slot == number)
+            at, column = row[which], 1 + number
+            if not len(at):
+                continue
+            more = 1 / prior[which, 1]**2 - 1 / old[which, 1]**2
+            pull = prior[which, 0] / prior[which, 1]**2 - old[which, 0] / old[which, 1]**2
+            covariance, mean = self._covariance[at], self._mean[at]
+            along = covariance[:, :, :, column]
+            scale = 1 + more[:, None] * covariance[:, :, column, column]
+            sound = (scale.min(axis=1) > 0.05)  # otherwise the posterior has almost nothing but the prior
+            gain = along / np.maximum(scale, 0.05)[..., None]
+            mean += gain * (pull[:, None] - more[:, None] * mean[:, :, column])[..., None]
+            covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
+            mean[..., 1:] = np.maximum(mean[..., 1:], 0)
+            self._mean[at[sound]], self._covariance[at[sound]] = mean[sound], covariance[sound]
+            self._prior[at[sound], number] = prior[which][sound]
+
+    def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
+                taken: Floats) -> Floats:
+        """Device time of other streams on each stream's targets, as a multiple of its own."""
+        streaming = kinds.stream[window.job] & costs.known[window.target]
+        together = np.bincount(window.target[streaming], taken[streaming], len(costs.known))
+        count = len(kinds.stream)
+        key, amount = window.target[streaming] * count + window.job[streaming], taken[streaming]
+        order = np.argsort(key)
+        key, amount = np.append(key[order], -1), np.append(amount[order], 0.0)
+        mine = streams.target * count + streams.job[streams.of]
+        at = np.searchsorted(key[:-1], mine)
+        own = np.bincount(streams.of, np.where(key[at] == mine, amount[at], 0.0))
+        others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
+        found: Floats = others * ((own > 0) & (others >= LEAST_RIVALS))
+        return found
+
+    def _smoothed(self, row: Ints, found: Floats, use: Floats) -> Floats:
+        old = self._exposure[row]
+        alike = (found <= 2 * old) & (old <= 2 * found) & (old > 0)
+        new = self._exposure[row] = np.where(alike, old + SMOOTHING * (found - old), found)
+        before = self._utilisation[row]
+        busy = self._utilisation[row] = np.where(before > 0, before + SLOW_SMOOTHING * (use - before), use)
+        # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool
+        part = new[:, :SUSPECTS] / np.clip(busy, 0.3, 1.2)[:, None]
+        whole = part.sum(axis=1, keepdims=True)
+        lost = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
+        exposure = np.column_stack((lost, np.log1p(new[:, RIVALS])))
+        self._age[row] += exposure > 0.3 * LEAST_EXPOSURE
+        rivals = new[:, RIVALS] > 0
+        self._age[row, RIVALS] *= rivals
+        self._came_after[row, RIVALS] = np.where(rivals & (self._age[row, RIVALS] > 1), self._came_after[row, RIVALS],
+                                                 self._windows[row])
+        self._came_at[row, RIVALS] = np.where(rivals & (self._age[row, RIVALS] > 1), self._came_at[row, RIVALS],
+                                              self._now)
+        return exposure
+
+    def _rates(self, streams: Streams, window: WindowColumns, costs: CostTable, work: Floats) -> Floats:
+        """Bytes per second of each stream in this window, on all targets with known costs."""
+        at = np.searchsorted(streams.job, window.job)
+        at[at == len(streams.job)] = 0
+        mine = (streams.job[at] == window.job) & costs.known[window.target]
+        found: Floats = sums(at[mine], work[mine, :2], len(streams.job)).sum(axis=1)
+        return found
+
+    def _begin_levels(self, streams: Streams, rate: Floats, exposure: Floats, there: Bools) -> None:
+        """Begin the level of new streams: by what is remembered, or by the first window as device time explains it."""
+        for at in np.flatnonzero(there & np.isnan(self._mean[streams.row, 0, 0])).tolist():
+            row = streams.row[at]
+            level, error = self._remembered.get(int(streams.job[at]), (
+                rate[at] + float(exposure[at] @ self._mean[row, 0, 1:]), LEVEL_UNKNOWN))
+            self._mean[row, :, 0], self._covariance[row, :, 0, 0] = level, error**2
+
+    def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
+        """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
+        if not len(row):
+            return
+        mean, covariance, weight = self._mean[row], self._covariance[row], self._weight[row]
+        b = np.arange(1, 1 + COLUMNS)
+        covariance[:, :, 0, 0] += WANDER * seconds
+        covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
+        expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
+        blurred = DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
+        noise = self._noise[row] + blurred
+        prior, surprise = self._kinds_before(row, exposure, seconds)
+        # each kind that the window before may have been, with each kind of this one
+        mean = np.repeat(mean[:, :, None, :], KINDS, axis=2)
+        covariance = np.repeat(covariance[:, :, None], KINDS, axis=2)
+        covariance[:, :, JUMPED, 0, 0] += JUMP**2
+        covariance[:, :, SURPRISED, b, b] += surprise[:, None, :]
+        observed = np.concatenate((np.ones((len(row), 1)), -exposure), axis=1)
+        error = rate[:, None, None] - np.einsum("vpki,vi->vpk", mean, observed)
+        along = np.einsum("vpkij,vj->vpki", covariance, observed)
+        spread = np.einsum("vpki,vi->vpk", along, observed) + np.where(
+            np.arange(KINDS) == STRANGE, (noise + ODD**2)[:, None], noise[:, None])[:, None, :]
+        likelihood = prior[:, None, :] + np.log(np.maximum(weight, 1e-12))[:, :, None] - 0.5 * (
+            np.log(spread) + error**2 / spread)
+        chance = np.exp(likelihood - likelihood.max(axis=(1, 2), keepdims=True))
+        chance /= chance.sum(axis=(1, 2), keepdims=True)
+        gain = along / spread[..., None]
+        mean = mean + gain * error[..., None]
+        covariance -= gain[..., :, None] * along[..., None, :]
+        mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
+        self._learn_noise(row, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL], blurred)
+        self._mean[row], self._covariance[row], self._weight[row] = joined(chance, mean, covariance)
+
+    def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
+        """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise."""
+        age = self._age[row]
+        # of a job that was there before the stream was seen, no window shows what its arrival cost
+        new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (self._came_after[row] > 0)
+        come = (exposure * new).sum(axis=1)
+        jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
+        chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
+                                  np.full(len(row), jump), surprise))
+        return np.log(np.maximum(chance, 1e-12)), new * (SURPRISE / np.maximum(come, 1e-3))[:, None]**2
+
+    def _learn_noise(self, row: Ints, chance: Floats, error: Floats, spread: Floats, blurred: Floats) -> None:
+        """Learn the error of a window from how far it was from what was expected, as far as it was a usual one."""
+        self._windows[row] += 1
+        known = self._noise[row]
+        seen = np.minimum(error**2, 9 * spread) - (spread - known)
+        rate = chance / (NOISE_WINDOWS + np.minimum(self._windows[row], NOISE_MEMORY - NOISE_WINDOWS))
+        self._noise[row] = np.maximum(known + rate * (seen - known), LEAST_NOISE**2)
+
+    def _losses(self, streams: Streams, exposure: Floats, rate: Floats, mean: Floats,
+                covariance: Floats) -> Iterator[Loss]:
+        part = exposure[:, :SUSPECTS] * mean[:, 1:1 + SUSPECTS]
+        whole = part.sum(axis=1)
+        order = np.argsort(-part, axis=1)
+        before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
+        for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (rate > 0)).tolist():
+            row, named = streams.row[at], order[at][before[at] < 0.8 * whole[at]]
+            named = named[part[at, named] > 0]
+            yield self._loss(streams, at, named, exposure[at], rate, mean[at], covariance[at],
+                             tuple(self._slot[row, named].tolist()))
+
+    def _to_rivals(self, streams: Streams, recent: RecentWork, kinds: JobKinds, costs: CostTable, exposure: Floats,
+                   rate: Floats, mean: Floats, covariance: Floats) -> Iterator[Loss]:
+        """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
+        came = ((exposure[:, RIVALS] > LEAST_RIVALS) & (rate > 0)
+                & (self._came_after[streams.row, RIVALS] >= SURPRISE_WINDOWS))
+        for at in np.flatnonzero(came).tolist():
+            here = np.isin(recent.target, streams.target[streams.of == at]) & kinds.stream[recent.job] & (
+                recent.job != streams.job[at])
+            if not here.any():
+                continue
+            use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
+            yield self._loss(streams, at, np.array([RIVALS]), exposure[at], rate, mean[at], covariance[at],
+                             (int(use.argmax()),))
+
+    def _loss(self, streams: Streams, at: int, columns: Ints, exposure: Floats, rate: Floats, mean: Floats,
+              covariance: Floats, suspects: tuple[int, ...]) -> Loss:
+        along = np.zeros(1 + COLUMNS)
+        along[1 + columns] = exposure[columns]
+        lost, variance = float(along @ mean), max(float(along @ covariance @ along), 0.0)
+        return Loss(int(streams.job[at]), suspects, tuple(streams.target[streams.of == at].tolist()), float(rate[at]),
+                    lost, sqrt(variance + (VARIES * lost)**2 + 1e-6),
+                    self._carrier(streams, at, columns, exposure, sqrt(variance)),
+                    float(self._came_at[streams.row[at], columns[0]]))
+
+    def _carrier(self, streams: Streams, at: int, columns: Ints, exposure: Floats, error: float) -> Carrier:
+        """What narrowed the posterior: device time alone if hardly anything did."""
+        row, first = streams.row[at], columns[0]
+        prior = np.append(self._prior[row, :, 1], RIVALS_ERROR)
+        if error > LITTLE_LEARNED * sqrt(float(((exposure[columns] * prior[columns])**2).sum())):
+            return Carrier.DEVICE_TIME
+        if self._came_after[row, first] >= SURPRISE_WINDOWS:
+            return Carrier.ARRIVAL
+        return Carrier.HISTORY if int(streams.job[at]) in self._remembered else Carrier.LOAD
+
+    def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
+        """Mean and covariance over all kinds."""
+        weight, means = self._weight[row], self._mean[row]
+        mean = (weight[..., None] * means).sum(axis=1)
+        off = means - mean[:, None]
+        covariance = np.einsum("vk,vkij->vij", weight, self._covariance[row]) + np.einsum(
+            "vk,vki,vkj->vij", weight, off, off)
+        return mean, covariance
+
+
+LITTLE_LEARNED = 0.8
+"""A posterior with more than this part of the prior's error has learned little from windows. A choice, for the words
+of a finding and for what is done first: only what can be undone at no cost."""
+
+
+def joined(chance: Floats, mean: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, covariance and weight by the kind of the newest window, whatever kind the one before was.
+
+    The moments are kept: of several normal distributions, one with the same mean and covariance is made.
+    """
+    weight = chance.sum(axis=1)
+    part = chance / np.maximum(weight, 1e-12)[:, None, :]
+    means = np.einsum("vpk,vpki->vki", part, mean)
+    off = mean - means[:, None]
+    covariances = np.einsum("vpk,vpkij->vkij", part, covariance) + np.einsum("vpk,vpki,vpkj->vkij", part, off, off)
+    gone = weight < 1e-8
+    means = np.where(gone[..., None], means[:, :1], means)
+    return means, np.where(gone[..., None, None], covariances[:, :1], covariances), weight
+
