@@ -7,7 +7,6 @@ where a release does not offer that.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -18,6 +17,7 @@ from lustre.errors import typed
 from lustre.filesystem import FileFlags
 from lustre.layout.model import Layout
 from lustre.layout.xattr import understood
+from lustre.llapi.statx import shown_flags
 
 LAYOUT = "lustre.lov"
 
@@ -57,9 +57,6 @@ _PROJECT = 0x411066FD
 _PROJECT_FORM = struct.Struct("=IIII256x")
 """struct lu_project: command, project id, flags, reserved, and the name of a file below an open directory."""
 _SET, _GET = 1, 2
-_EMPTY_PATH, _DONT_SYNC = 0x1000, 0x4000
-_STATX = struct.Struct("=8xQ40xQ192x")
-"""struct statx: flags of the file at byte 8, and which flags the file system knows at byte 56."""
 _SHOWN = FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY
 """Flags by which a file system tells that statx(2) shows its flags. Lustre shows ENCRYPTED without telling."""
 _ENCRYPTED = 0x00800000
@@ -72,21 +69,11 @@ def inode_flags(descriptor: int) -> FileFlags:
     statx(2) sends no request for them. ``FS_IOC_GETFLAGS`` sends one each time (``fileattr_get`` in
     lustre/llite/llite_lib.c), so it is used only before Lustre 2.14, where statx(2) does not show them.
     """
-    bits = _cached_flags(descriptor)
+    bits = shown_flags(descriptor, _SHOWN.value)
     if bits is None:
         bits = int.from_bytes(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))[:4], "little")
     found = FileFlags(bits & sum(flag.value for flag in FileFlags))
     return found | FileFlags.ENCRYPTED if bits & _ENCRYPTED else found
-
-
-def _cached_flags(descriptor: int) -> int | None:
-    """Flags that statx(2) shows without a request; None if the file system does not show them there."""
-    room = ctypes.create_string_buffer(_STATX.size)
-    statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
-    if statx is None or statx(descriptor, b"", _EMPTY_PATH | _DONT_SYNC, 0, room):
-        return None
-    bits, known = _STATX.unpack(room.raw)
-    return int(bits) if _SHOWN.value & ~known == 0 else None
 
 
 def project(descriptor: int, ioctl: Ioctl = fcntl.ioctl) -> int:

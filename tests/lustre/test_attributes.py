@@ -12,6 +12,7 @@ import pytest
 
 from lustre import attributes
 from lustre.filesystem import FileFlags
+from lustre.llapi.statx import shown_flags
 
 PROJECT = struct.Struct("=IIII256x")
 
@@ -61,3 +62,8 @@ def test_a_project_is_set_with_the_flags_that_the_file_has() -> None:
 
 def test_flags_of_a_file_on_an_ordinary_file_system(descriptor: int) -> None:
     assert attributes.inode_flags(descriptor) is FileFlags.NONE
+
+
+def test_flags_that_a_file_system_does_not_show_are_not_taken_for_absent(descriptor: int) -> None:
+    assert shown_flags(descriptor, 1 << 62) is None
+    assert shown_flags(descriptor, 0) is not None
