@@ -315,7 +315,13 @@ class Calls(Protocol):
         """Whether the lease is unbroken: no process has opened the file for writing, truncated or unlinked it."""
 
     def data_version(self, descriptor: int) -> int:
-        """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
+        """Return the data version, which changes with the data.
+
+        First every client, this one too, writes back its dirty pages and loses its write locks.
+        """
+
+    def stored_version(self, descriptor: int) -> int:
+        """Return the data version of what is on the targets, and leave all clients their dirty pages and locks."""
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
         """In one transaction, release the unbroken lease, swap the two layouts and close the source.

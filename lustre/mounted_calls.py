@@ -19,6 +19,7 @@ from lustre.errors import Gone, NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.filesystem import Belongings, FileFlags, Hsm, Status
 from lustre.layout.model import Layout
+from lustre.layout.xattr import of_new_file
 from lustre.llapi.calls import Library
 from lustre.llapi.layouts import open_with_layout
 
@@ -108,6 +109,8 @@ def status_from(found: os.stat_result) -> Status:
 
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """Prefix of the names of volatile files, which Lustre never writes into a directory."""
+_WITHOUT_LAYOUT = os.O_NOCTTY | os.O_ASYNC
+"""O_LOV_DELAY_CREATE: the file gets no objects before its layout is set."""
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NOT_THE_FILES_OWN = ("lustre.", "trusted.")
 """Attributes that describe the objects or the place of a file, and change with a move."""
@@ -126,6 +129,7 @@ class MountedCalls(PlainCalls):
         self._library = library
         self._archives_notified = archives_notified
         self._mount = mount_point.rstrip("/") or "/"
+        self._mdt_of_sequence: dict[int, int] = {}
         self._volatile_names_known = False
         """Whether a check has shown that the names of volatile files do not appear in a directory."""
 
@@ -179,15 +183,29 @@ class MountedCalls(PlainCalls):
         directory = os.path.dirname(self.whole(beside))
         name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        if layout is None:
+        value = None if layout is None else of_new_file(layout)
+        if layout is None or value is not None:
             with typed("create volatile file", beside):
-                descriptor = os.open(name, flags, 0o600)
+                descriptor = os.open(name, flags if value is None else flags | _WITHOUT_LAYOUT, 0o600)
         else:
             descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
         if not self._volatile_names_known:
             self._must_be_nameless(descriptor, name, beside)
             self._volatile_names_known = True
+        if value is not None:
+            self._set_layout(descriptor, value, beside)
         return descriptor
+
+    def _set_layout(self, descriptor: int, value: bytes, beside: str) -> None:
+        """Set the layout of a new file, as the library does. The library first looks for the name on the MDT, twice,
+        and reads the list of pools.
+        """
+        try:
+            with typed("set layout", beside):
+                os.setxattr(descriptor, attributes.LAYOUT, value)
+        except OSError:
+            os.close(descriptor)
+            raise
 
     def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
         """Close and raise NotLustre where the file system has no volatile files. Checks once per mount."""
@@ -210,13 +228,18 @@ class MountedCalls(PlainCalls):
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """Return the index of the MDT of a FID, from the FID location database."""
-        with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
-            root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return self._library.mdt_index_of(root, fid)
-        finally:
-            os.close(root)
+        """Return the index of the MDT of a FID, from the FID location database.
+
+        A sequence of FIDs belongs to one MDT for ever, so each is looked up once.
+        """
+        if fid.sequence not in self._mdt_of_sequence:
+            with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
+                root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
+            finally:
+                os.close(root)
+        return self._mdt_of_sequence[fid.sequence]
 
     def layout(self, descriptor: int) -> Layout | None:
         """Read the layout of an open file; None for a file without a layout."""
@@ -287,8 +310,12 @@ class MountedCalls(PlainCalls):
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
-        return self._library.data_version(descriptor)
+        """Return the data version, which changes with the data. All clients first write back their dirty pages."""
+        return self._library.data_version(descriptor, flush=True)
+
+    def stored_version(self, descriptor: int) -> int:
+        """Return the data version of what is on the targets, and leave all clients their dirty pages and locks."""
+        return self._library.data_version(descriptor, flush=False)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
         """In one transaction, release the unbroken lease, swap the two layouts and close the source."""

@@ -13,7 +13,7 @@ REQUESTS = {
     "create_volatile": 1, "close": 1, "status": 0, "size": 0, "fid": 0, "mdt_index": 0, "mdt_index_of": 0, "layout": 0,
     "belongings": 1, "flags": 0, "hsm": 1, "project": 0, "project_beside": 2, "set_project": 2, "set_owner": 2,
     "set_times": 2, "read": 1, "write": 2, "truncate": 1, "next_data": 2, "sync": 1, "drop_cache": 0, "lease": 1,
-    "lease_held": 0, "data_version": 1, "swap_and_close": 1,
+    "lease_held": 0, "data_version": 1, "stored_version": 1, "swap_and_close": 1,
 }  # fmt: skip
 """Requests to servers of each call, for a file of one stripe, by the source of Lustre 2.17 (decision 13).
 

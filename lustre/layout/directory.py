@@ -81,6 +81,11 @@ class DefaultStriping:
     """Levels below whose subdirectories are created on the MDTs in turn: -1 for all."""
     pool: str = ""
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether new subdirectories are on one MDT that Lustre chooses, as in a new file system since 2.15."""
+        return self.stripe_count in {0, 1} and self.mdt_index == -1
+
 
 def same_default(one: DefaultStriping | None, other: DefaultStriping | None) -> bool:
     """Whether two defaults give new subdirectories the same striping. Flags of the hash, which Lustre sets, may differ.

@@ -231,6 +231,19 @@ def to_bytes(layout: Layout) -> bytes:
     return b"".join((header, *entries, *blobs))
 
 
+def of_new_file(layout: Layout) -> bytes | None:
+    """Encode the layout of a new file on OSTs; None for one that only the library encodes.
+
+    That is one with data on the MDT, named OSTs, mirrors or an extension.
+    """
+    if layout.mirror_count > 1 or any(component.on_mdt or component.flags for component in layout.components):
+        return None
+    try:
+        return to_bytes(layout)
+    except ValueError:
+        return None
+
+
 def without_rest(data: bytes) -> bytes:
     """Return the attribute at the start of a larger buffer."""
     magic, length = struct.unpack_from("<II", data)

@@ -29,7 +29,7 @@ PACKAGE = "the Lustre client utilities (package lustre-client, or lustre-client-
 _SILENT = 0
 _READ_LEASE = 1
 _FLUSH_READERS = 1
-"""LL_DV_RD_FLUSH: other clients write back their dirty pages before Lustre reads the version."""
+"""LL_DV_RD_FLUSH: all clients, this one too, lose their write locks before Lustre reads the version."""
 _SWAP_AND_CLOSE = 0x10
 _GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
 _LIMITS_AND_USE = 0x1 | 0x2
@@ -144,10 +144,10 @@ class Library:
         """Whether the lease is unbroken. An unknown state counts as broken."""
         return int(self.function("llapi_lease_check")(descriptor)) > 0
 
-    def data_version(self, descriptor: int) -> int:
-        """Return the data version, after all clients have written back their dirty pages."""
+    def data_version(self, descriptor: int, *, flush: bool) -> int:
+        """Return the data version. With ``flush``, all clients write back their dirty pages first."""
         version = ctypes.c_uint64(0)
-        self.ask("llapi_get_data_version", descriptor, byref(version), _FLUSH_READERS)
+        self.ask("llapi_get_data_version", descriptor, byref(version), _FLUSH_READERS if flush else 0)
         return version.value
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:

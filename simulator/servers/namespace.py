@@ -10,13 +10,15 @@ from stat import S_IFDIR, S_IFREG
 from zlib import crc32
 
 from lustre.fid import Fid
-from lustre.layout.directory import DefaultStriping
+from lustre.layout.directory import UNLIMITED_INHERIT, DefaultStriping
 from lustre.layout.model import Layout
 from simulator.engine import Completion
 
 ROOT_FID = Fid(0x200000007, 1)
 FIRST_SEQUENCE, SEQUENCES_OF_MDT = 0x200000402, 0x40000000
 """First sequence of FIDs of the first MDT, and the number of sequences of each MDT."""
+ROOT_STRIPING = DefaultStriping(1, -1, "none", UNLIMITED_INHERIT, 3)
+"""Default that Lustre gives the root of a new file system (``mdd_prepare`` in lustre/mdd/mdd_device.c)."""
 
 
 class Inode:
@@ -62,6 +64,19 @@ class Inode:
         return self.shards[crc32(name.encode()) % len(self.shards)] if self.shards else self.mdt_index
 
     @property
+    def effective_striping(self) -> DefaultStriping | None:
+        """Striping of new subdirectories, as ``lfs getdirstripe -D`` prints it: its own, or that of an ancestor."""
+        inode, levels = self, 0
+        while inode.default_striping is None:
+            if inode.parent is None:
+                return None
+            inode, levels = inode.parent, levels + 1
+        default = inode.default_striping
+        if default.max_inherit == UNLIMITED_INHERIT:
+            return default
+        return replace(default, max_inherit=default.max_inherit - levels) if default.max_inherit > levels else None
+
+    @property
     def path(self) -> str:
         """Path from the root of the file system."""
         parts: list[str] = []
@@ -85,6 +100,7 @@ class Namespace:
         self.root = Inode(ROOT_FID, 0, None, "", now)
         self.root.is_directory = True
         self.root.mode = S_IFDIR | 0o755
+        self.root.default_striping = ROOT_STRIPING
         self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
         self._next_id: dict[int, int] = {}
 
@@ -114,13 +130,10 @@ class Namespace:
 
     @staticmethod
     def default_shards(parent: Inode, inode: Inode, mdts: int) -> tuple[int, ...]:
-        """MDTs of a new subdirectory by its parent's default striping, of which the subdirectory gets its part."""
-        default = parent.default_striping
+        """MDTs of a new subdirectory by the default striping of its parent. Since 2.16 it does not store a copy."""
+        default = parent.effective_striping
         if default is None:
             return ()
-        if default.max_inherit == -1 or default.max_inherit > 1:
-            levels = default.max_inherit if default.max_inherit == -1 else default.max_inherit - 1
-            inode.default_striping = replace(default, max_inherit=levels)
         count = mdts if default.stripe_count < 0 else min(default.stripe_count, mdts)
         return tuple((inode.mdt_index + n) % mdts for n in range(count)) if count > 1 else ()
 

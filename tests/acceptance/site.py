@@ -45,6 +45,11 @@ class Site:
         devices = map(parse_device, self.tree.devices("mdc"))
         return len({device.target for device in devices if device.fsname == self.mount.fsname})
 
+    @cached_property
+    def instance(self) -> str:
+        """Last part of the names of this mount's devices: other mounts and servers on the node have devices too."""
+        return self.lfs("getname", self.mount.path).split()[0].rpartition("-")[2]
+
     def lfs(self, *arguments: str) -> str:
         """Output of ``lfs``. Raises with its error output if it fails."""
         done = subprocess.run(["lfs", *arguments], capture_output=True, check=False, errors="surrogateescape")

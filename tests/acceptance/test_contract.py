@@ -26,6 +26,7 @@ class TestMounted(PortContract):
         def make_directory(path: str) -> None:
             site.lfs("mkdir", "-i", "0", str(place(path)))
             filesystem.set_default_layout(path, None)
+            filesystem.set_default_striping(path, None)  # lfs mkdir has set one
 
         def make_file(path: str, size: int) -> None:
             place(path).write_bytes(noise(size, size))

@@ -96,6 +96,7 @@ def test_a_default_striping_of_directories_is_set_and_undone(tierd: Tierd) -> No
     if site.mdt_count < 2:
         pytest.skip("the file system has one MDT, over which no directory can be striped")
     place = site.directory(f"striping-{time.time_ns()}")
+    site.lfs("setdirstripe", "-D", "-d", str(place))  # lfs mkdir has set one, so that subdirectories stay on its MDT
     action = Action(ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT, "acceptance", ("metadata-storm", "", ""),
                     site.name(place), striping=DefaultStriping(2, -1, "crush", 1))
     tierd.gate.submit([action], 1)

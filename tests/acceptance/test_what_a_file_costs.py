@@ -9,6 +9,7 @@ import pytest
 
 from lustre import mounted
 from lustre.mounted_calls import MountedCalls
+from lustre.parameters import parse_device
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, noise
@@ -18,17 +19,19 @@ from tierd.act.movers.moves import Move, Mover, MoveResult
 from tierd.act.movers.space_and_quota import Destination
 
 FILES = 32
-MOST_REQUESTS = 32
-"""24 by the source, 2 more if the layout is named. Other work on the client adds lock requests."""
+MOST_REQUESTS = {"as its directory gives": 35, "named": 38}
+"""33 and 36 on 2.17.57. Other work on the mount adds some."""
+BY_TIME = ("mds_statfs", "ost_statfs", "obd_ping")
+"""Requests that a client sends from time to time, whatever a mover does."""
 _LINE = re.compile(rb"^(\w+) +(\d+) samples", re.MULTILINE)
 
 
 def requests(site: Site) -> Counter[str]:
-    """Requests of this client to all servers of the file system so far, by operation."""
+    """Requests of this mount to all servers of the file system so far, by operation."""
     found: Counter[str] = Counter()
     for kind in ("mdc", "osc"):
         for device in site.tree.devices(kind):
-            if device.startswith(f"{site.mount.fsname}-"):
+            if parse_device(device).instance == site.instance:
                 data = site.tree.read(f"{kind}/{device}/stats") or b""
                 for name, count in _LINE.findall(data):
                     found[f"{kind} {name.decode()}"] += int(count)
@@ -36,17 +39,18 @@ def requests(site: Site) -> Counter[str]:
 
 
 def of_files(found: Counter[str], before: Counter[str]) -> tuple[float, dict[str, float]]:
-    """Requests of each file in all, and by operation."""
+    """Requests of each file in all, and by operation. Those that come with time do not count."""
     more = {name: count / FILES for name, count in (found - before).items()}
     total = sum(count for name, count in more.items() if name.endswith(" req_waittime"))
+    total -= sum(count for name, count in more.items() if name.endswith(BY_TIME))
     return total, {name: round(count, 1) for name, count in more.items() if " req_" not in name}
 
 
-@pytest.mark.parametrize("inherited", [True, False], ids=["as its directory gives", "named"])
-def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, inherited: bool) -> None:
-    directory = site.directory(f"costs-{inherited}", mdt=site.mdt_count - 1)
+@pytest.mark.parametrize("layout", MOST_REQUESTS)
+def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, layout: str) -> None:
+    directory = site.directory(f"costs-{layout.replace(' ', '-')}", mdt=site.mdt_count - 1)
     files = [made(site, directory / str(number), noise(4096, number)) for number in range(FILES)]
-    if inherited:
+    if layout == "as its directory gives":
         site.lfs("setstripe", "-c", "1", "-p", site.flash, str(directory))
     site.forget_everything()
     calls = Counted(MountedCalls(site.library, site.mount.path,
@@ -63,7 +67,7 @@ def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, inherited: boo
     for file in files:
         ledger.enter(file)
     if total:  # releases before 2.15 count other things under other names
-        assert total <= MOST_REQUESTS
+        assert total <= MOST_REQUESTS[layout]
 
 
 def test_requests_of_lfs(site: Site, ledger: Ledger, engine: Mover, engine_name: str) -> None:

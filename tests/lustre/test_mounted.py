@@ -22,6 +22,7 @@ from tests.conftest import Unpack
 from tests.lustre.fake_llapi import Handle, opens
 
 FLASH = Layout((Component(pool="flash"),), composite=False)
+ON_MDT = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
 MOUNTS = b"""\
 /dev/vdb /mnt/ost0 lustre ro,svname=lustre-MDT0000 0 0
 10.0.2.15@tcp:/lustre /mnt/lustre lustre rw,flock 0 0
@@ -158,8 +159,9 @@ def calls(tmp_path: Path) -> MountedCalls:
 def test_volatile_files_need_lustre_and_the_mdt_of_their_source(calls: MountedCalls, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="MDT of its source"):
         calls.create_volatile("/a", -1, FLASH, 3)
-    with pytest.raises(NotLustre, match="took the name of a volatile file"):
-        calls.create_volatile("/a", 0, FLASH, 3)
+    for layout in (None, FLASH, ON_MDT):
+        with pytest.raises(NotLustre, match="took the name of a volatile file"):
+            calls.create_volatile("/a", 0, layout, 3)
     assert os.listdir(tmp_path) == []
 
 
@@ -173,7 +175,7 @@ def test_the_name_of_a_volatile_file_says_where_it_must_lie(tmp_path: Path) -> N
         return os.open(tmp_path, os.O_RDONLY)
 
     calls = MountedCalls(Handle(llapi_layout_file_open=vanishes).library(), str(tmp_path))
-    calls.close(calls.create_volatile("/d/file", 26, FLASH, 7))
+    calls.close(calls.create_volatile("/d/file", 26, ON_MDT, 7))
     directory, name = os.path.split(seen[0])
     assert directory == os.fsencode(tmp_path / "d")
     assert name.startswith(b".\x0c\x13\x14\x12:VOLATILE:001A:")
@@ -273,7 +275,7 @@ def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
 
     calls = MountedCalls(Handle(llapi_layout_file_open=vanishes).library(), str(tmp_path))
     for _ in range(2):
-        calls.close(calls.create_volatile("/file", 0, FLASH, 7))
+        calls.close(calls.create_volatile("/file", 0, ON_MDT, 7))
     assert len(tried) == 2
 
 

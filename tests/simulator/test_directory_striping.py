@@ -33,13 +33,23 @@ def test_new_subdirectories_get_the_default_for_as_many_levels_as_it_says() -> N
     made(cluster, "/top/a/b", "c")
     assert filesystem.directory_stripes("/top").stripe_count == 0
     assert filesystem.directory_stripes("/top/a").stripe_count == 2
-    assert filesystem.default_striping("/top/a") == replace(default, max_inherit=1)
+    assert filesystem.default_striping("/top/a") is None, "it inherits, and has none of its own"
     assert filesystem.directory_stripes("/top/a/b").stripe_count == 2
-    assert filesystem.default_striping("/top/a/b") is None
+    assert cluster.namespace.lookup("/top/a").effective_striping == replace(default, max_inherit=1)
+    assert cluster.namespace.lookup("/top/a/b").effective_striping is None
     assert filesystem.directory_stripes("/top/a/b/c").stripe_count == 0
     filesystem.set_default_striping("/top", None)
     made(cluster, "/top", "later")
     assert filesystem.directory_stripes("/top/later").stripe_count == 0
+
+
+def test_a_new_file_system_has_a_default_that_no_directory_has_of_its_own() -> None:
+    cluster = Cluster(recorded_test_bed())
+    made(cluster, "/", "top")
+    filesystem = SimulatedFilesystem(cluster)
+    assert filesystem.default_striping("/") == cluster.namespace.lookup("/top").effective_striping
+    assert filesystem.default_striping("/top") is None
+    assert filesystem.directory_stripes("/top").stripe_count == 0
 
 
 def test_the_space_of_mdts() -> None:

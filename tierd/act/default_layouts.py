@@ -268,7 +268,7 @@ class DefaultLayoutQueue:
         refusal: Refusal | None = None
         if real != action.directory:
             refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
-        elif before is not None:
+        elif before is not None and not before.is_usual:
             refusal = Refusal(Reason.HAS_LAYOUT, "the directory has a default striping of its own now")
         elif stripes.is_changing:
             refusal = Refusal(Reason.OTHER_MOVER, "the directory is being migrated or split")

@@ -255,9 +255,10 @@ class MoverSettings:
     """The shared library of Lustre, for ``lease``. A name without a path is searched as the dynamic linker does."""
     timeout_seconds: Annotated[float, Gt(0)] = 600.0
     """Time after which a process of ``lfs`` is killed. Its unfinished files stay as they were."""
-    at_once: Annotated[int, Ge(1)] = 1
-    """Engines that run at the same time."""
-    per_target_at_once: Annotated[int, Ge(1)] = 1
+    at_once: Annotated[int, Ge(1)] = 4
+    """Engines that run at the same time. A file waits for loaded targets most of its time, so one engine moves little.
+    Each process of ``lfs`` has a buffer of 64 MiB."""
+    per_target_at_once: Annotated[int, Ge(1)] = 2
     """Engines that may read from or write to one target at the same time, on average over the targets of a pool."""
     keep_free: Annotated[float, Ge(0), Lt(1)] = 0.05
     """Share of a destination pool that moves leave free."""

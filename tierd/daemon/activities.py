@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +114,10 @@ Spawn = Callable[[Activity], Wake]
 """Runs an activity repeatedly. Returns the event that wakes it."""
 
 
+ACTS_NAMED = 3
+"""Acts under way that a message names. A choice: a batch has 16 and more."""
+
+
 class Activities:
     """All activities, in the order of their steps. The daemon's thread runs one of them, other threads the rest."""
 
@@ -204,7 +208,13 @@ class Activities:
         under_way: list[Entry] = []
         with suppress(OSError, sqlite3.Error):
             under_way = [act for act in self._reader.under_way() if act.intended_at >= begun_at]
-        return "; ".join(map(describe_act, under_way))
+        return describe_acts(under_way)
+
+
+def describe_acts(acts: Sequence[Entry]) -> str:
+    """Describe unfinished acts: the first ones, and how many there are."""
+    more = f"; and {len(acts) - ACTS_NAMED} more acts" if len(acts) > ACTS_NAMED else ""
+    return "; ".join(map(describe_act, acts[:ACTS_NAMED])) + more
 
 
 def describe_act(act: Entry) -> str:

@@ -342,8 +342,12 @@ class FindingLog:
             if before is not None and len(finding.targets) > len(before.targets):
                 self.record(finding)
 
+    def known_number(self, finding: Finding) -> int:
+        """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
+        return self.known.numbers.get(finding.key, 0)
+
     def number(self, finding: Finding) -> int:
-        """Number of a finding in the journal."""
+        """Number of a finding in the journal, which is added if it is not there."""
         with self._lock:
             if finding.key not in self.known.numbers:
                 self.known.numbers[finding.key] = self._journal.add_finding(finding)

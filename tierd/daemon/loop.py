@@ -365,8 +365,8 @@ class Daemon:
                 for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:
-        """Number of a finding in the journal."""
-        return self._log.number(finding)
+        """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
+        return self._log.known_number(finding)
 
     def recorded(self, finding: Finding) -> Finding:
         """A finding with the figures and the beginning that all output has."""

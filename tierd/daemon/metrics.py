@@ -491,7 +491,10 @@ def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]
                               labels=("id", "victim", "aggressor", "state", "verdict", "reason"))
     for (victim, aggressor), stream in streams.items():
         case, finding = stream.case, stream.active or stream.widest
-        labels = (f"F{case.number if case else daemon.number(finding)}", victim, aggressor,
+        number = case.number if case else daemon.number(finding)
+        if not number:
+            continue  # it has just ended
+        labels = (f"F{number}", victim, aggressor,
                   case.state if case else "found", case.verdict if case else "", hindrance(daemon, gate, stream))
         cases.add_metric(labels, case.begun_at if case else daemon.recorded(finding).time)
     for closed in just_closed(daemon):

@@ -24,7 +24,7 @@ class Plans(Protocol):
         """The present plan for each finding, and its remediation if there is one. Raises OSError."""
 
     def number(self, finding: Finding) -> int:
-        """Number of a finding in the journal."""
+        """Number of a finding in the journal; 0 if it has ended meanwhile and was not acted on."""
 
     def recorded(self, finding: Finding) -> Finding:
         """A finding with the figures and the beginning that all output has."""
@@ -65,7 +65,7 @@ class Previews:
         try:
             self._made = tuple(
                 PlannedAnswer(
-                    finding=finding_answer(self._plans.recorded(finding), self._plans.number(finding)),
+                    finding=finding_answer(self._plans.recorded(finding), self._plans.number(finding) or None),
                     actions=tuple(map(action_answer, plan.actions)),
                     recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
                     earlier=earlier_answer(case))

@@ -105,14 +105,15 @@ class StatusPublisher:
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Publish a snapshot of the present state."""
         windows, counters = daemon.windows, daemon.counters
-        findings = tuple(map(daemon.recorded, daemon.findings))
+        holding = daemon.findings
+        numbers = {f.key: number for f in holding if (number := daemon.number(f))}
+        findings = tuple(daemon.recorded(f) for f in holding if f.key in numbers)
         waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
                 remediation_snapshot(c, gate.defaults_waiting_for(c.finding.key), waiting[c.finding.key])
                 for c in daemon.cases)
         device_time = daemon.device_time
-        numbers = {f.key: daemon.number(f) for f in findings}
         figures = updated_figures(self.view.figures, self._curves, findings, cases, windows, device_time, numbers)
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, numbers, cases,

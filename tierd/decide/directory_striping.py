@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lustre.layout.directory import DefaultStriping
+from lustre.layout.directory import DefaultStriping, setdirstripe_arguments
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide.plans import Plan
@@ -74,8 +74,8 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
         return Refusal(Reason.NO_LAYOUT, "its stripes over MDTs cannot be read")
     if storm.stripes.stripe_count >= evidence.metadata_targets:
         return Refusal(Reason.OTHER_LAYOUT, "the busy directory uses all MDTs already")
-    if placement.default is not None:
-        return Refusal(Reason.OTHER_LAYOUT, "it has a default striping of its own")
+    if placement.default is not None and not placement.default.is_usual:
+        return Refusal(Reason.OTHER_LAYOUT, own_default(placement.default))
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
     if (useless := without_gain(finding, evidence)) is not None:
@@ -86,6 +86,12 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     if fullest.used_share > 1 - settings.min_free:
         return Refusal(Reason.NO_ROOM, f"an MDT is {percent(fullest.used_share)} full")
     return None
+
+
+def own_default(default: DefaultStriping) -> str:
+    """Why tierd does not replace a default striping, and how a person can remove it."""
+    return (f"it has a default striping of its own ({' '.join(setdirstripe_arguments(default))}), which 'lfs mkdir' "
+            "sets too; 'lfs setdirstripe -D -d' removes it")
 
 
 def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal | None:

@@ -43,6 +43,8 @@ LEAST_EXPOSURE = 0.01
 """Part of the device time below which a job gets no slot: it cannot cost a stream a noticeable part. A choice."""
 LEAST_RIVALS = 0.02
 """Part of the stream's own device time below which other streams do not count. A choice."""
+MOST_LOST = 30.0
+"""A larger log of a loss cannot be told from losing everything in floating point."""
 MOST_EXPOSURE = 0.95
 """More than this part of the time is never lost in the model: the logarithm stays finite."""
 FULL = 0.9
@@ -127,11 +129,11 @@ class Loss:
     @property
     def share(self) -> float:
         """Lost part of what the stream would get without these suspects."""
-        return 1 - exp(-self.mean)
+        return 1 - exp(-min(self.mean, MOST_LOST))
 
     def quantile(self, errors: float) -> float:
         """The share so many standard deviations from the mean; not below 0."""
-        return 1 - exp(-max(self.mean + errors * self.error, 0.0))
+        return 1 - exp(-min(max(self.mean + errors * self.error, 0.0), MOST_LOST))
 
     def probability(self, share: float) -> float:
         """Probability that the stream loses at least this share.

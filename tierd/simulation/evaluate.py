@@ -69,7 +69,7 @@ class Verdict:
     layout_helps: bool = False
     """Whether a default layout can help against the suspects: all make new files."""
     interval_holds: bool | None = None
-    """Whether the 90% interval of the first finding holds what its victim lost; None without a finding."""
+    """Whether the 90% interval of a finding holds what its victim lost; None without a finding."""
     under_way: bool = False
     """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
@@ -162,17 +162,27 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
         min(acts_at) - onset if acts_at else None,
         all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
-        interval_holds(case, with_tierd, without, alone) if truth == "aggressor" else None, under_way)
+        interval_holds(case, with_tierd, without, alone, onset) if truth == "aggressor" else None, under_way)
 
 
-def interval_holds(case: RandomScenario, with_tierd: Outcome, without: Outcome, alone: Outcome) -> bool | None:
-    """Whether the 90% interval of the first finding holds what its victim loses in the run without tierd."""
-    found = [finding for _, finding in sorted(with_tierd.findings, key=lambda each: each[0])
-             if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in case.names]
-    if not found or not isinstance(found[0].evidence, NoisyNeighbourEvidence):
-        return None
-    lost = 1 - ratio(without, alone, (found[0].victim,), case.noise_starts + 5, NOISE_ENDS)
-    return found[0].evidence.loss_low <= lost <= found[0].evidence.loss_high
+SETTLED_SECONDS = 30.0
+"""Seconds after the onset up to which an interval is compared: the load of a neighbour builds up. A choice."""
+
+
+def interval_holds(case: RandomScenario, with_tierd: Outcome, without: Outcome, alone: Outcome,
+                   onset: float) -> bool | None:
+    """Whether the 90% interval of a finding holds what its victim loses in the run without tierd; None without one.
+
+    It is the last finding before tierd acted, at most half a minute after the onset, or the first one.
+    """
+    until = min([onset + SETTLED_SECONDS, *(at for at in with_tierd.acted_at if at > onset)])
+    named = [(time, finding) for time, finding in with_tierd.slowdowns if finding.aggressor in case.names]
+    compared = [finding for time, finding in named if time <= until][-1:] or [finding for _, finding in named[:1]]
+    for finding in compared:
+        if isinstance(finding.evidence, NoisyNeighbourEvidence):
+            lost = 1 - ratio(without, alone, (finding.victim,), case.noise_starts + 5, NOISE_ENDS)
+            return finding.evidence.loss_low <= lost <= finding.evidence.loss_high
+    return None
 
 
 def is_taken(case: RandomScenario, without: Outcome, alone: Outcome) -> bool:
@@ -233,7 +243,7 @@ def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: b
             for future in futures:
                 yield future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 GC_ALLOCATIONS = 10_000

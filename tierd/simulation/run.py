@@ -15,7 +15,7 @@ from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
 from tierd.daemon.log import found_sentences
-from tierd.model import Finding
+from tierd.model import Finding, NoisyNeighbourEvidence
 from tierd.simulation.world import world
 
 CYCLE_SECONDS = 5.0
@@ -59,6 +59,8 @@ class Outcome:
     """By pool, its OSTs."""
     waiting_moves: int = 0
     """Moves that are queued at the end."""
+    slowdowns: tuple[tuple[float, Finding], ...] = ()
+    """Findings of noisy neighbours as they stood after each cycle."""
 
     def progress(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job: MB/s, or operations per second of a job that moves no bytes in the whole run."""
@@ -82,6 +84,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     """
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
+    slowdowns: list[tuple[float, Finding]] = []
     used: dict[str, list[float]] = {}
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(changes, key=lambda event: event[0])
@@ -113,6 +116,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
                 for finding in simulated.daemon.findings:
+                    if isinstance(finding.evidence, NoisyNeighbourEvidence):
+                        slowdowns.append((cluster.now, finding))
                     if finding.key not in findings:
                         findings[finding.key] = found_at(finding, log, cluster.now), finding
             for pool, share in shares_used(watching).items():
@@ -132,7 +137,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                    tuple(kinds.get(entry.id, "") for entry in entries), operations,
                    {job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
                     for job, of in cluster.runs.items() if of.team.operations_in},
-                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting)
+                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting,
+                   tuple(slowdowns))
 
 
 def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:

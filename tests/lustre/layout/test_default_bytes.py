@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
-from lustre.layout.xattr import from_xattr, to_bytes, without_rest
+from lustre.layout.xattr import from_xattr, of_new_file, to_bytes, without_rest
 from tests.lustre.llapi.test_layouts import FLASH
 
 MIB = 1 << 20
@@ -47,6 +47,14 @@ def test_the_same_bytes_as_lustre() -> None:
 def test_no_component_on_osts_is_in_the_form_that_keeps_the_present_pool(layout: Layout) -> None:
     data, older = to_bytes(layout), (0xBD10BD0).to_bytes(4, "little")
     assert data.count(older) == sum(component.on_mdt for component in layout.components)
+
+
+def test_a_new_file_gets_the_bytes_of_a_default_where_all_its_data_is_on_osts_that_lustre_chooses() -> None:
+    plain = Layout((Component(pool="flash"),), composite=False)
+    assert of_new_file(plain) == to_bytes(plain)
+    for component in (Component(pattern="mdt", extent_end=MIB), Component(ost_list=(3,)), Component(flags=("prefer",))):
+        assert of_new_file(Layout((component,))) is None, component
+    assert of_new_file(Layout((Component(mirror_id=1), Component(mirror_id=2)), mirror_count=2)) is None
 
 
 def test_mirrors_of_a_default_layout_get_numbers() -> None:

@@ -243,7 +243,7 @@ def test_acts_for_a_job_itself_blame_nobody() -> None:
 
 
 def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
-    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, None, met)
+    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, goal_met=met)
                 for seed, met in enumerate((True, True, False, None))]
     found = summary(verdicts)
     assert (found["with_goal"], found["goals_met"]) == (3, 2)

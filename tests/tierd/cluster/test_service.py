@@ -142,7 +142,7 @@ def test_the_neighbour_is_cured_by_a_mover(leader: Leader, capsys: pytest.Captur
     leader.run_until_said("MOVED")
     lines = shown(capsys, leader, "movers").splitlines()
     assert lines[0].startswith("NATS: connected; 1 mover; ")
-    assert "m1 on node1, 1 thread, lfs: working" in lines[1]
+    assert "m1 on node1, 4 threads, lfs: working" in lines[1]
     answer = json.loads(shown(capsys, leader, "movers", "--json"))
     assert answer["movers"][0]["results"]["done"] > 0
     text = leader.metrics()

@@ -24,10 +24,11 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing
+from tierd.act.journal.entry import Entry
 from tierd.act.movers.moves import PortMover
-from tierd.acts import ActKind
+from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
-from tierd.daemon.activities import Activity, Wake
+from tierd.daemon.activities import Activity, Wake, describe_acts
 from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
 from tierd.daemon.service import Service
@@ -272,3 +273,10 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(lambda: None)
     assert ended.is_set(), "a move in progress ended before the journal was closed"
+
+
+def test_a_message_names_the_first_acts_under_way_and_says_how_many_there_are() -> None:
+    acts = [Entry(n, ActKind.MIGRATE, f"/d/{n}", None, None, 4096, Outcome.UNDER_WAY, "", "", 0.0) for n in range(16)]
+    assert describe_acts(acts) == ("migrate of /d/0, 4 kB; migrate of /d/1, 4 kB; migrate of /d/2, 4 kB; "
+                                   "and 13 more acts")
+    assert describe_acts(acts[:1]) == "migrate of /d/0, 4 kB"

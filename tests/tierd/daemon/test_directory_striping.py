@@ -107,12 +107,24 @@ def test_a_default_that_somebody_set_meanwhile_stays(tmp_path: Path) -> None:
     at = storm(tmp_path)
     action = planned()
     assert action.striping is not None
-    theirs = replace(action.striping, stripe_count=1)
+    theirs = replace(action.striping, stripe_count=1, mdt_index=1)
     at.filesystem.set_default_striping("/proj/steps", theirs)
     at.gate.submit([action], 1)
     (outcome,) = at.gate.set_defaults()
     assert outcome.result == Outcome.REFUSED
     assert at.filesystem.default_striping("/proj/steps") == theirs
+
+
+def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Path) -> None:
+    at = storm(tmp_path)
+    usual = at.filesystem.default_striping("/")
+    at.filesystem.set_default_striping("/proj/steps", usual)
+    at.gate.submit([planned()], 1)
+    (outcome,) = at.gate.set_defaults()
+    assert outcome.result == Outcome.DONE, outcome.detail
+    (entry,) = at.journal.entries()
+    assert at.undo(entry, "by tierctl").outcome == Outcome.UNDONE
+    assert at.filesystem.default_striping("/proj/steps") == usual
 
 
 def test_an_undo_leaves_what_somebody_set_since(tmp_path: Path) -> None:

@@ -132,6 +132,9 @@ class Hung:
     def number(self, _: Finding) -> int:
         return 7
 
+    def recorded(self, finding: Finding) -> Finding:
+        return finding
+
 
 def test_a_plan_is_made_in_the_background_and_shown_with_its_age() -> None:
     daemon, clock, threads = Hung(), SettableClock(1000.0), ThreadPoolExecutor(1)

@@ -40,6 +40,17 @@ def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[st
     assert "Found again" not in second
 
 
+def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number(tmp_path: Path) -> None:
+    """Answers are prepared while another thread observes: a finding may end in between."""
+    at = world(tmp_path)
+    at.run(until=55)
+    (finding,) = at.daemon.findings
+    assert at.daemon.number(finding) == 1
+    other = replace(finding, aggressor="gone.1")
+    assert at.daemon.number(other) == 0
+    assert at.journal.key_of_finding(2) is None
+
+
 def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Path) -> None:
     """Jobs keep their names for months, as ``python3.1001`` does: one case must not be the last of two jobs."""
     at = world(tmp_path)

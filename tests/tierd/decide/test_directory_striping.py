@@ -48,6 +48,17 @@ def test_new_directories_beside_it_are_striped_and_pass_it_on_to_none() -> None:
                              "are used alike")
 
 
+def test_the_default_that_a_new_file_system_gives_its_root_is_no_choice_of_a_person() -> None:
+    usual = DefaultStriping(1, -1, "none", -1, 3)
+    assert len(decided(placement=replace(PLAIN, default=usual)).actions) == 1
+
+
+def test_a_refusal_says_how_to_remove_a_default() -> None:
+    (refusal,) = decided(placement=replace(PLAIN, default=DefaultStriping(0, 1))).refusals
+    assert "(-D -c 0 -i 1 --max-inherit -1)" in refusal.sentence
+    assert "'lfs setdirstripe -D -d' removes it" in refusal.sentence
+
+
 def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     assert decided(metadata_targets=2).actions[0].striping == DefaultStriping(2, -1, "crush", 1)
     many = {f"l-MDT{n:04x}": MetadataFill(0.3, 10**6) for n in range(16)}
@@ -57,6 +68,7 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
 @pytest.mark.parametrize(("plan", "reason"), [
     (decided(placement=None), Reason.NO_LAYOUT),
     (decided(placement=replace(PLAIN, default=DefaultStriping(2))), Reason.OTHER_LAYOUT),
+    (decided(placement=replace(PLAIN, default=DefaultStriping(0, 1))), Reason.OTHER_LAYOUT),
     (decided(placement=replace(PLAIN, stripes=DirectoryStripes(2, 0, "crush,migrating"))), Reason.OTHER_MOVER),
     (decided(metadata_targets=1), Reason.NOTHING_TO_DO),
     (decided(metadata_targets=0), Reason.NOTHING_TO_DO),

@@ -15,7 +15,14 @@ from lustre.errors import Gone, Stale
 from lustre.filesystem import Calls, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks
-from tierd.act.movers.checks import FileFacts, layout_objects, leaves_mdt, read_facts, read_open_facts
+from tierd.act.movers.checks import (
+    FileFacts,
+    enters_mdt,
+    layout_objects,
+    leaves_mdt,
+    read_facts,
+    read_open_facts,
+)
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error
 from tierd.act.movers.space_and_quota import DestinationState
 from tierd.clock import Clock
@@ -147,7 +154,9 @@ def _examine_once(
 ) -> tuple[FileFacts, int]:
     descriptor = calls.open_fid(before.fid)
     try:
-        now = read_open_facts(calls, descriptor)
+        if enters_mdt(move.layout, before.layout):  # else this client may show the time at which it wrote the mirror
+            calls.data_version(descriptor)
+        now = read_open_facts(calls, descriptor, before.hsm)  # the result does not depend on the archive
         if copied is None:
             return now, 0
         version = calls.data_version(descriptor)

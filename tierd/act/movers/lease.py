@@ -316,8 +316,6 @@ class _Attempt:
         calls.set_owner(volatile, facts.status.uid, facts.status.gid)
         if calls.project(volatile) != facts.project:
             calls.set_project(volatile, facts.project)
-            if calls.project(volatile) != facts.project:
-                raise LustreError(errno.EPERM, "the project of the copy could not be set")
         return volatile
 
     def _created(self, mdt_index: int, source: int, held: ExitStack) -> int:
@@ -360,7 +358,7 @@ class _Attempt:
         size_bytes = self._calls.size(volatile)
         if size_bytes != facts.status.size_bytes:
             raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
-        return inspection.VerifiedCopy(layout, self._calls.data_version(volatile))
+        return inspection.VerifiedCopy(layout, self._calls.stored_version(volatile))
 
     def _examine_open(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
         """Examine the file through its open descriptor, which takes the fewest requests.

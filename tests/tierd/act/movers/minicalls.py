@@ -70,6 +70,7 @@ class MiniCalls:
         self._call("create_volatile")
         node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
         node.volatile, node.uid, node.gid, node.project = True, 0, 0, self.lustre.directory_project
+        node.shown_project = node.project
         return self.lustre.open(node, writable=True)
 
     def close(self, descriptor: int) -> None:
@@ -90,7 +91,8 @@ class MiniCalls:
         return len(self._of(descriptor).store.data)
 
     def _status(self, node: Node) -> Status:
-        mtime = max(node.mtime_ns, node.store.mtime_ns)
+        node.shown_project = node.project
+        mtime = max(node.mtime_ns, node.store.mtime_ns, node.shown_mtime_ns)
         return Status(node.mode, node.uid, node.gid, len(node.store.data), node.links or int(node.volatile),
                       node.atime_ns, mtime, node.ctime_ns, len(node.store.pages) * PAGE)
 
@@ -126,7 +128,7 @@ class MiniCalls:
 
     def project(self, descriptor: int) -> int:
         self._call("project")
-        return self._of(descriptor).project
+        return self._of(descriptor).shown_project
 
     def project_beside(self, path: str) -> int:
         self._call("project_beside")
@@ -212,6 +214,12 @@ class MiniCalls:
 
     def data_version(self, descriptor: int) -> int:
         self._call("data_version")
+        node = self._of(descriptor)
+        node.shown_mtime_ns = 0  # the server takes the lock from all clients, so that they write back
+        return node.store.version
+
+    def stored_version(self, descriptor: int) -> int:
+        self._call("stored_version")
         return self._of(descriptor).store.version
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:

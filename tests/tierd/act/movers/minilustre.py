@@ -3,7 +3,7 @@
 It is as unforgiving as the real one: an exchange with a volatile file on another MDT succeeds and destroys the data
 later, an empty pool takes files and puts them anywhere, root may exceed anybody's quota, an error may hide success. A
 file that is gone is stale to who opens it by FID, one whose data leaves the MDT is modified now, and a pool's name may
-stand on data that lies on the MDT.
+stand on data that lies on the MDT. The mover's client shows old projects and modification times.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ class Node:
     writers: int = 0
     leased_by: int | None = None
     lease_broken: bool = False
+    shown_project: int = 7
+    """What the mover's client shows: as of its last stat, also after it has set another project."""
+    shown_mtime_ns: int = 0
+    """Time at which the mover's client wrote data on the MDT. It shows this time until it loses its lock."""
 
 
 class MiniClock:

@@ -35,7 +35,7 @@ class World:
         clock = MiniClock(self.lustre)
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota,
                                   metadata=lambda: spaces)
-        calls = MiniCalls(self.lustre)
+        self.calls = calls = MiniCalls(self.lustre)
         engines = {"lfs": LfsMover(calls, destination, MOUNT.__add__, self.lfs, clock=clock),
                    "lease": LeaseMover(calls, destination, clock)}
         self.engine = EitherEngine(engines.pop(first), *engines.values())
@@ -61,6 +61,14 @@ def test_either_engine_moves_a_file_to_the_mdt_and_back(first: str) -> None:
     assert len(world.lfs.commands) == 1, "only lease keeps the modification time"
     assert world.lustre.contents("/a") == b"data" * 100
     assert world.node.mtime_ns // 10**9 == LONG_AGO
+
+
+@pytest.mark.parametrize("first", ["lfs", "lease"])
+def test_a_file_on_the_mdt_shows_its_own_time_when_its_move_is_done(first: str) -> None:
+    """The client that wrote the mirror shows the time of its writes until it loses the lock of the data."""
+    world = World(first)
+    assert world.move(ON_MDT).result is MoveResult.DONE
+    assert world.calls.status_of("/a").mtime_ns // 10**9 == LONG_AGO
 
 
 @pytest.mark.parametrize("first", ["lfs", "lease"])
