@@ -27,7 +27,7 @@ class Settings:
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.08
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
-    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.9
+    min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
     """Minimum probability that the victim loses ``noisy_neighbour.min_loss``."""
     factor: Annotated[float, Ge(1)] = 2.0
     """Minimum expected gain of the victim as a multiple of the bytes moved."""

@@ -183,6 +183,8 @@ class Interference:
         self._remembered: dict[int, tuple[float, float]] = {}
         self._allocate(64)
         self._now = 0.0
+        self._in_doubt: dict[int, frozenset[int]] = {}
+        """Jobs that used a target when its speed began to mean nothing, by target, as long as it lasts."""
         self.in_doubt: frozenset[int] = frozenset()
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
@@ -230,7 +232,10 @@ class Interference:
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
         exposure = self._exposures(streams, window, kinds, costs, work, taken)
-        self.in_doubt = frozenset(recent.job[np.isin(recent.target, costs.unhealthy)].tolist())
+        self._in_doubt = {
+            target: self._in_doubt.get(target, frozenset()) | set(recent.job[recent.target == target].tolist())
+            for target in costs.unhealthy.tolist()}
+        self.in_doubt = frozenset[int]().union(*self._in_doubt.values())
         rate = self._rates(streams, window, costs, work)
         rate[np.isin(streams.job, list(self.in_doubt))] = 0.0
         there = rate > 0

@@ -37,7 +37,7 @@ class SlowdownSettings:
     """Period from which profiles of jobs are made."""
     min_loss: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Loss that a finding is about: users do not notice less, and disks vary as much."""
-    probability: Annotated[float, Gt(0), Lt(1)] = 0.8
+    probability: Annotated[float, Gt(0), Lt(1)] = 0.6
     """A finding begins when the stream loses ``min_loss`` with this probability."""
     end_probability: Annotated[float, Gt(0), Lt(1)] = 0.5
     """It ends when the probability is less."""

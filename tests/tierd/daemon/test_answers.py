@@ -14,6 +14,7 @@ from tests.tierd.site import reading as reading
 from tests.tierd.site import site as site
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.carrier import Carrier
 from tierd.cli.control import finding_lines
 from tierd.daemon import answers
 from tierd.daemon.answers import (
@@ -98,7 +99,8 @@ def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
 def test_no_json_has_an_infinite_number(tmp_path: Path) -> None:
     """A victim that stands still is slowed down infinitely."""
     evidence = SlowdownEvidence(victim_usual_bytes_per_second=66e6, victim_bytes_per_second=0.0,
-                                slowdown=float("inf"), quiet_windows=8, contended_windows=6)
+                                slowdown=float("inf"), loss_low=0.9, loss_high=1.0, loss_probability=1.0,
+                                carrier=Carrier.ARRIVAL)
     finding = Finding("shared-bandwidth", 1.0, "a.1", "v.2", ("lustre-OST0002",), "it stands still", evidence)
     answer = to_json(finding_answer(finding, 1))
     server = ControlServer(str(tmp_path / "s"), lambda _: answer)

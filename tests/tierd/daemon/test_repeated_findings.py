@@ -43,7 +43,7 @@ def test_each_time_can_be_requested(site: Site, capsys: pytest.CaptureFixture[st
 def test_an_answer_about_a_finding_that_has_just_ended_gives_it_no_second_number(tmp_path: Path) -> None:
     """Answers are prepared while another thread observes: a finding may end in between."""
     at = world(tmp_path)
-    at.run(until=55)
+    at.run_until_said("FOUND noisy-neighbour", before=60)
     (finding,) = at.daemon.findings
     assert at.daemon.number(finding) == 1
     other = replace(finding, aggressor="gone.1")

@@ -43,6 +43,6 @@ def test_moves_must_pay_within_the_horizon() -> None:
 
 
 @pytest.mark.parametrize(("probability", "refused"), [
-    (0.9, None), (0.89, Reason.UNCERTAIN_GAIN), (float("nan"), Reason.UNCERTAIN_GAIN)])
+    (0.85, None), (0.84, Reason.UNCERTAIN_GAIN), (float("nan"), Reason.UNCERTAIN_GAIN)])
 def test_a_loss_must_be_probable(probability: float, refused: Reason | None) -> None:
     assert reason(noise(loss_probability=probability)) is refused

@@ -90,7 +90,7 @@ def test_a_finding_ends_at_a_lower_probability_than_it_began(mean: float, error:
     loss = replace(LOSS, mean=mean, error=error)
     key = [("noisy-neighbour", "m.2", "s.1")] if active else []
     assert bool([*noisy_neighbours(view(loss, active=key), SETTINGS)]) == (
-        loss.probability(0.05) >= (0.5 if active else 0.8))
+        loss.probability(0.05) >= (0.5 if active else 0.6))
     assert is_found(loss, True, SETTINGS) >= is_found(loss, False, SETTINGS)
 
 
@@ -128,8 +128,9 @@ def after(number: int, count: int, *parts: Part) -> list[Window]:
 
 
 def pairs(windows: Iterable[Window]) -> list[tuple[str, str, str]]:
-    """Slowdowns after the last window."""
-    return [(each.kind, each.aggressor, each.victim) for each in found(windows)[-1]]
+    """Slowdowns after the last window that are as sure as an act needs."""
+    return [(each.kind, each.aggressor, each.victim) for each in found(windows)[-1]
+            if isinstance(each.evidence, SlowdownEvidence) and each.evidence.loss_probability >= 0.85]
 
 
 def test_whole_small_files_in_full_rpcs_are_found_in_the_second_window() -> None:
