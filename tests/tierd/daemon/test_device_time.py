@@ -20,19 +20,17 @@ from tierd.model import NoisyNeighbourEvidence
 
 ALWAYS_THERE = replace(NOISE, start_seconds=0.0)
 BEFORE_TIERD = 60.0
-GENTLE = replace(Settings(), benefit=replace(Settings().benefit, min_probability=0.8))
-"""Device time alone is sure to about 84% that such a loss is one of the neighbour's; by default an act needs 85%."""
 
 
-def late(tmp_path: Path, *jobs: object, settings: Settings | None = None) -> World:
+def late(tmp_path: Path, *jobs: object) -> World:
     """A world whose jobs have been at work for a minute when tierd looks first."""
-    at = world(tmp_path, jobs=(STREAM, *jobs), settings=settings or Settings())  # type: ignore[arg-type]
+    at = world(tmp_path, jobs=(STREAM, *jobs))  # type: ignore[arg-type]
     at.cluster.advance(BEFORE_TIERD)
     return at
 
 
 def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_path: Path) -> None:
-    at = late(tmp_path, ALWAYS_THERE, settings=GENTLE)
+    at = late(tmp_path, ALWAYS_THERE)
     slow = at.rate(STREAM.job_id, 30, BEFORE_TIERD)
     sentence = at.run_until_said("FOUND noisy-neighbour", before=BEFORE_TIERD + 60)
     assert f"beside {NOISE.job_id} (by device time alone)" in sentence
@@ -46,7 +44,7 @@ def test_a_neighbour_that_was_always_there_is_found_and_moved_off_the_disks(tmp_
 
 
 def test_files_are_moved_only_after_the_default_layout_has_helped(tmp_path: Path) -> None:
-    at = late(tmp_path, replace(READ_AGAIN, start_seconds=0.0, keep=3000), settings=GENTLE)
+    at = late(tmp_path, replace(READ_AGAIN, start_seconds=0.0, keep=3000))
     at.run_until_said("SET default layout", before=BEFORE_TIERD + 70)
     at.run_until_said("KEPT: it helped", before=BEFORE_TIERD + 200)
     judged = next(n for n, sentence in enumerate(at.said) if "KEPT: it helped" in sentence)

@@ -77,7 +77,7 @@ def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(t
     assert at.gate.waiting > 20
     at.run(until=at.cluster.now + 5)
     gone, moved = gone_at(at), moves_done(at)
-    assert moved > 5
+    assert moved > 2
     at.run(until=gone + 40, cycle_seconds=40.0)
     assert moves_done(at) == moved
     assert not said(at, "has stopped"), "its work in that window may have ended just now"

@@ -47,9 +47,9 @@ def test_after_a_real_gap_of_one_mdt_acts_go_on(tmp_path: Path) -> None:
     quiet = replace(NOISE, job_id="quiet.1004", directory="/proj/quiet", files_per_second=2.0, start_seconds=0.0)
     at = world(tmp_path, jobs=(STREAM, READ_AGAIN, quiet))
     at.cluster.namespace.lookup(NOISE.directory).mdt_index = 1
-    Timeline([Event(62, "changelog_gap", {"target": "MDT0000"})]).apply(at.cluster)
+    Timeline([Event(42, "changelog_gap", {"target": "MDT0000"})]).apply(at.cluster)
     faults: set[str] = set()
-    at.run(60)
+    at.run(42)
     before = len(list(at.journal.entries("done")))
     while at.cluster.now < 120:
         at.run(at.cluster.now + 5)
