@@ -447,7 +447,7 @@ TROUBLES = (
     Trouble("TierdStandbyBehind", cluster(standbys=(replace(STANDBY, behind_messages=4100, copy_age_seconds=900.0),)),
             site=TIERD_SITE),
     Trouble("TierdSecondMover", lambda _: None, site={**TIERD_SITE, "claim": lambda _: HeldByAnother()}),
-    Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=30.0)),
+    Trouble("TierdIneffective", disks_stay_slow, jobs=(STREAM, replace(NOISE, start_seconds=40.0)),
             healthy_minutes=1, site={"settings": USELESS, "model": FluidCluster}, instances=3),
     Trouble("TierdNoRoom", lambda site: [site.event("full", target=t, free_percent=2.0)  # type: ignore[arg-type,func-returns-value]
                                          for t in ("OST0000", "OST0001")],

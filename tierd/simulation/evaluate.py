@@ -366,26 +366,27 @@ def summary_text(evaluated: Evaluated) -> str:
     return "\n".join(lines)
 
 
-MARKDOWN_HEADS = ("seeds", "workloads", "scenarios", "shifted", "aggressors", "within 30 s", "within 60 s", "found",
-                  "innocent", "acted on", "harmed", "recovery")
+MARKDOWN_HEADS = ("seeds", "bed or workloads", "scenarios", "aggressors", "within 30 s", "within 60 s", "median s",
+                  "acted on in 60 s", "innocent", "acted on", "harmed", "90% interval holds")
 
 
 def summary_markdown(evaluated: Evaluated) -> str:
-    """The summary as the table of ``docs/evaluation.md``: usual and hard workloads, and each hard one."""
+    """The summary as the table of ``docs/evaluation.md``: each bed; of a single one, usual and hard workloads too."""
     hard = {kind: of for kind, of in evaluated.workloads.items() if kind in GROUPS["hard"]}
     seeds = evaluated.seeds + (" `--cold`" if evaluated.cold else "")
-    rows = [_markdown_row(seeds, name, summary(of)) for name, of in {**evaluated.groups, **hard}.items()]
+    named = {**evaluated.groups, **hard} if len(evaluated.beds) == 1 else evaluated.beds
+    rows = [_markdown_row(seeds, name, summary(of)) for name, of in named.items()]
     return "\n".join([f"| {' | '.join(MARKDOWN_HEADS)} |", "|---|---|" + "---:|" * (len(MARKDOWN_HEADS) - 2), *rows])
 
 
 def _markdown_row(seeds: str, name: str, of: Mapping[str, float]) -> str:
-    """One row. Shares have the number that they are part of in the same row."""
+    """One row. Shares have the number that they are part of beside them."""
     def part(count: float, whole: float) -> str:
         return f"{count:g} ({count / whole:.1%})" if whole else f"{count:g}"
 
-    guilty, innocent, scenarios = of["with_aggressor"], of["without_aggressor"], of["scenarios"]
-    recovery = f"{of['median_recovery']:.1%}" if of["median_recovery"] else "-"
-    return (f"| {seeds} | {name} | {scenarios:g} | {of['shifted']:g} | {guilty:g} | "
+    guilty, innocent, helped = of["with_aggressor"], of["without_aggressor"], of["layout_helps"]
+    return (f"| {seeds} | {name} | {of['scenarios']:g} | {guilty:g} | "
             f"{part(of['found_within_30s'], guilty)} | {part(of['found_within_60s'], guilty)} | "
-            f"{part(of['found'], guilty)} | {innocent:g} | {part(of['acted_wrongly'], innocent)} | "
-            f"{part(of['harmed'], scenarios)} | {recovery} |")
+            f"{of['median_found_after_seconds']:g} | {of['acted_on_within_60s']:g} of {helped:g} | "
+            f"{innocent:g} | {part(of['acted_wrongly'], innocent)} | {part(of['harmed'], of['scenarios'])} | "
+            f"{of['intervals_that_hold']:g} of {of['intervals']:g} |")
