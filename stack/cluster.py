@@ -224,6 +224,7 @@ files_per_second = {files_per_second}
 [verify]
 settle_seconds = {quick.verify.settle_seconds}
 judge_seconds = {quick.verify.judge_seconds}
+harm_seconds = {quick.verify.judge_seconds}
 [movers]
 at_once = 2
 [reader]

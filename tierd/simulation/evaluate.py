@@ -241,7 +241,7 @@ def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int, cold: b
             for future in futures:
                 yield future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 GC_ALLOCATIONS = 10_000

@@ -226,8 +226,8 @@ def test_figures_are_counted_as_said() -> None:
     assert table[2] == ["1-6 `--cold`", "usual", "5", "1", "2", "1 (50.0%)", "2 (100.0%)", "2 (100.0%)", "1",
                         "1 (100.0%)", "1 (20.0%)", "94.0%"]
     assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
-    assert "look at seed 3: bursts of small files, aggressor, loss 30%, not found" in summary_text(evaluated)
-    assert "look at seed 6: few small files, shifted, loss 20%, not found" in summary_text(evaluated)
+    assert "look at seed 3 on recorded: bursts of small files, aggressor, loss 30%, not" in summary_text(evaluated)
+    assert "look at seed 6 on recorded: few small files, shifted, loss 20%, not found" in summary_text(evaluated)
     assert "seeds 1-6; tierd starts 5 s after the neighbour" in summary_text(evaluated)
 
 
@@ -240,12 +240,12 @@ def test_acts_for_a_job_itself_blame_nobody() -> None:
 
 
 def test_a_goal_is_met_or_missed_where_tierd_acted() -> None:
-    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, None, met)
+    verdicts = [Verdict(seed, "uneven pool", "served", 0.0, None, False, 0.0, None, met is not None, goal_met=met)
                 for seed, met in enumerate((True, True, False, None))]
     found = summary(verdicts)
     assert (found["with_goal"], found["goals_met"]) == (3, 2)
     assert [v.seed for v in doubtful(verdicts)["goal_missed"]] == [2]
-    assert "look at seed 2: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
+    assert "look at seed 2 on recorded: uneven pool" in summary_text(Evaluated("0-3", False, verdicts))
 
 
 @pytest.mark.parametrize(("waiting", "rate", "met", "under_way"), [
@@ -337,7 +337,7 @@ def test_an_interrupted_evaluation_prints_what_is_complete(
     printed = capsys.readouterr()
     shown = json.loads(printed.out)
     assert (shown["evaluated_seeds"], shown["scenarios"]) == ("1-2", 2)
-    assert printed.err == "2 of 40 seeds are complete\ninterrupted\n"
+    assert printed.err == "2 of 40 scenarios are complete\ninterrupted\n"
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

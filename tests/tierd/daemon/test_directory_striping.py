@@ -119,7 +119,7 @@ def test_the_default_of_a_new_file_system_is_replaced_and_restored(tmp_path: Pat
     at = storm(tmp_path)
     usual = at.filesystem.default_striping("/")
     at.filesystem.set_default_striping("/proj/steps", usual)
-    at.gate.submit([planned(at)], 1)
+    at.gate.submit([planned()], 1)
     (outcome,) = at.gate.set_defaults()
     assert outcome.result == Outcome.DONE, outcome.detail
     (entry,) = at.journal.entries()
