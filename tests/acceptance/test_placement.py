@@ -80,7 +80,7 @@ def test_a_file_goes_to_the_mdt_and_back(site: Site, engine: Mover, directory: P
 
 
 @on_mdts
-def test_many_files_go_to_the_mdt_in_one_process(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
+def test_many_files_go_to_the_mdt(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
     places = [made(site, directory / f"{n}", noise(100 + 700 * n, n)) for n in range(100)]
     outcomes = list(engine.move([Move(site.name(place), on_mdt(site)) for place in places]))
     assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}, {o.detail for o in outcomes}

@@ -160,8 +160,9 @@ class MoveBatches:
                     for each in batch]
 
 
-BATCH_LOOKUP_SECONDS = 1.0
-"""Time after which a batch is moved with the files examined so far."""
+BATCH_LOOKUP_SECONDS = 4.0
+"""Time after which a batch is moved with the files examined so far. On a loaded client a file takes up to a second to
+examine and ten to move, so a shorter time leaves the mover's threads (``movers.at_once``) without files."""
 OUTCOME_WAIT_SECONDS = 0.25
 """Time to wait for the next outcome of a mover on another node, before limits and pauses are checked again."""
 DEFAULT_KINDS = frozenset({ActKind.SET_DEFAULT_LAYOUT, ActKind.SET_DEFAULT_STRIPING})

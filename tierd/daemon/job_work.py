@@ -24,7 +24,8 @@ DEPARTED_SECONDS = 4.0
 """A job has stopped after windows of this length without its work: with cycles of 5 s one window, so that its moves end
 within 10 s. A choice: moves come back if it was wrong."""
 IDLE_SECONDS = 10.0
-"""A move waits if the job was last seen at work longer ago, while the counters are read less often. A choice."""
+"""A move waits if the job was last seen at work longer ago: by the time of its newest record, or by the start of the
+newest window with its work, since it may have ended just after. A choice."""
 
 
 class WindowWork:
@@ -61,14 +62,13 @@ class JobWork:
         self._jobs_of = jobs_of
         self._clock = clock
         self._seen_seconds = max(IDLE_SECONDS, 2 * cycle_seconds)
-        self._noted_at = 0.0
+        self._window_start = 0.0
 
     def note(self, window: Window) -> None:
         """Note which jobs of remediations were at work in the newest window, or have records since the last call."""
         work, now = WindowWork(window), self._clock.now()
         is_long = window.seconds > self._seen_seconds  # its work may have ended long ago
-        if not is_long:
-            self._noted_at = now
+        self._window_start = window.start
         for case in self._cases():
             jobs = self._jobs_of(case.finding)
             recorded = self._table.last_record(jobs)
@@ -76,6 +76,7 @@ class JobWork:
             worked = work.has(case.finding, jobs)
             with self._store.lock:
                 case.last_record = max(case.last_record, recorded)
+                case.worked_at = window.start if worked else case.worked_at or 0.0
                 if is_new or (worked and not is_long):
                     case.idle_seconds = 0.0
                 elif not worked:
@@ -88,10 +89,11 @@ class JobWork:
     def idle(self, action: Action) -> Refusal | None:
         """See the protocol :class:`tierd.act.guard.JobCheck`."""
         case = self._case_of(action)
-        now = self._clock.now()
-        if case is None or (not case.idle_seconds and now - self._noted_at <= self._seen_seconds):
+        if case is None:
             return None
-        if not case.departed and now - self._table.last_record(self._jobs_of(case.finding)) <= self._seen_seconds:
+        since = self._clock.now() - self._seen_seconds
+        worked_at = self._window_start if case.worked_at is None else case.worked_at
+        if not case.departed and (worked_at >= since or self._table.last_record(self._jobs_of(case.finding)) >= since):
             return None
         return Refusal(Reason.JOB_IDLE, f"{case.finding.aggressor} was not seen at work just now: its moves wait")
 

@@ -81,6 +81,9 @@ class Remediation:
     """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
     """Whether the aggressor has stopped. Then its files are not moved."""
+    worked_at: float | None = None
+    """Start of the newest window with work of the aggressor, epoch seconds; 0 without one, None before the first
+    window since the remediation began."""
     idle_seconds: float = 0.0
     """Length of the newest windows in which the aggressor did nothing."""
     last_record: float = 0.0

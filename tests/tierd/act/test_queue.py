@@ -15,7 +15,7 @@ from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
 from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.queue import FindingKey
-from tierd.config.act import Rate
+from tierd.config.act import MoverSettings, Rate
 from tierd.model import Action
 
 OTHER = ("noisy-neighbour", "other", "s")
@@ -62,6 +62,18 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
         moved += [act.action.path for act in world.gate.pump(world.clock.time + 0.5)]
         world.clock.time += 1.0
     assert moved == ["/a0", "/b0", "/a1", "/a2"]
+
+
+def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(world: World) -> None:
+    submit(world, FINDING.key, [f"/{number}" for number in range(COUNT)])
+    status = world.port.status
+
+    def slow_status(path: str) -> FileStatus:
+        world.clock.wait(0.9)
+        return status(path)
+
+    world.port.status = slow_status  # type: ignore[method-assign]
+    assert len(world.gate.pump(world.clock.time + 0.5)) >= MoverSettings().at_once
 
 
 @settings(max_examples=60)

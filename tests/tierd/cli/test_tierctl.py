@@ -82,7 +82,7 @@ def test_asking_the_daemon_loads_little(command: list[str], reading: Site) -> No
     """Importing all of it took 4 to 20 s of processor time on a loaded node, for each ``tierctl status``."""
     heavy = {"simulator", "tierd.config", "tierd.simulation", "tierd.act", "tierd.model", "sqlite3", "pydantic",
              "prometheus_client", "rich", "jinja2", "nats", "numpy", "dataclasses", "inspect", "ssl", "html",
-             "email", "logging", "asyncio"}
+             "email", "logging", "asyncio", "shutil"}
     script = f"""import sys
 before = set(sys.modules)
 from tierd.cli.tierctl import main

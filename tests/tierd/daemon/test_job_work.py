@@ -10,6 +10,7 @@ import pytest
 
 from lustre.layout.model import same_shape
 from simulator.fluid.cluster import FluidCluster
+from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_judging import KEPT_FILES, SLOWLY, said
 from tests.tierd.simulated import COVERING, HDD, STREAM, World, world
@@ -84,6 +85,24 @@ def test_nothing_moves_for_a_neighbour_that_has_gone_though_readings_take_long(t
     at.run(until=gone + 120, cycle_seconds=40.0)
     assert moves_done(at) == moved
     assert at.gate.waiting == 0
+
+
+def test_no_move_begins_ten_seconds_after_the_neighbour_has_gone_though_a_cycle_takes_nearly_as_long(
+        tmp_path: Path) -> None:
+    """It goes just after a reading, so the next window still has its work."""
+    at = with_moves_waiting(tmp_path)
+    at.run(until=at.cluster.now + 5)
+    with VirtualScheduler(at.cluster) as scheduler:
+        at.start(scheduler, cycle_seconds=9.0)
+        scheduler.run_until(at.cluster.now + 27.5)
+        gone, before = gone_at(at), moves_done(at)
+        scheduler.run_until(gone + GONE_SECONDS)
+        moved = moves_done(at)
+        assert at.gate.waiting > 50
+        assert moved > before
+        scheduler.run_until(gone + 40)
+        assert moves_done(at) == moved
+        assert at.gate.waiting == 0
 
 
 def test_a_neighbour_that_returns_gets_its_moves_back(tmp_path: Path) -> None:

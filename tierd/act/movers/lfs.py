@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,6 +85,10 @@ def command_runner(
 
 
 FILES_PER_PROCESS = 64
+FILES_OF_FIRST_PROCESS = 4
+"""A choice: the time that a file takes is not known yet."""
+PROCESS_SECONDS = 2.0
+"""Time that a process should take. Moves can be halted only between processes. A choice."""
 ARGUMENT_BYTES = 64 << 10
 RECENTLY_MODIFIED_SECONDS = 3
 """Minimum age of the modification time, so that the next modification has another second, with usual clock skew."""
@@ -115,7 +120,10 @@ class _Ready:
 
 
 class LfsMover:
-    """Implements :class:`~tierd.act.movers.parallel.Engine`. Holds no state: any number of threads may use one."""
+    """Implements :class:`~tierd.act.movers.parallel.Engine`. Any number of threads may use one.
+
+    A process gets as many files as processes before it moved in ``PROCESS_SECONDS``.
+    """
 
     files_at_a_time = FILES_PER_PROCESS
 
@@ -132,6 +140,7 @@ class LfsMover:
         self._run = run
         self._lfs = lfs
         self._clock = clock or SystemClock()
+        self._files_per_process = FILES_OF_FIRST_PROCESS
 
     def batch(self) -> DestinationState:
         """See the protocol."""
@@ -154,11 +163,12 @@ class LfsMover:
                 group = ready.setdefault(setstripe_arguments(move.layout), [])
                 group.append(_Ready(move, found, self._place(move.path)))
         for arguments, group in ready.items():
-            for files in _batches(group):
+            left = deque(group)
+            while left:
                 if why := halt():
-                    yield from (halted_outcome(each.move, why) for each in files)
-                else:
-                    yield from self._process(arguments, files, shared)
+                    yield from (halted_outcome(each.move, why) for each in left)
+                    break
+                yield from self._process(arguments, _first_files(left, self._files_per_process), shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """See the protocol."""
@@ -204,10 +214,12 @@ class LfsMover:
                  batch: DestinationState) -> Iterator[MoveOutcome]:
         """Run one process. Examines each file afterwards, whatever the exit code."""
         command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
+        begun = self._clock.now()
         try:
             finished = self._run(command)
         except OSError as error:
             finished = FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
+        self._note_time(len(files), self._clock.now() - begun)
         pools = batch.pools_afterwards()
         for ready in files:
             failure = _failure(finished, ready.place)
@@ -218,6 +230,11 @@ class LfsMover:
                 yield replace(outcome, not_copied=1.0)
             else:
                 yield outcome
+
+    def _note_time(self, files: int, seconds: float) -> None:
+        """Adapt the number of files of the next process. It at most doubles: busy files take no time."""
+        in_time = int(PROCESS_SECONDS * files / seconds) if seconds > 0 else FILES_PER_PROCESS
+        self._files_per_process = max(1, min(FILES_PER_PROCESS, 2 * self._files_per_process, in_time))
 
     def _without_half_a_move(self, ready: _Ready, outcome: MoveOutcome, pools: Mapping[str, tuple[str, ...]],
                              failure: OSError | None) -> MoveOutcome:
@@ -253,18 +270,17 @@ def _not_by_mirroring(facts: FileFacts) -> Refusal | None:
     return None
 
 
-def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:
-    batch: list[_Ready] = []
-    size = 0
-    for ready in group:
-        length = len(ready.place.encode("utf-8", "surrogateescape")) + 1
-        if batch and (len(batch) == FILES_PER_PROCESS or size + length > ARGUMENT_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(ready)
-        size += length
-    if batch:
-        yield batch
+def _first_files(left: deque[_Ready], most: int) -> list[_Ready]:
+    """Take the files of the next process: at most so many, with arguments that are not too long."""
+    files = [left.popleft()]
+    size = _argument_bytes(files[0])
+    while left and len(files) < most and (size := size + _argument_bytes(left[0])) <= ARGUMENT_BYTES:
+        files.append(left.popleft())
+    return files
+
+
+def _argument_bytes(ready: _Ready) -> int:
+    return len(ready.place.encode("utf-8", "surrogateescape")) + 1
 
 
 def _failure(finished: FinishedCommand, place: str) -> OSError | None:

@@ -121,7 +121,7 @@ def test_what_tierd_asks_beside_lfs() -> None:
 
 def test_shared_facts_are_read_once_for_all_files() -> None:
     for kind in ("lease", "lfs"):
-        world = World(kind, files=6)
+        world = World(kind, files=4)
         for node in world.lustre.names.values():
             node.project = 0
             node.store.owner = (1001, 1001, 0)

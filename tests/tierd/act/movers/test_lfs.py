@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -15,6 +15,21 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
 from tierd.act.movers.lfs import FinishedCommand, LfsMover, command_runner
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 from tierd.act.movers.space_and_quota import Destination
+from tierd.refusal import Reason, Refusal
+
+
+class Clock:
+    """Much later than the times of the files."""
+
+    def __init__(self) -> None:
+        self.time = 2e9
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        self.time += seconds
+        return False
 
 
 class World:
@@ -22,10 +37,25 @@ class World:
         self.lustre = MiniLustre()
         self.lustre.directory_project = 7
         self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
+        self.clock = Clock()
+        self.seconds_per_file = 0.0
         calls = MiniCalls(self.lustre)
         self.pools_fail = False
         destination = Destination(self.pools, self.lustre.space, self.lustre.quota)
-        self.mover = LfsMover(calls, destination, MOUNT.__add__, self.lfs)
+        self.mover = LfsMover(calls, destination, MOUNT.__add__, self.run, clock=self.clock)
+
+    def run(self, command: Sequence[str]) -> FinishedCommand:
+        self.clock.wait(self.seconds_per_file * sum(word.startswith(MOUNT) for word in command))
+        return self.lfs(command)
+
+    def files(self, count: int) -> list[str]:
+        names = [f"/{number}" for number in range(count)]
+        for name in names:
+            self.lustre.create(name, name.encode())
+        return names
+
+    def files_of_processes(self) -> list[int]:
+        return [sum(word.startswith(MOUNT) for word in command) for command in self.lfs.commands]
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
         if self.pools_fail:
@@ -45,14 +75,42 @@ def world() -> Iterator[World]:
 
 
 def test_one_process_moves_many_files_without_ever_blocking(world: World) -> None:
-    names = [f"/{n}" for n in range(70)]
-    for name in names:
-        world.lustre.create(name, name.encode())
+    names = world.files(200)
     outcomes = world.move(*names)
     assert {o.result for o in outcomes} == {MoveResult.DONE}
-    assert [len(c) for c in world.lfs.commands] == [7 + 64, 7 + 6]
+    assert world.files_of_processes() == [4, 8, 16, 32, 64, 64, 12]
     assert all(c[:7] == ("lfs", "migrate", "--non-block", "-c", "1", "-p", "flash") for c in world.lfs.commands)
     assert all(world.lustre.contents(name) == name.encode() for name in names)
+
+
+def test_a_process_gets_the_files_of_two_seconds(world: World) -> None:
+    world.seconds_per_file = 0.3
+    names = world.files(30)
+    assert {o.result for o in world.move(*names)} == {MoveResult.DONE}
+    assert world.files_of_processes() == [4, 6, 6, 6, 6, 2]
+    world.seconds_per_file = 5.0  # the targets get loaded
+    assert {o.result for o in world.move(*names, layout=HDD)} == {MoveResult.DONE}
+    assert world.files_of_processes()[6:] == [6] + [1] * 24
+
+
+def test_no_process_begins_when_moves_are_halted(world: World) -> None:
+    world.seconds_per_file = 1.0
+    names = world.files(16)
+    halted = Refusal(Reason.JOB_IDLE, "the job has gone")
+    moves = [Move(name, FLASH) for name in names]
+    gone = world.clock.now() + 8.0
+    outcomes = list(world.mover.move(moves, lambda: halted if world.clock.now() > gone else None))
+    assert [o.result for o in outcomes] == [MoveResult.DONE] * 10 + [MoveResult.GAVE_WAY] * 6
+    assert {o.reason for o in outcomes[10:]} == {"halted"}
+    assert world.files_of_processes() == [4, 2, 2, 2]
+
+
+def test_the_arguments_of_a_process_have_a_limit(world: World) -> None:
+    names = [f"/{n}{'x' * 250}" * 200 for n in range(3)]
+    for name in names:
+        world.lustre.create(name, b"data")
+    world.move(*names)
+    assert world.files_of_processes() == [1, 1, 1]
 
 
 def test_the_whole_layout_is_requested_not_only_a_pool(world: World) -> None:
