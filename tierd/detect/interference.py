@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import erf, exp, log1p, sqrt
+from math import erf, exp, log, log1p, sqrt
 
 import numpy as np
 
@@ -129,11 +129,19 @@ class Loss:
     carrier: Carrier
     came_at: float
     """When the first suspect came; epoch seconds. 0 if it was there before the stream was seen."""
+    rate_before: float = 0.0
+    """Rate of the stream before the first suspect came, if that was just now: bytes per second; otherwise 0."""
 
     @property
     def share(self) -> float:
         """Lost part of what the stream would get without these suspects."""
         return 1 - exp(-min(self.mean, MOST_LOST))
+
+    @property
+    def usual_bytes_per_second(self) -> float:
+        """What the stream would get without these suspects. What it got just before is known better."""
+        beside = self.bytes_per_second
+        return self.rate_before if self.rate_before > beside else beside / (1 - self.share)
 
     def quantile(self, errors: float) -> float:
         """The share so many standard deviations from the mean; not below 0."""
@@ -217,10 +225,14 @@ class Interference:
         """Mean and error of b."""
         self._noise = np.full(rows, NOISE**2)
         self._windows = np.zeros(rows)
+        self._lately = np.zeros(rows)
+        """Mean of the log rate of late."""
+        self._before = np.zeros((rows, COLUMNS))
+        """The same when the job came."""
         self._utilisation = np.zeros(rows)
 
     _STATE = ("_mean", "_covariance", "_weight", "_slot", "_exposure", "_seen_at", "_came_at", "_age", "_came_after",
-              "_prior", "_noise", "_windows", "_utilisation")
+              "_prior", "_noise", "_windows", "_utilisation", "_lately", "_before")
 
     def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
         """Add a window, and return what the streams in it lose now.
@@ -353,6 +365,7 @@ class Interference:
             self._exposure[at, free] = self._age[at, free] = 0
             self._came_at[at, free] = self._now - seconds if self._windows[at] else 0.0
             self._came_after[at, free] = self._windows[at]
+            self._before[at, free] = self._lately[at]
             self._prior[at, free] = prior[pair]
             self._mean[at, :, 1 + free] = prior[pair, 0]
             self._covariance[at, :, 1 + free, :] = self._covariance[at, :, :, 1 + free] = 0
@@ -466,7 +479,8 @@ class Interference:
         mean = mean + gain * error[..., None]
         covariance -= gain[..., :, None] * along[..., None, :]
         mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
-        self._learn_noise(row, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL], blurred)
+        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL],
+                          blurred)
         self._mean[row], self._covariance[row], self._weight[row] = joined(chance, mean, covariance)
 
     def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
@@ -480,13 +494,16 @@ class Interference:
                                   np.full(len(row), jump), surprise))
         return np.log(np.maximum(chance, 1e-12)), new * (SURPRISE / np.maximum(come, 1e-3))[:, None]**2
 
-    def _learn_noise(self, row: Ints, chance: Floats, error: Floats, spread: Floats, blurred: Floats) -> None:
+    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, error: Floats, spread: Floats,
+                     blurred: Floats) -> None:
         """Learn the error of a window from how far it was from what was expected, as far as it was a usual one."""
+        lately = self._lately[row]
+        self._lately[row] = np.where(self._windows[row] > 0, lately + SMOOTHING * chance * (rate - lately), rate)
         self._windows[row] += 1
         known = self._noise[row]
         seen = np.minimum(error**2, 9 * spread) - (spread - known)
-        rate = chance / (NOISE_WINDOWS + np.minimum(self._windows[row], NOISE_MEMORY - NOISE_WINDOWS))
-        self._noise[row] = np.maximum(known + rate * (seen - known), LEAST_NOISE**2)
+        weight = chance / (NOISE_WINDOWS + np.minimum(self._windows[row], NOISE_MEMORY - NOISE_WINDOWS))
+        self._noise[row] = np.maximum(known + weight * (seen - known), LEAST_NOISE**2)
 
     def _losses(self, streams: Streams, exposure: Floats, rate: Floats, mean: Floats,
                 covariance: Floats) -> Iterator[Loss]:
@@ -519,14 +536,23 @@ class Interference:
         along = np.zeros(1 + COLUMNS)
         along[1 + columns] = exposure[columns]
         lost, variance = float(along @ mean), max(float(along @ covariance @ along), 0.0)
+        row, first = streams.row[at], columns[0]
         return Loss(int(streams.job[at]), suspects, tuple(streams.target[streams.of == at].tolist()), float(rate[at]),
                     lost, sqrt(variance + (VARIES * lost)**2 + 1e-6),
-                    self._carrier(streams, at, columns, exposure, sqrt(variance)),
-                    float(self._came_at[streams.row[at], columns[0]]))
+                    self._carrier(streams, at, columns, exposure, sqrt(variance), float(rate[at])),
+                    float(self._came_at[row, first]),
+                    exp(self._before[row, first]) if self._just_came(row, first) else 0.0)
 
-    def _carrier(self, streams: Streams, at: int, columns: Ints, exposure: Floats, error: float) -> Carrier:
+    def _just_came(self, row: int, column: int) -> bool:
+        """Whether a suspect came in one of the last windows, and the stream was seen before."""
+        return bool(column < SUSPECTS and self._age[row, column] <= SURPRISE_WINDOWS <= self._came_after[row, column])
+
+    def _carrier(self, streams: Streams, at: int, columns: Ints, exposure: Floats, error: float,
+                 rate: float) -> Carrier:
         """What narrowed the posterior: device time alone if hardly anything did."""
         row, first = streams.row[at], columns[0]
+        if self._just_came(row, first) and log(rate) < self._before[row, first]:
+            return Carrier.ARRIVAL
         prior = np.append(self._prior[row, :, 1], RIVALS_ERROR)
         if error > LITTLE_LEARNED * sqrt(float(((exposure[columns] * prior[columns])**2).sum())):
             return Carrier.DEVICE_TIME

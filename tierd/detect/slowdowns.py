@@ -132,9 +132,9 @@ class SlowdownNumbers(TypedDict):
 def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> SlowdownNumbers:
     """What the stream gets, and what it would get without these jobs."""
     return {
-        "victim_usual_bytes_per_second": loss.bytes_per_second / (1 - loss.share),
+        "victim_usual_bytes_per_second": loss.usual_bytes_per_second,
         "victim_bytes_per_second": loss.bytes_per_second,
-        "slowdown": 1 / (1 - loss.share),
+        "slowdown": loss.usual_bytes_per_second / loss.bytes_per_second,
         "loss_low": loss.quantile(-ERRORS_OF_90_PERCENT),
         "loss_high": loss.quantile(ERRORS_OF_90_PERCENT),
         "loss_probability": loss.probability(settings.min_loss),
@@ -185,9 +185,9 @@ def names_of_targets(view: SlowdownView, loss: Loss) -> tuple[str, ...]:
 
 def slower(victim: str, loss: Loss) -> str:
     """What the stream gets, and what it would get."""
-    usual = loss.bytes_per_second / (1 - loss.share)
+    usual = loss.usual_bytes_per_second
     return (f"{victim} streams at {rate_text(loss.bytes_per_second)} instead of {rate_text(usual)} "
-            f"({percent(1 - loss.share)})")
+            f"({percent(loss.bytes_per_second / usual)})")
 
 
 CARRIED = {
