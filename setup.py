@@ -6,10 +6,6 @@ setup(
     ext_modules=[
         Extension("lustre._files", ["lustre/_files.c", "lustre/formats/marks.c"], optional=True),
         Extension("lustre.formats._texts", ["lustre/formats/_texts.c", "lustre/formats/marks.c"], optional=True),
-        Extension("lustre.changelog._records", ["lustre/changelog/_records.c"], optional=True,
-                  depends=["lustre/changelog/measure.h"]),
-        Extension("tierd.sense.changelogs._roll_up", ["tierd/sense/changelogs/_roll_up.c"], optional=True,
-                  depends=["lustre/changelog/measure.h"]),
         Extension("exporter.jobs._lines", ["exporter/jobs/_lines.c"], optional=True),
         Extension("tierd.sense._readings", ["tierd/sense/_readings.c"], optional=True),
     ]

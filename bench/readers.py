@@ -14,14 +14,15 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from bench.tierd_load import Changelogs, Clock
-from lustre.changelog.decode import decode, pieces
+from lustre.changelog.decode import decode
 from lustre.fid import Fid
 from tierd.cluster.reader import MdtReader, Window
 from tierd.cluster.tallies import decode as decode_tally
 from tierd.cluster.tallies import encode as encode_tally
 from tierd.config.readers import ReaderSettings
 from tierd.daemon.process import collect_garbage_rarely
-from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.changelogs.packed import packed_pieces
+from tierd.sense.changelogs.table import ActivityTable, Batches
 from tierd.sense.changelogs.tallies import JobsOnly, Tally, TallyLimits
 from tierd.sense.changelogs.tally_source import Position, ReaderState, ReceivedTally, TallySource
 
@@ -91,8 +92,7 @@ def read(records: int) -> tuple[float, float, dict[str, list[bytes]], int]:
         data = logs.read(MDTS[0], 0)
         count = len(decode(data)[0])
         begun = time.process_time()
-        for piece in pieces(data):
-            alone_table.add(piece)
+        alone_table.add(Batches(packed_pieces(data)))
         alone.append((time.process_time() - begun) / count)
         given[0] = data
         begun = time.process_time()

@@ -14,8 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-MODULES = ("lustre._files", "lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines",
-           "tierd.sense.changelogs._roll_up", "tierd.sense._readings")
+MODULES = ("lustre._files", "lustre.formats._texts", "exporter.jobs._lines", "tierd.sense._readings")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by kind of work."""
@@ -46,15 +45,6 @@ def _scrapes(costs: Costs) -> Costs:
     return {f"{changed} changed": costs[changed] for changed in ("all", "few", "none")}
 
 
-def records() -> Costs:
-    """Decoding of changelog records."""
-    from bench import changelog  # noqa: PLC0415
-    from lustre.changelog.decode import decode  # noqa: PLC0415
-
-    data = changelog.records([])
-    return {"decoded": changelog.cpu(lambda: [decode(data) for _ in range(changelog.REPEATS)])}
-
-
 def cycle() -> Costs:
     """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records per second."""
     code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
@@ -66,7 +56,7 @@ def cycle() -> Costs:
 
 TASKS: dict[str, Callable[[], Costs]] = {
     "client, 400 OSTs": client, "server, 10,000 jobs": server, "server, 10,000 jobs, limit 50": limited,
-    "changelog records": records, "cycle of tierd": cycle,
+    "cycle of tierd": cycle,
 }
 
 
@@ -92,12 +82,11 @@ def child(task: str) -> None:
     """Print the cost of one task as JSON."""
     from exporter.jobs import lines  # noqa: PLC0415
     from lustre import parameters  # noqa: PLC0415
-    from lustre.changelog import decode  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415
 
-    built = compiled.AVAILABLE, decode.AVAILABLE, lines.compiled is not None, parameters.read_many is not None
+    built = compiled.AVAILABLE, lines.compiled is not None, parameters.read_many is not None
     if any(built) is missing() or any(built) is not all(built):
-        sys.exit(f"the modules in C are not built: texts, records, job lines, files are {built}")
+        sys.exit(f"the modules in C are not built: texts, job lines, files are {built}")
     print(json.dumps(TASKS[task]()))
 
 

@@ -13,10 +13,6 @@ character device returns whole records. Records that liblustreapi has repacked d
 | OPEN | flags of the open | 4 |
 | XATTR | name of the extended attribute, padded with NULs | 256 |
 
-There are two decoders. The decoder in this module decodes any record and reports what is wrong with a bad record. The
-C decoder (``_records.c``, optional) decodes many records at once and leaves each unusual record to this module. Both
-return the same records (decision 12).
-
 >>> data = bytes.fromhex("0400 0010 0b000000") + bytes(56) + b"clog"
 >>> [record.name for record in some(data + data[:-1], 0, 9)[0]], some(data + data[:-1], 0, 9)[1]
 ([b'clog'], 68)
@@ -31,10 +27,8 @@ True
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from operator import attrgetter
-from typing import Any, overload
+from typing import Any
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
@@ -107,60 +101,30 @@ TYPE_FLAGS = (1 << TYPE_FLAG_BITS) - 1
 _FRACTION = (1 << SECOND_SHIFT) - 1
 _TYPES = {int(kind): kind for kind in RecordType}
 
-_time = attrgetter("time")
 _fid = partial(bytes.__new__, Fid)
 """Makes a FID from its bytes; the form of a record guarantees 16 bytes."""
 _nid = lru_cache(maxsize=4096)(nid_text)
 _make = partial(tuple.__new__, Record)
-
-PIECE = 512
-"""Number of records that ``pieces`` decodes at a time. These records and the objects that a caller makes of them fit
-into the processor cache, which halves the decoding time."""
-
-Take = Callable[[bytes, int, list[Record], int], int]
-"""Decodes records from a byte offset of the data and appends them to a list, up to a maximum length of the list.
-Returns the offset of the first record that it did not decode."""
-
 
 @lru_cache(maxsize=4096)
 def _string(padded: bytes) -> bytes:
     return padded.partition(b"\0")[0]
 
 
-def _nothing(_data: bytes, at: int, _records: list[Record], _most: int) -> int:
-    return at
-
-
-take: Take = _nothing
-"""Decodes many records at once in C. Without the C module it decodes no record, and ``some`` decodes all records."""
-try:
-    from lustre.changelog import _records
-except ImportError:
-    AVAILABLE = False
-else:
-    AVAILABLE = True
-    _MAKE = Record, Fid, tuple(RecordType), _nid
-
-    def take(data: bytes, at: int, records: list[Record], most: int) -> int:
-        """Decode records with the C module."""
-        return _records.take(data, at, records, most, _MAKE)
-
-
-def some(data: bytes, at: int, most: int, quickly: Take = take) -> tuple[list[Record], int]:
+def some(data: bytes, at: int, most: int) -> tuple[list[Record], int]:
     """Decode at most ``most`` whole records from a byte offset on. Returns the records and the offset after them.
 
     Raises ValueError if no record begins at the offset. If later bytes are not a record, the list ends before them.
     """
     records: list[Record] = []
     while len(records) < most:
-        at = quickly(data, at, records, most)
         try:
             shape = measure(data, at)
         except ValueError:
             if records:
                 break
             raise
-        if shape is None or len(records) >= most:
+        if shape is None:
             break
         fixed, end, flags, extra = shape
         records.append(_record(fixed.unpack_from(data, at), flags, extra, data[at + fixed.size : end]))
@@ -206,89 +170,3 @@ def decode(data: bytes) -> tuple[list[Record], int]:
     whole records, this call returns the records, and a call with the remaining bytes raises ValueError.
     """
     return some(data, 0, len(data))
-
-
-def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
-    """Yield all whole records in lists of limited length. Raises ValueError at the first invalid record.
-
-    The next records take the memory of the last ones, still in the processor cache, if the caller has released these.
-    """
-    at = 0
-    while True:
-        records, at = some(data, at, most)
-        if not records:
-            return
-        yield records
-        del records
-
-
-Measure = Callable[[bytes, int, int], tuple[int, int, int, float, float]]
-"""Measures at most so many records from a byte offset of the data. Returns the offset after them, their number, the
-index of the last, the oldest and the newest time."""
-measure_many: Measure | None = _records.measure if AVAILABLE else None
-"""Measures many records at once in C; None without the C module."""
-
-
-class PackedRecords(Sequence[Record]):
-    """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
-
-    __slots__ = ("_count", "_decoded", "at", "data", "end", "last_index", "newest_time", "oldest_time")
-
-    def __init__(self, data: bytes, at: int, measured: tuple[int, int, int, float, float]) -> None:
-        """``measured`` is the result of :data:`measure_many` for the records from byte ``at`` of ``data`` on."""
-        self.data = data
-        self.at = at
-        self.end, self._count, self.last_index, self.oldest_time, self.newest_time = measured
-        self._decoded: list[Record] | None = None
-
-    @property
-    def records(self) -> list[Record]:
-        """The records, decoded."""
-        if self._decoded is None:
-            self._decoded, _ = some(self.data, self.at, self._count)
-        return self._decoded
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
-        return self.records[index]
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)
-
-
-def packed_pieces(data: bytes, most: int = PIECE, many: Measure | None = measure_many) -> Iterator[Sequence[Record]]:
-    """The records of ``pieces``, not decoded as far as possible. Raises ValueError at the first invalid record."""
-    if many is None:
-        yield from pieces(data, most)
-        return
-    at = 0
-    while True:
-        measured = many(data, at, most)
-        if measured[1]:
-            yield PackedRecords(data, at, measured)
-            at = measured[0]
-            continue
-        records, at = some(data, at, most)  # raises ValueError if no record begins there
-        if not records:
-            return
-        yield records
-
-
-def last_index(records: Sequence[Record]) -> int:
-    """Index of the last of some records."""
-    return records.last_index if isinstance(records, PackedRecords) else records[-1].index
-
-
-def newest_time(records: Sequence[Record]) -> float:
-    """Time of the newest of some records; 0 without records."""
-    if isinstance(records, PackedRecords):
-        return records.newest_time
-    return max(map(_time, records), default=0.0)

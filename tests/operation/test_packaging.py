@@ -299,8 +299,7 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/_files", "lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines",
-           "tierd/sense/changelogs/_roll_up", "tierd/sense/_readings")
+MODULES = ("lustre/_files", "lustre/formats/_texts", "exporter/jobs/_lines", "tierd/sense/_readings")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -337,13 +336,3 @@ def test_every_source_in_c_is_built() -> None:
     sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter", "tierd")
                      for path in (ROOT / package).rglob("_*.c"))
     assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)
-
-
-def test_the_source_archive_has_every_header() -> None:
-    """Without one, setuptools skips the C modules that include it: they are optional."""
-    listed = [line.removeprefix("include ") for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
-    included = {str((path.parent / name).resolve().relative_to(ROOT.resolve()))
-                for package in ("lustre", "httpserver", "exporter", "tierd")
-                for path in (ROOT / package).rglob("*.[ch]")
-                for name in re.findall(r'#include "(.+)"', path.read_text())}
-    assert included == set(listed)

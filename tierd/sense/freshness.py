@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lustre.changelog.decode import newest_time
 from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.model import UNSEEN
 from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.changelogs.packed import newest_time
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
 from tierd.text import first_names, utc_text

@@ -159,3 +159,10 @@ def open_text(mode: int) -> str:
     if mode & 4:
         return "--x"
     return ("r" if mode & 1 else "-") + ("w" if mode & 0x602 else "-") + "-"
+
+
+def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> None:
+    data = bytearray(encode(Record(1, RecordType.CREATE, 5.0, job_id=b"cp.0")))
+    data[64 + 5:64 + 32] = b"x" * 27
+    (found,), _ = decode(bytes(data))
+    assert found.job_id == b"cp.0"

@@ -24,7 +24,7 @@ from tierd.model import MAX_CLIENTS
 from tierd.sense.paths import join
 
 MIN_SWEPT = 4
-"""The list of files of a job in a directory is cleaned up at 1.5 times its length after the last cleanup, plus this."""
+"""The list of files of a job in a directory is cleaned up when more than a third of it, and this, may be stale."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +45,8 @@ class DirectoryCounts:
     files: list[Fid] = field(default_factory=list)
     """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
     then: a set would take more memory than everything else that is stored about a file."""
-    sweep_at: int = MIN_SWEPT
-    """Length of ``files`` beyond which it is cleaned up."""
+    stale: int = 0
+    """Entries of ``files`` that are duplicates or dropped files, at most."""
     there: bool = True
     """Whether these counts are still in the table."""
     earlier: int = 0
@@ -134,35 +134,44 @@ class CountTables:
 
     def remember(self, fid: Fid, file: File) -> None:
         """Put a file into the table."""
-        self.files[fid] = file
-        if len(self.files) > self.max_files:
+        files, before = self.files, len(self.files)
+        files[fid] = file
+        if len(files) == before:
+            file.counts.stale += 1
+        elif before >= self.max_files:
             self.forget_first_files()
+
+    def forget(self, fid: Fid) -> None:
+        """Drop a file, if it is in the table."""
+        file = self.files.pop(fid, None)
+        if file is not None:
+            file.counts.stale += 1
 
     def forget_first_files(self) -> None:
         """Drop the files that were added first."""
         for first in list(islice(self.files, evicted_at_once(self.max_files))):
-            del self.files[first]
+            self.forget(first)
 
     def keep(self, counts: DirectoryCounts, fid: Fid) -> None:
         """Add a file to the list of a job in a directory."""
         counts.files.append(fid)
         if self.additions is not None:
             self.additions.append((counts, fid))
-        if len(counts.files) > counts.sweep_at:
-            self.sweep(counts)
+        if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
+            self._sweep(counts)
 
     def keep_all(self, counts: DirectoryCounts, fids: Sequence[Fid]) -> None:
         """Add several files to the list of a job in a directory."""
         counts.files.extend(fids)
         if self.additions is not None:
             self.additions.extend((counts, fid) for fid in fids)
-        if len(counts.files) > counts.sweep_at:
-            self.sweep(counts)
+        counts.stale += len(fids)  # a reader may send a file again
+        if counts.stale > MIN_SWEPT and 3 * counts.stale > len(counts.files):
+            self._sweep(counts)
 
-    def sweep(self, counts: DirectoryCounts) -> None:
+    def _sweep(self, counts: DirectoryCounts) -> None:
         """Remove duplicates and dropped files from the list of a job in a directory."""
-        counts.files = self.of(counts)
-        counts.sweep_at = 3 * len(counts.files) // 2 + MIN_SWEPT
+        counts.files, counts.stale = self.of(counts), 0
 
     def of(self, counts: DirectoryCounts) -> list[Fid]:
         """Files of a job in a directory that are in the table, in order; the last ones if the limit is exceeded."""

@@ -24,9 +24,9 @@ from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, cast
 
 from lustre.background import DaemonExecutor
-from lustre.changelog.decode import last_index, packed_pieces
 from lustre.changelog.record import Record
 from tierd.clock import Clock
+from tierd.sense.changelogs.packed import last_index, packed_pieces
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 
 ReadFrom = Callable[[str, int], bytes]

@@ -11,22 +11,21 @@ Recordings of Lustre 2.17 show three properties of records that this module depe
 
 Each job id is decoded once. The counts of a job are cached by directory until a path changes.
 
-The C module (``_roll_up.c``, optional) adds the bulk of the records from their bytes, with the same results: those of a
-known job in a known directory. Making a ``Record`` of each takes as long as adding it.
+Most records are added from the fields that numpy reads (:mod:`tierd.sense.changelogs.packed`), without a ``Record``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import cast
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from lustre.nid import NONE as NID_OF_NOBODY
 from lustre.nid import nid_text
-from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.packed import IRREGULAR, PackedRecords, types_and_fids
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
 
@@ -38,7 +37,7 @@ class JobCounts:
     name: str
     tagged: bool
     """Whether records with this job id may be tierd's own."""
-    places: dict[Fid, DirectoryCounts] = field(default_factory=dict)
+    places: dict[bytes, DirectoryCounts] = field(default_factory=dict)
     """Counts of the job by directory. Some may have been dropped from the table."""
 
 
@@ -52,7 +51,7 @@ class JobTable:
         self.by_id: dict[bytes, JobCounts] = {}
         self._places = 0
         """Number of cached directories over all jobs."""
-        self.changes = 0
+        self._changes = 0
         """Value of ``PathCache.changes`` for which the cached directories are valid."""
 
     def anew(self, job_id: bytes) -> JobCounts:
@@ -64,12 +63,21 @@ class JobTable:
         job = self.by_id[job_id] = JobCounts(name, name in self._tags)
         return job
 
+    def check_paths(self) -> None:
+        """Drop the cached directories if a path may have changed."""
+        if self._path.changes != self._changes:
+            self._changes = self._path.changes
+            self._forget_places()
+
+    def _forget_places(self) -> None:
+        for each in self.by_id.values():
+            each.places.clear()
+        self._places = 0
+
     def counts_in(self, job: JobCounts, directory: Fid, time: float) -> DirectoryCounts:
         """The counts of a job in the directory with this FID. They are cached."""
-        if self._path.changes != self.changes or self._places >= 2 * self._known.max_counts:
-            for each in self.by_id.values():
-                each.places.clear()
-            self.changes, self._places = self._path.changes, 0
+        if self._places >= 2 * self._known.max_counts:
+            self._forget_places()
         counts = job.places[directory] = self._known.counts(job.name, self._path.place(directory), time)
         self._places += 1
         return counts
@@ -83,14 +91,14 @@ _MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
 _WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
 
 
-try:
-    from tierd.sense.changelogs import _roll_up
-    _PREPARED = _roll_up.prepare(JobCounts, DirectoryCounts, File, Fid, lru_cache(maxsize=4096)(nid_text),
-                                 NID_OF_NOBODY, MAX_CLIENTS, WRITE_MODES)
-except (ImportError, TypeError):  # TypeError: this Python stores the fields of a class in another form
-    AVAILABLE = False
-else:
-    AVAILABLE = True
+_CREATE, _OPEN, _CLOSE, _UNLINK = (
+    int(kind) for kind in (RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK))
+_AS_FIELDS = {_CREATE, _OPEN, _CLOSE, _UNLINK}
+_AS_RECORDS = {RecordType.MKDIR, RecordType.RENAME, RecordType.LAYOUT, IRREGULAR}
+_COUNTED = _AS_FIELDS | _AS_RECORDS
+as_fid = partial(bytes.__new__, Fid)
+"""Makes a FID from its bytes. FIDs are equal to their bytes, so they are looked up as bytes."""
+_nid = lru_cache(maxsize=4096)(nid_text)
 
 
 class RollUp:
@@ -99,7 +107,7 @@ class RollUp:
     def __init__(self, known: CountTables, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
                  is_echo: OwnMoves) -> None:
         self._known = known
-        self._files = known.files
+        self._files = cast("dict[bytes, File]", known.files)
         self._path = path
         self._movers = movers
         self._own_jobs = frozenset(own_jobs)
@@ -107,114 +115,129 @@ class RollUp:
         self._jobs = JobTable(known, path, self._own_jobs | is_echo.tags)
         self.closes = 0
         """CLOSE records so far."""
-        self.records_read = 0
-        """Number of records in the last call."""
-        self.oldest_time = float("inf")
-        """Time of the oldest record in the last call; infinite without records."""
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Sequence[Record]) -> None:
         """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
-        handler_of = {
-            RecordType.CREATE: self._create, RecordType.OPEN: self._open, RecordType.CLOSE: self._close,
-            RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
-            RecordType.MKDIR: self._make_directory,
-        }.get
-        job_of, job_anew = self._jobs.by_id.get, self._jobs.anew
-        own_jobs, is_echo, moved = self._own_jobs, self._is_echo, self._is_echo.files
-        records_read, oldest_time = 0, float("inf")
-        try:
-            for record in records:
-                records_read += 1
-                time = record.time
-                if time < oldest_time:  # noqa: PLR1730 -- of every record: min() takes twice as long
-                    oldest_time = time
-                handle = handler_of(record.type)
-                if handle is None:
-                    continue
-                job = job_of(record.job_id) or job_anew(record.job_id)
-                if (job.tagged or (moved and record.target in moved)) and (
-                        job.name in own_jobs or is_echo(record, job.name)):
-                    continue
-                handle(record, job, time)
-        finally:
-            self.records_read, self.oldest_time = records_read, oldest_time
+        self._jobs.check_paths()
+        if isinstance(records, PackedRecords):
+            self._add_packed(records)
+            return
+        for record in records:
+            self._add(record)
 
-    def add_packed(self, data: bytes, at: int, end: int) -> tuple[int, int]:
-        """Add records from their bytes with the C module, until one needs ``add``.
+    def _add(self, record: Record) -> None:
+        kind, time = record.type, record.time
+        if kind not in _COUNTED:
+            return
+        job = self._job(record.job_id)
+        if (job.tagged or record.target in self._is_echo.files) and (
+                job.name in self._own_jobs or self._is_echo(record, job.name)):
+            return
+        if kind is RecordType.CREATE:
+            self._create(job, time, record.target, record.parent, record.name, record.nid)
+        elif kind is RecordType.CLOSE:
+            self._close(job, time, record.target)
+        elif kind is RecordType.UNLINK:
+            self._unlink(job, time, record.target, record.parent, record.nid)
+        elif kind is RecordType.OPEN:
+            self._open(job, time, record.target, record.parent, record.nid, record.open_mode or 0)
+        elif kind is RecordType.LAYOUT:
+            self._layout(record, job, time)
+        elif kind is RecordType.RENAME:
+            self._rename(record)
+            self._jobs.check_paths()
+        else:
+            self._make_directory(record)
+            self._jobs.check_paths()
 
-        Returns the offset of that record, or ``end``, and the number of added records. It does not set ``records_read``
-        and ``oldest_time``.
-        """
-        if not AVAILABLE:
-            return at, 0
-        at, added, closes = _roll_up.add(
-            _PREPARED, data, at, end, self._jobs.by_id, self._files, self._is_echo.files, self._known,
-            self._known.max_files, self._path.changes == self._jobs.changes and self._known.additions is None)
-        self.closes += closes
-        return at, added
+    def _add_packed(self, records: PackedRecords) -> None:
+        data, moved, job_of = records.data, self._is_echo.files, self._jobs.by_id.get
+        create, opened, close, unlink = self._create, self._open, self._close, self._unlink
+        nid_bytes, nid = b"", ""
+        for kind, time, target, parent, job_id, its_nid, mode, at, name_at, end in records.rows():
+            if kind not in _AS_FIELDS:
+                if kind in _AS_RECORDS:
+                    self._add(records.decoded(at))
+                continue
+            job = job_of(job_id) or self._job(job_id)
+            if job.tagged or (moved and target in moved):
+                self._add(records.decoded(at))
+                continue
+            if kind == _CLOSE:
+                close(job, time, target)
+                continue
+            if its_nid != nid_bytes:  # most records have that of the record before
+                nid_bytes, nid = its_nid, _nid(its_nid, False)
+            if kind == _CREATE:
+                create(job, time, target, parent, data[name_at:end], nid)
+            elif kind == _UNLINK:
+                unlink(job, time, target, parent, nid)
+            else:
+                opened(job, time, target, parent, nid, mode)
 
     def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
         """FIDs of directories and opened files whose paths these records need and the cache lacks."""
-        found: set[Fid] = set()
-        known = self._path.known
-        for record in records:
-            if record.type is RecordType.OPEN:
-                if record.target not in self._files and record.target not in known:
-                    found.add(record.target)
-            elif record.type in _WITH_PARENT and record.parent and record.parent not in known:
-                found.add(record.parent)
-        return found - {record.target for record in records if record.type in _MADE_HERE}
+        seen = types_and_fids(records)
+        opened = {target for kind, target, _ in seen if kind == _OPEN}
+        parents = {parent for kind, _, parent in seen if kind in _WITH_PARENT}
+        made = {target for kind, target, _ in seen if kind in _MADE_HERE}
+        needed = (parents | (opened - self._files.keys())) - made
+        return {fid for fid in map(as_fid, needed) if fid and fid not in self._path.known}
 
-    def _create(self, record: Record, job: JobCounts, time: float) -> None:
-        counts = job.places.get(record.parent)
-        if counts is None or not counts.there or self._path.changes != self._jobs.changes:
-            counts = self._jobs.counts_in(job, record.parent, time)
-        elif time > counts.last_time:
+    def _job(self, job_id: bytes) -> JobCounts:
+        job_id = job_id.partition(b"\0")[0]
+        return self._jobs.by_id.get(job_id) or self._jobs.anew(job_id)
+
+    def _in_parent(self, job: JobCounts, time: float, parent: bytes) -> DirectoryCounts:
+        counts = job.places.get(parent)
+        if counts is None or not counts.there:
+            return self._jobs.counts_in(job, as_fid(parent), time)
+        if time > counts.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             counts.last_time = time
-        counts.creates += 1
-        if record.nid not in counts.clients:
-            counts.add_client(record.nid)
-        fid = record.target
-        self._files[fid] = File(counts, counts.directory, record.name, True, 0, 0, time, time)
-        if len(self._files) > self._known.max_files:
-            self._known.forget_first_files()
-        files = counts.files
-        files.append(fid)
-        if len(files) > counts.sweep_at:
-            self._known.sweep(counts)
-        if self._known.additions is not None:
-            self._known.additions.append((counts, fid))
+        return counts
 
-    def _make_directory(self, record: Record, _job: JobCounts, _time: float) -> None:
+    def _create(self, job: JobCounts, time: float, target: bytes, parent: bytes, name: bytes, nid: str) -> None:
+        counts = self._in_parent(job, time, parent)
+        counts.creates += 1
+        if nid not in counts.clients:
+            counts.add_client(nid)
+        fid = as_fid(target)
+        self._known.remember(fid, File(counts, counts.directory, name, True, 0, 0, time, time))
+        self._known.keep(counts, fid)
+
+    def _make_directory(self, record: Record) -> None:
         above = self._path(record.parent)
         if above:
             self._path.learn(record.target, join(above, record.name.decode("utf-8", "surrogateescape")))
 
-    def _open(self, record: Record, job: JobCounts, time: float) -> None:
-        file = self._files.get(record.target)
+    def _open(self, job: JobCounts, time: float, target: bytes, parent: bytes, nid: str, mode: int) -> None:
+        file = self._files.get(target)
         if file is None:
-            path = self._path(record.target)
-            directory = directory_of(path) if path else self._path.place(record.parent)
+            fid = as_fid(target)
+            path = self._path(fid)
+            directory = directory_of(path) if path else self._path.place(as_fid(parent))
             counts = self._known.counts(job.name, directory, time)
             file = File(counts, directory, path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
-            self._known.remember(record.target, file)
-            self._known.keep(counts, record.target)
+            self._known.remember(fid, file)
+            self._known.keep(counts, fid)
         else:
             counts = self._known.counts(job.name, file.directory, time)
             if file.counts is not counts:
+                file.counts.stale += 1
+                counts.stale += 1  # the file may have been there before
                 file.counts = counts
-                self._known.keep(counts, record.target)
+                self._known.keep(counts, as_fid(target))
         file.open_count += 1
         if not (file.created and file.closed_at == file.created_at):
-            if record.nid not in counts.clients:
-                counts.add_client(record.nid)
+            if nid not in counts.clients:
+                counts.add_client(nid)
             counts.opens += 1  # otherwise it is the open that created the file, which is counted as a create
             file.reopened += 1
-            if record.open_mode is not None and record.open_mode & WRITE_MODES:
+            if mode & WRITE_MODES:
                 counts.write_opens += 1
 
-    def _close(self, record: Record, job: JobCounts, time: float) -> None:
-        file = self._files.get(record.target)
+    def _close(self, job: JobCounts, time: float, target: bytes) -> None:
+        file = self._files.get(target)
         if file is None:
             return
         self.closes += 1
@@ -229,18 +252,15 @@ class RollUp:
             counts.last_time = time
         counts.closes += 1
 
-    def _unlink(self, record: Record, job: JobCounts, time: float) -> None:
-        file = self._files.pop(record.target, None)
+    def _unlink(self, job: JobCounts, time: float, target: bytes, parent: bytes, nid: str) -> None:
+        file = self._files.pop(target, None)
         if file is None:
-            counts = job.places.get(record.parent)
-            if counts is None or not counts.there or self._path.changes != self._jobs.changes:
-                counts = self._jobs.counts_in(job, record.parent, time)
-            elif time > counts.last_time:
-                counts.last_time = time
+            counts = self._in_parent(job, time, parent)
         else:
+            file.counts.stale += 1
             counts = self._known.counts_of(file, time)
-        if record.nid not in counts.clients:
-            counts.add_client(record.nid)
+        if nid not in counts.clients:
+            counts.add_client(nid)
         counts.unlinks += 1
 
     def _layout(self, record: Record, job: JobCounts, time: float) -> None:
@@ -253,7 +273,7 @@ class RollUp:
         elif file is not None:
             self._known.counts_of(file, time).outgrown += 1
 
-    def _rename(self, record: Record, _job: JobCounts, _time: float) -> None:
+    def _rename(self, record: Record) -> None:
         moved = record.source or record.target
         file = self._files.get(moved)
         if file is None:

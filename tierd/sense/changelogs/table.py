@@ -10,12 +10,12 @@ from concurrent.futures import Executor
 from itertools import chain, islice
 from threading import RLock
 
-from lustre.changelog.decode import PackedRecords, some
 from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
 from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
 from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
@@ -124,7 +124,7 @@ def forget_directory(known: CountTables, directory: str) -> None:
     """Remove a directory's counts and their files from the tables."""
     for key in [key for key in known.by_job_and_directory if key[1] == directory]:
         for fid in known.forgotten(key).files:
-            known.files.pop(fid, None)
+            known.forget(fid)
 
 
 def reconcile(known: CountTables, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
@@ -148,7 +148,7 @@ def reconcile(known: CountTables, directory: str, found: Mapping[Fid, tuple[str,
             known.files[fid].name = found[fid][0].encode("utf-8", "surrogateescape")
             known.files[fid].open_count = 0
         else:
-            known.files.pop(fid)
+            known.forget(fid)
     _, _, latest = max(parts, key=lambda each: each[:2])
     for fid, (name, status) in found.items():
         if fid not in before:
@@ -171,6 +171,22 @@ class Batches(Iterable[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return chain.from_iterable(self.batches)
+
+
+def _batches(records: Iterable[Record]) -> Iterator[Sequence[Record]]:
+    """Records in batches. An error of the iterator is raised after the records before it."""
+    left, more = iter(records), True
+    while more:
+        piece: list[Record] = []
+        try:
+            piece.extend(islice(left, BATCH_RECORDS))
+        except BaseException:
+            if piece:
+                yield piece
+            raise
+        more = len(piece) == BATCH_RECORDS
+        if piece:
+            yield piece
 
 
 class ActivityTable:
@@ -212,55 +228,15 @@ class ActivityTable:
         An error of the iterator is raised after the records before it were added.
         """
         self.records_read, self.oldest_time = 0, float("inf")
-        if not isinstance(records, Batches):
-            self._add_in_pieces(records)
-            return
-        for batch in records.batches:
-            if isinstance(batch, PackedRecords) and self._making is None:
-                self._add_packed(batch)
-            else:
-                self._add_in_pieces(batch)
+        for batch in records.batches if isinstance(records, Batches) else _batches(records):
+            self._look_up(batch)
+            with self._lock:
+                self._records.add(batch)
+                if self._making is not None:
+                    self._making.note(batch)
+            self.records_read += len(batch)
+            self.oldest_time = min(self.oldest_time, oldest_time(batch))
             del batch  # its memory is used for the next one
-
-    def _add_in_pieces(self, records: Iterable[Record]) -> None:
-        left, more = iter(records), True
-        while more:
-            piece: list[Record] = []
-            try:
-                piece.extend(islice(left, BATCH_RECORDS))  # keeps what comes before an error
-            finally:
-                more = len(piece) == BATCH_RECORDS
-                if piece:
-                    self._add(piece)
-
-    def _add(self, piece: Sequence[Record]) -> None:
-        self._look_up(piece)
-        with self._lock:
-            self._records.add(piece)
-            if self._making is not None:
-                self._making.note(piece)
-        self.records_read += self._records.records_read
-        self.oldest_time = min(self.oldest_time, self._records.oldest_time)
-
-    def _add_packed(self, records: PackedRecords) -> None:
-        """Add records from their bytes. Those that need Python are decoded: some at first, more if they follow."""
-        at, left, most, looked_up = records.at, len(records), 1, False
-        while left:
-            with self._lock:
-                at, added = self._records.add_packed(records.data, at, records.end)
-            left -= added
-            if not left:
-                break
-            most = 1 if added else 2 * most
-            if not looked_up:
-                looked_up = True
-                self._look_up(records.records[-left:])
-            some_left, at = some(records.data, at, min(most, left))
-            left -= len(some_left)
-            with self._lock:
-                self._records.add(some_left)
-        self.records_read += len(records)
-        self.oldest_time = min(self.oldest_time, records.oldest_time)
 
     def _look_up(self, records: Sequence[Record]) -> None:
         """Look up the paths that these records need, several at once if there is an executor."""
@@ -292,7 +268,7 @@ class ActivityTable:
         mine = self._of_mdt.setdefault(tally.mdt, set())
         if tally.begun:  # whether its files are open is unknown to the new reader
             for fid in mine:
-                self._known.files.pop(fid, None)
+                self._known.forget(fid)
             mine.clear()
         add_tally(self._known, tally.content, self._movers, self._is_echo)
         mine.difference_update(tally.content.removed)

@@ -31,6 +31,7 @@ from typing import NamedTuple
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.packed import renames, targets
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 
 
@@ -217,8 +218,8 @@ class TallyMaker:
         self._samples: dict[DirectoryCounts, _Sample] = {}
         self._uses: dict[Fid, int] = {}
         """Files that the leader knows, and the number of samples that have them."""
-        self._touched: set[Fid] = set()
-        """Files of the records since the last tally."""
+        self._touched: set[bytes] = set()
+        """FIDs of the records since the last tally, as bytes."""
         self._left: list[tuple[DirectoryCounts, Fid]] = []
         """Files of counts that wait for a later tally."""
         self._renamed: dict[Fid, None] = {}
@@ -227,13 +228,12 @@ class TallyMaker:
 
     def note(self, records: Sequence[Record]) -> None:
         """Remember which files records are about."""
-        self._touched.update([record.target for record in records])
-        for record in records:
-            if record.type is RecordType.RENAME:
-                renamed = record.source or record.target
-                self._touched.add(renamed)
-                if renamed not in self._known.files and len(self._renamed) <= self._limits.max_renames:
-                    self._renamed[renamed] = None
+        self._touched.update(targets(records))
+        for record in renames(records):
+            renamed = record.source or record.target
+            self._touched.add(renamed)
+            if renamed not in self._known.files and len(self._renamed) <= self._limits.max_renames:
+                self._renamed[renamed] = None
 
     def content(self, moves: Sequence[OtherMove], closes: int = 0) -> TallyContent:
         """What changed since the last call."""
@@ -352,7 +352,7 @@ class TallyMaker:
 
     def _changed(self, added: set[Fid]) -> list[Fid]:
         """Files whose state the leader needs: new ones, and known ones with records, in the order of the table."""
-        wanted = (added | (self._touched & self._uses.keys())) & self._known.files.keys() & self._uses.keys()
+        wanted = {fid for fid in self._uses if fid in self._known.files and (fid in self._touched or fid in added)}
         return sorted(wanted, key=lambda fid: (self._known.files[fid].created_at, fid))
 
 
@@ -376,7 +376,7 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
             mine.add_client(nid)
         counts.append(mine)
     for fid in content.removed:
-        known.files.pop(fid, None)
+        known.forget(fid)
     files = known.files
     for fid, place, directory, name, created, open_count, reopened, created_at, closed_at in content.files:
         files[fid] = File(counts[place], directory, name, created, open_count, reopened, created_at, closed_at)

@@ -1,10 +1,9 @@
-"""The table filled from bytes in C is the table filled record by record: any records, damage, echoes, full tables."""
+"""The table filled from fields that numpy reads is the table filled record by record: damage, echoes, full tables."""
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,34 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustre.changelog.decode import AVAILABLE as AVAILABLE_MEASURE
-from lustre.changelog.decode import packed_pieces, pieces
+from lustre.changelog.decode import measure, some
 from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import NONE as NID_OF_NOBODY
-from lustre.nid import nid_text
 from tests.damaged import damage, damaged
 from tests.lustre.changelog.test_properties import records as any_record
 from tierd.model import MAX_CLIENTS
 from tierd.sense.changelogs.counts import DirectoryCounts, File
-from tierd.sense.changelogs.roll_up import AVAILABLE, WRITE_MODES, JobCounts
+from tierd.sense.changelogs.packed import last_index, newest_time, oldest_time, packed_pieces
 from tierd.sense.changelogs.table import ActivityTable, Batches
-
-_roll_up = pytest.importorskip("tierd.sense.changelogs._roll_up",
-                               reason="the module in C was not built: no compiler, or no Python.h")
+from tierd.sense.changelogs.tallies import TallyLimits
 
 RECORDED = sorted((Path(__file__).parents[3] / "captures" / "2.17.57" / "changelog").glob("*.chardev.bin"))
-CLASSES = JobCounts, DirectoryCounts, File, Fid
-REST = nid_text, NID_OF_NOBODY, MAX_CLIENTS, WRITE_MODES
 TAG, MOVED = b"lfs.0", Fid(0x200000403, 1)
 PATHS = {Fid(0x200000402, number): f"/proj/{number}" for number in range(3)}
-
-
-def test_a_module_that_was_built_is_used() -> None:
-    """Its fields of classes are those of these classes. Otherwise tierd adds records in Python, without an error."""
-    assert AVAILABLE
-    assert AVAILABLE_MEASURE
 
 
 class Echoes:
@@ -78,6 +65,27 @@ def state(of: ActivityTable) -> list[object]:
     ]
 
 
+def pieces(data: bytes, most: int) -> Iterator[list[Record]]:
+    """The same records, decoded one by one."""
+    at = 0
+    while True:
+        records, at = some(data, at, most)
+        if not records:
+            return
+        yield records
+
+
+def as_pieces(several: Iterator[Sequence[Record]]) -> tuple[list[tuple[object, ...]], str]:
+    """What is known of each piece before and after it is decoded, and the error that ends them."""
+    found: list[tuple[object, ...]] = []
+    try:
+        for each in several:
+            found.append((len(each), last_index(each), newest_time(each), oldest_time(each), list(each), each[-1:]))
+    except ValueError as error:
+        return found, str(error)
+    return found, ""
+
+
 def fill(one: ActivityTable, batches: Iterable[Sequence[Record]]) -> str:
     try:
         one.add(Batches(batches))
@@ -90,6 +98,7 @@ def same(several: Sequence[bytes], max_files: int = 9, max_counts: int = 9, most
     """Filling two tables with the same bytes gives the same tables."""
     quick, plain = table(max_files, max_counts), table(max_files, max_counts)
     for data in several:
+        assert as_pieces(packed_pieces(data, most)) == as_pieces(pieces(data, most))
         assert fill(quick, packed_pieces(data, most)) == fill(plain, pieces(data, most))
         assert state(quick) == state(plain)
 
@@ -152,6 +161,17 @@ def test_damaged_records_that_meet(several: list[Record], damages: list[tuple[in
     same([whole, data, whole])
 
 
+@given(st.lists(st.lists(work(), max_size=40), min_size=1, max_size=3), st.integers(1, 50))
+def test_the_tallies_of_a_reader(several: list[list[Record]], most: int) -> None:
+    quick, plain = (ActivityTable(resolve, tallies=TallyLimits(max_files_each=3, max_renames=2)) for _ in range(2))
+    for records in several:
+        data = packed(records)
+        fill(quick, packed_pieces(data, most))
+        fill(plain, pieces(data, most))
+        ours, expected = (replace(each, removed=tuple(sorted(each.removed))) for each in (quick.tally(), plain.tally()))
+        assert repr(ours) == repr(expected)
+
+
 def lived(number: int, job: bytes = b"m.2", time: float = 10.0) -> list[Record]:
     one = Record(1, RecordType.CREATE, time, target=Fid(0x200000403, number), parent=Fid(0x200000402, 1),
                  name=b"f%d" % number, job_id=job, nid="10.0.0.1@tcp")
@@ -160,119 +180,43 @@ def lived(number: int, job: bytes = b"m.2", time: float = 10.0) -> list[Record]:
             one._replace(type=RecordType.UNLINK, time=time + 3)]
 
 
-def test_files_of_a_known_job_in_a_known_directory_need_no_python() -> None:
-    """One record of each sort makes the job, the directory and the client known."""
-    known = ActivityTable(resolve)
-    known.add(lived(7))
-    data = packed(each for number in range(8, 20) for each in lived(number, time=20.0))
-    assert known._records.add_packed(data, 0, len(data)) == (len(data), 6 * 12)
-    (seen,) = known.of_job("m.2", 0.0)
-    assert (seen.creates, seen.opens, seen.write_opens, seen.closes, seen.unlinks, seen.last_time) == (
-        13, 13, 13, 26, 13, 23.0)
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(compiled: bool) -> None:
+@pytest.mark.parametrize("packs", [True, False])
+def test_a_close_by_a_client_thread_does_not_show_the_job_at_work(packs: bool) -> None:
     """It may come when tierd moves the file, long after the job has ended."""
     known = ActivityTable(resolve)
     known.add([*lived(7), *lived(8, b"ldlm_bl.0", 5.0)])
     left_open = lived(9, time=20.0)[:2]
     late = [*left_open, left_open[1]._replace(type=RecordType.CLOSE, job_id=b"ldlm_bl.0", time=90.0)]
-    if compiled:
-        data = packed(late)
-        assert known._records.add_packed(data, 0, len(data)) == (len(data), 3)
-    else:
-        known.add(late)
+    known.add(Batches(packed_pieces(packed(late))) if packs else late)
     assert known.last_record(["m.2"]) == 20.0
     assert known.works_in(["m.2"], "/proj/1", 15.0, counting_open=False)
     assert not known.works_in(["m.2"], "/proj/1", 25.0, counting_open=False)
     assert known.of_job("m.2", 80.0), "it was in use then"
 
 
-@pytest.mark.parametrize("change", [
-    {"job_id": b"new.1"}, {"parent": Fid(0x200000402, 2)}, {"nid": "10.0.0.2@tcp"}, {"type": RecordType.MKDIR},
-    {"type": RecordType.LAYOUT}, {"type": RecordType.RENAME}, {"source": Fid(1, 2), "source_parent": Fid(1, 1)},
-])  # fmt: skip
-def test_a_record_that_needs_python_is_left(change: dict[str, object]) -> None:
-    known = ActivityTable(resolve)
-    known.add(lived(7))
-    before = state(known)
-    data = packed([lived(8)[0]._replace(**change)])
-    assert known._records.add_packed(data, 0, len(data)) == (0, 0)
-    assert state(known) == before
-
-
-def test_a_directory_that_may_have_another_path_is_left_to_python() -> None:
+def test_a_directory_that_may_have_another_path_is_looked_up_again() -> None:
     paths = {Fid(0x200000402, 1): "/proj/1"}
     known = ActivityTable(paths.__getitem__)
     known.add(lived(7))
     paths[Fid(0x200000402, 1)] = "/proj/renamed"
     known.forget_paths()
-    data = packed(lived(8)[:1])
-    assert known._records.add_packed(data, 0, len(data)) == (0, 0)
-    known.add(Batches(packed_pieces(data)))
+    known.add(Batches(packed_pieces(packed(lived(8)[:1]))))
     assert {seen.directory: seen.creates for seen in known.of_job("m.2", 0.0)} == {"/proj/1": 1, "/proj/renamed": 1}
 
 
-@pytest.mark.parametrize("kind", [RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK])
-def test_a_file_that_was_renamed_into_another_directory_is_left_to_python(kind: RecordType) -> None:
+def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> None:
+    data = bytearray(packed(each._replace(uid=1) for each in lived(7)))
+    at = 0
+    while (shape := measure(data, at)) is not None:
+        data[at + 64 + 5:at + 64 + 32] = b"x" * 27
+        at = shape[1]
+    same([bytes(data)])
+
+
+def test_the_records_of_a_job_on_small_files_are_not_decoded() -> None:
+    (piece,) = packed_pieces(packed(each._replace(uid=1) for number in range(20) for each in lived(number)))
     known = ActivityTable(resolve)
-    created, *_ = lived(7)
-    other = created._replace(type=RecordType.RENAME, parent=Fid(0x200000402, 2), source=created.target,
-                             source_parent=created.parent)
-    known.add([created, other])
-    data = packed([created._replace(type=kind)])
-    assert known._records.add_packed(data, 0, len(data)) == (0, 0)
-
-
-def test_the_same_records_again_and_again_leave_nothing_behind() -> None:
-    """No object is lost, and no count of references grows, whether records end in C, in Python or in an error."""
-    known = table(6, 6)
-    several = [each for number in range(30) for each in lived(number % 9, b"m.%d" % (number % 3))[:3 + number % 4]]
-    data = packed([*several, *(each._replace(job_id=TAG, uid=0) for each in lived(3)), *lived(1, b"own.1")]) + b"x" * 70
-
-    def go() -> tuple[int, ...]:
-        for _ in range(40):
-            fill(known, packed_pieces(data, 20))
-        gc.collect()
-        return (sys.getallocatedblocks(), *(sys.getrefcount(each) for each in (
-            None, True, File, DirectoryCounts, Fid, "10.0.0.1@tcp", *known._known.by_job_and_directory.values())))
-
-    go()
-    before = go()
-    after = go()
-    assert all(abs(now - then) <= 20 for now, then in zip(after, before, strict=True)), (before, after)
-
-
-class Other:
-    """Not a class of the table."""
-
-    __slots__ = ("name", "places", "tagged")
-
-
-@pytest.mark.parametrize("wrong", [
-    (Other(), *CLASSES[1:], *REST), (int, *CLASSES[1:], *REST), (CLASSES[0], int, *CLASSES[2:], *REST),
-    (*CLASSES[:2], int, Fid, *REST), (*CLASSES[:2], DirectoryCounts, Fid, *REST), (*CLASSES[:3], str, *REST),
-    (*CLASSES, *REST[:3]),
-])  # fmt: skip
-def test_other_classes_are_refused(wrong: tuple[object, ...]) -> None:
-    with pytest.raises(TypeError):
-        _roll_up.prepare(*wrong)  # type: ignore[arg-type, call-arg]
-
-
-GOOD = (_roll_up.prepare(*CLASSES, *REST), b"", 0, 0, {}, {}, {}, None, 9, True)
-
-
-@pytest.mark.parametrize("wrong", [
-    (None, *GOOD[1:]), (GOOD[0], "", *GOOD[2:]), (*GOOD[:2], "", *GOOD[3:]), (*GOOD[:4], [], *GOOD[5:]),
-    (*GOOD[:5], [], *GOOD[6:]), GOOD[:9],
-])  # fmt: skip
-def test_what_is_no_call(wrong: tuple[object, ...]) -> None:
-    with pytest.raises(TypeError):
-        _roll_up.add(*wrong)  # type: ignore[arg-type, call-arg]
-
-
-@pytest.mark.parametrize(("at", "end"), [(-1, 2), (2, 1), (0, 5)])
-def test_bytes_outside_the_data(at: int, end: int) -> None:
-    with pytest.raises(ValueError, match="in the data"):
-        _roll_up.add(GOOD[0], b"1234", at, end, *GOOD[4:])  # type: ignore[arg-type]
+    known.add(Batches([piece]))
+    assert piece._decoded is None
+    (seen,) = known.of_job("m.2", 0.0)
+    assert (seen.creates, seen.opens, seen.write_opens, seen.closes, seen.unlinks) == (20, 20, 20, 40, 20)

@@ -1,0 +1,199 @@
+"""Changelog records in their bytes, of which numpy reads the fields that the activity table needs.
+
+Python finds where each record begins. A record is *regular* if it has a job id, an owner and a NID, and perhaps the
+flags of an open, as Lustre writes for most that jobs do to files: these fields are at the same place in each. The
+others are decoded one by one (:mod:`lustre.changelog.decode`).
+
+>>> from lustre.changelog.encode import encode
+>>> from lustre.changelog.record import Record, RecordType
+>>> data = encode(Record(7, RecordType.CREATE, 5.5, job_id=b"cp.0", uid=0, gid=0, nid="10.0.0.1@tcp", name=b"f"))
+>>> [piece] = packed_pieces(data + data)
+>>> len(piece), last_index(piece), newest_time(piece), piece[0].name
+(2, 7, 5.5, b'f')
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import cast, overload
+
+import numpy as np
+
+from lustre.changelog.decode import (
+    EXTRA,
+    JOB_ID,
+    NAME_BYTES_MAX,
+    NID,
+    OPEN,
+    OWNER,
+    RENAME,
+    SECOND_SHIFT,
+    TYPE_FLAG_BITS,
+    form,
+    measure,
+    some,
+)
+from lustre.changelog.record import Record, RecordType
+
+_EXTENSIONS = JOB_ID | EXTRA
+_PLAIN, _OPENED = OWNER | NID, OWNER | NID | OPEN
+_SIZES = {extra: form(_EXTENSIONS, extra).size for extra in (_PLAIN, _OPENED)}
+"""Bytes before the name of a regular record, by its extra flags."""
+_begin = struct.Struct("<HH92xQ").unpack_from
+"""Bytes of the name, flags, extra flags of a regular record."""
+_MASK = (RENAME | _EXTENSIONS) << TYPE_FLAG_BITS
+_REGULAR = _EXTENSIONS << TYPE_FLAG_BITS
+_FIELDS = np.dtype({
+    "names": ["flags", "type", "index", "time", "target", "parent", "job_id", "extra", "nid", "open_mode"],
+    "formats": ["<u2", "<u4", "<u8", "<u8", "V16", "V16", "S32", "<u8", "V24", "<u4"],
+    "offsets": [2, 4, 8, 24, 32, 48, 64, 96, 120, 144],
+    "itemsize": 148,
+})  # fmt: skip
+"""The fields of a regular record. Flags, type, index and time are those of any record."""
+PIECE = 512
+"""Records in one piece. These and the objects that are made of them fit into the processor cache."""
+IRREGULAR = -1
+"""Instead of the type of a record that is not regular."""
+
+
+class PackedRecords(Sequence[Record]):
+    """Records in their bytes. They are decoded when one of them is needed; most are counted from their bytes."""
+
+    __slots__ = ("_decoded", "_times", "data", "fields", "last_index", "newest_time", "oldest_time", "starts")
+
+    def __init__(self, data: bytes, starts: list[int], end: int) -> None:
+        """``starts`` are the byte offsets of the records; at least 148 bytes follow the last one."""
+        self.data = data
+        self.starts = [*starts, end]
+        """Where each record begins, and where the last one ends."""
+        anywhere: np.ndarray[tuple[int], np.dtype[np.void]] = np.ndarray(
+            (len(data) - _FIELDS.itemsize + 1,), _FIELDS, data, strides=(1,))
+        self.fields = anywhere[starts]
+        time = self.fields["time"]
+        self._times = (time >> SECOND_SHIFT) + (time & ((1 << SECOND_SHIFT) - 1)) / 1e9
+        self.last_index = int(self.fields["index"][-1])
+        self.oldest_time, self.newest_time = float(self._times.min()), float(self._times.max())
+        self._decoded: list[Record] | None = None
+
+    def rows(self) -> Iterator[tuple[int, float, bytes, bytes, bytes, bytes, int, int, int, int]]:
+        """Type, time, target, parent, job id, NID, flags of the open, and begin of the name and of the next record.
+
+        FIDs are bytes. A record that is not regular has the type ``IRREGULAR``, and its other fields mean nothing.
+        """
+        fields = self.fields
+        opened = fields["extra"] == _OPENED
+        regular = ((fields["flags"] & _MASK) == _REGULAR) & (opened | (fields["extra"] == _PLAIN))
+        kinds = np.where(regular, fields["type"].astype(np.int64), IRREGULAR)
+        names = np.where(opened, _SIZES[_OPENED], _SIZES[_PLAIN]) + self.starts[:-1]
+        modes = np.where(opened, fields["open_mode"], 0)
+        return zip(kinds.tolist(), self._times.tolist(), fields["target"].tolist(), fields["parent"].tolist(),
+                   fields["job_id"].tolist(), fields["nid"].tolist(), modes.tolist(), self.starts, names.tolist(),
+                   self.starts[1:], strict=False)
+
+    def decoded(self, at: int) -> Record:
+        """The record at a byte offset."""
+        [record], _ = some(self.data, at, 1)
+        return record
+
+    @property
+    def records(self) -> list[Record]:
+        """The records, decoded."""
+        if self._decoded is None:
+            self._decoded, _ = some(self.data, self.starts[0], len(self))
+        return self._decoded
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Record]: ...
+
+    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
+        return self.records[index]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+
+def packed_pieces(data: bytes, most: int = PIECE) -> Iterator[PackedRecords]:
+    """Yield all whole records in pieces of limited length. Raises ValueError at the first invalid record."""
+    at, padded = 0, data + bytes(_FIELDS.itemsize)
+    while True:
+        starts, end = _starts(data, padded, at, most)
+        if not starts:
+            measure(data, at)  # raises the error
+            return
+        yield PackedRecords(padded, starts, end)
+        at = end
+
+
+def _starts(data: bytes, padded: bytes, at: int, most: int) -> tuple[list[int], int]:
+    """Where at most ``most`` whole records begin, and where the last of them ends."""
+    starts: list[int] = []
+    size_of, last = _SIZES.get, len(data)
+    while len(starts) < most:
+        name_bytes, flags, extra = _begin(padded, at)
+        size = size_of(extra)
+        if size is not None and flags & _MASK == _REGULAR and name_bytes <= NAME_BYTES_MAX:
+            end = at + size + name_bytes
+            if end > last:
+                break
+        else:
+            try:
+                shape = measure(data, at)
+            except ValueError:
+                break
+            if shape is None:
+                break
+            end = shape[1]
+        starts.append(at)
+        at = end
+    return starts, at
+
+
+_time = attrgetter("time")
+
+
+def last_index(records: Sequence[Record]) -> int:
+    """Index of the last of some records."""
+    return records.last_index if isinstance(records, PackedRecords) else records[-1].index
+
+
+def newest_time(records: Sequence[Record]) -> float:
+    """Time of the newest of some records; 0 without records."""
+    if isinstance(records, PackedRecords):
+        return records.newest_time
+    return max(map(_time, records), default=0.0)
+
+
+def oldest_time(records: Sequence[Record]) -> float:
+    """Time of the oldest of some records; infinite without records."""
+    if isinstance(records, PackedRecords):
+        return records.oldest_time
+    return min(map(_time, records), default=float("inf"))
+
+
+def targets(records: Sequence[Record]) -> list[bytes]:
+    """Target of each record. FIDs may be bytes."""
+    if isinstance(records, PackedRecords):
+        return cast("list[bytes]", records.fields["target"].tolist())
+    return [record.target for record in records]
+
+
+def types_and_fids(records: Sequence[Record]) -> list[tuple[int, bytes, bytes]]:
+    """Type, target and parent of each record. FIDs may be bytes."""
+    if not isinstance(records, PackedRecords):
+        return [(record.type, record.target, record.parent) for record in records]
+    return list(zip(records.fields["type"].tolist(), targets(records), records.fields["parent"].tolist(), strict=True))
+
+
+def renames(records: Sequence[Record]) -> Sequence[Record]:
+    """The records of renames."""
+    if isinstance(records, PackedRecords) and not (records.fields["type"] == RecordType.RENAME).any():
+        return ()
+    return [record for record in records if record.type is RecordType.RENAME]
