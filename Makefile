@@ -6,7 +6,7 @@ PY := .venv/bin/python
 .DEFAULT_GOAL := test
 
 BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/changelog/_records.c lustre/formats/_texts.c exporter/jobs/_lines.c \
-  lustre/changelog/measure.h tierd/sense/changelogs/_roll_up.c tierd/sense/_readings.c
+  lustre/changelog/measure.h tierd/sense/changelogs/_roll_up.c
 
 .venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'

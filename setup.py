@@ -11,6 +11,5 @@ setup(
         Extension("tierd.sense.changelogs._roll_up", ["tierd/sense/changelogs/_roll_up.c"], optional=True,
                   depends=["lustre/changelog/measure.h"]),
         Extension("exporter.jobs._lines", ["exporter/jobs/_lines.c"], optional=True),
-        Extension("tierd.sense._readings", ["tierd/sense/_readings.c"], optional=True),
     ]
 )

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 
 MODULES = ("lustre._files", "lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines",
-           "tierd.sense.changelogs._roll_up", "tierd.sense._readings")
+           "tierd.sense.changelogs._roll_up")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by kind of work."""

@@ -300,7 +300,7 @@ def test_the_shell_takes_the_script(script: Path) -> None:
 
 
 MODULES = ("lustre/_files", "lustre/formats/_texts", "lustre/changelog/_records", "exporter/jobs/_lines",
-           "tierd/sense/changelogs/_roll_up", "tierd/sense/_readings")
+           "tierd/sense/changelogs/_roll_up")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
