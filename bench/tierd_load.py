@@ -22,7 +22,7 @@ from lustre.nid import nid_bytes
 from tierd.carrier import Carrier
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.loads import Columns, Floats, texts
+from tierd.loads import Bools, Columns, Floats, texts
 from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.sense.counters import CounterTable
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
@@ -64,15 +64,18 @@ class Clock:
         return False
 
 
-BYTE_SECONDS, OPERATION_SECONDS = 1 / 200e6, 0.001
-"""What a byte and an operation cost a disk target. Crowded targets are saturated. Flash costs a tenth."""
+BYTE_SECONDS, OPERATION_SECONDS = 1 / 200e6, 0.0001
+"""What a byte and an operation cost a disk target behind a cache; flash costs a tenth. Crowded targets are saturated.
+"""
+RESTS = 0.02
+"""Part of the jobs that begin to work or to pause in a cycle."""
 MOST_OF_OTHERS = 0.95
 """Part of a target's time that small files and small I/O take at the most."""
-RPC_BYTES = {"stream": MIB, "files": 300_000, "io": 4096}
+RPC_BYTES = {"stream": MIB, "files": 16 << 10, "io": 4096}
 SAMPLES = ("read_bytes", "write_bytes", "read", "write", "getattr", "setattr", "punch", "sync", "destroy", "create",
            "statfs", "get_info", "set_info", "quotactl", "prealloc", "open", "close", "mknod", "unlink")
 SUMS = ("read_bytes", "write_bytes", "read", "write")
-SIZES = (4096, 512 << 10, MIB)
+SIZES = (4096, 16 << 10, MIB)
 START = "1794990000"
 
 
@@ -92,6 +95,7 @@ class Counters:
         self._target = np.concatenate([job.targets for job in jobs])
         self._rate = np.array([job.rate for job in jobs])
         self._active = np.array([job.active for job in jobs])
+        self._busy = self._drawn()
         self._bytes = np.array([RPC_BYTES[job.kind] for job in jobs])[self._job]
         self._streams = self._bytes == MIB
         self._cost = np.where(np.arange(targets) < targets // 10, 0.1, 1.0)[self._target]
@@ -123,10 +127,13 @@ class Counters:
             texts(target.tolist()), texts(job.tolist()), texts([START] * len(self)), Columns(SAMPLES, samples.copy()),
             Columns(SUMS, totals.copy()), Columns(SIZES, sizes.copy())), self._all)
 
+    def _drawn(self) -> Bools:
+        return self._rng.random(len(self._rate)) < 0.3 + 0.7 * self._active
+
     def _work(self) -> None:
         """Serve a cycle."""
-        busy = self._rng.random(len(self._rate)) < 0.3 + 0.7 * self._active  # jobs pause at times
-        rate = np.where(busy, self._rate, 0.0)
+        self._busy = np.where(self._rng.random(len(self._busy)) < RESTS, self._drawn(), self._busy)
+        rate = np.where(self._busy, self._rate, 0.0)
         wanted = rate[self._job] * self._rng.uniform(0.9, 1.1, len(self._job))
         seconds = wanted * (self._bytes * BYTE_SECONDS + np.where(self._streams, 0, OPERATION_SECONDS)) * self._cost
         others = np.bincount(self._target, np.where(self._streams, 0, seconds), len(self._targets))
