@@ -64,9 +64,8 @@ class Clock:
         return False
 
 
-BYTE_SECONDS, OPERATION_SECONDS = 1 / 200e6, 0.0001
-"""What a byte and an operation cost a disk target behind a cache; flash costs a tenth. Crowded targets are saturated.
-"""
+BYTE_SECONDS, OPERATION_SECONDS = 1 / 200e6, 0.001
+"""What a byte and an operation cost a target of old disks. They cost new disks a fifth, and flash a tenth."""
 RESTS = 0.02
 """Part of the jobs that begin to work or to pause in a cycle."""
 MOST_OF_OTHERS = 0.95
@@ -98,7 +97,8 @@ class Counters:
         self._busy = self._drawn()
         self._bytes = np.array([RPC_BYTES[job.kind] for job in jobs])[self._job]
         self._streams = self._bytes == MIB
-        self._cost = np.where(np.arange(targets) < targets // 10, 0.1, 1.0)[self._target]
+        tenth = targets // 10
+        self._cost = np.repeat((0.1, 1.0, 0.2), (tenth, tenth, targets - 2 * tenth))[self._target]
         self._operations = np.zeros(len(self._job))
         self._files = np.array([number for number, job in enumerate(jobs) if job.kind == "files"])
         self._metadata = np.zeros(len(self._files))
@@ -112,9 +112,10 @@ class Counters:
         return len(self._places[0])
 
     def pools(self) -> dict[str, tuple[str, ...]]:
-        """A tenth of the targets is flash."""
-        flash = len(self._targets) // 10
-        return {"flash": tuple(self._targets[:flash]), "hdd": tuple(self._targets[flash:])}
+        """A tenth of the targets is flash, a tenth old disks: most of those are saturated."""
+        tenth = len(self._targets) // 10
+        return {"flash": tuple(self._targets[:tenth]), "old": tuple(self._targets[tenth:2 * tenth]),
+                "hdd": tuple(self._targets[2 * tenth:])}
 
     def reading(self) -> Reading:
         """Return the present counters, as the parsers do. The time covers making objects, not generating numbers."""
