@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from tierd.model import MetadataLoad, MetadataService
-from tierd.sense.counters import CounterTable, increases
+from tierd.sense.counters import CounterTable, Increases, increases
 from tierd.sense.readings import Reading, ServiceCounters, is_ost
 
 SPAN_SECONDS = 120.0
@@ -54,7 +54,8 @@ class MetadataMeter:
         first, last = self._past[0], self._past[-1]
         if last.time > first.time:
             mdts = {target for target in reading.targets if not is_ost(target)}
-            self.loads = tuple(load_of(mdt, first, last) for mdt in sorted(mdts))
+            more = increases(first.jobs, last.jobs)
+            self.loads = tuple(load_of(mdt, last.jobs, more, last.time - first.time) for mdt in sorted(mdts))
             self.services = tuple(service for node in sorted(last.services)
                                   if (service := service_of(node, first, last)) is not None)
 
@@ -64,15 +65,13 @@ class MetadataMeter:
         self.loads, self.services = (), ()
 
 
-def load_of(mdt: str, first: _Snapshot, last: _Snapshot) -> MetadataLoad:
-    """Operations of an MDT per second between two snapshots."""
-    seconds = last.time - first.time
+def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -> MetadataLoad:
+    """Operations of an MDT per second, from the increases of counters."""
     done: defaultdict[str, float] = defaultdict(float)
     jobs: defaultdict[str, float] = defaultdict(float)
     usec = 0.0
-    more = increases(first.jobs, last.jobs)
-    here = last.jobs.target == mdt
-    samples, names = more.samples.rows(here), last.jobs.job[here].tolist()
+    here = counters.target == mdt
+    samples, names = more.samples.rows(here), counters.job[here].tolist()
     for name in samples.names:
         counts = samples[name]
         if name not in UNCOUNTED and counts.any():
