@@ -5,8 +5,7 @@ PY := .venv/bin/python
 .PHONY: test lint types demo demo-picture tools dist packages clean golden dashboards runbooks bench stack stack-cluster
 .DEFAULT_GOAL := test
 
-BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/formats/_texts.c exporter/jobs/_lines.c \
-  tierd/sense/_readings.c
+BUILT_FROM := setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_files.c lustre/formats/_texts.c exporter/jobs/_lines.c
 
 .venv/stamp: $(BUILT_FROM)
 	@sh scripts/venv.sh .venv '.[test]'

@@ -7,6 +7,5 @@ setup(
         Extension("lustre._files", ["lustre/_files.c", "lustre/formats/marks.c"], optional=True),
         Extension("lustre.formats._texts", ["lustre/formats/_texts.c", "lustre/formats/marks.c"], optional=True),
         Extension("exporter.jobs._lines", ["exporter/jobs/_lines.c"], optional=True),
-        Extension("tierd.sense._readings", ["tierd/sense/_readings.c"], optional=True),
     ]
 )

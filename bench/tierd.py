@@ -2,8 +2,8 @@
 
 Runs a whole Daemon with generated counters and with changelogs in the bytes of a device. The time includes decoding of
 records, but not generating them. Memory is configured as in the unit file. Asserts that a cycle takes at most a second
-of processor time and the process at most 250 MiB. Jobs work at their own rates, whatever else is on their targets. So
-no target is saturated, tierd learns no costs of service, and a ``noisy-neighbour`` would be found by mistake.
+of processor time and the process at most 250 MiB. Streams get what other jobs leave of their
+targets. So tierd learns costs of service, and many streams are exposed to suspects.
 ``--learned`` starts with a day of windows from Prometheus' history, which stay for half an hour. ``--cases`` keeps this
 many acts open; each cycle compares them with the time before.
 

@@ -12,6 +12,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from random import Random
 
+import numpy as np
+
 from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
@@ -20,9 +22,11 @@ from lustre.nid import nid_bytes
 from tierd.carrier import Carrier
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
+from tierd.loads import Bools, Columns, Floats, texts
 from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.sense.counters import CounterTable
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
-from tierd.sense.readings import JobCounters, Reading
+from tierd.sense.readings import Reading
 
 
 class Job:
@@ -60,65 +64,104 @@ class Clock:
         return False
 
 
-JobNumbers = tuple[str, dict[str, float], dict[str, float], dict[int, float]]
-"""Target, samples, sums and sizes of a job."""
+BYTE_SECONDS, OPERATION_SECONDS = 1 / 200e6, 0.001
+"""What a byte and an operation cost a target of old disks. They cost new disks a fifth, and flash a tenth."""
+RESTS = 0.02
+"""Part of the jobs that begin to work or to pause in a cycle."""
+MOST_OF_OTHERS = 0.95
+"""Part of a target's time that small files and small I/O take at the most."""
+RPC_BYTES = {"stream": MIB, "files": 16 << 10, "io": 4096}
+SAMPLES = ("read_bytes", "write_bytes", "read", "write", "getattr", "setattr", "punch", "sync", "destroy", "create",
+           "statfs", "get_info", "set_info", "quotactl", "prealloc", "open", "close", "mknod", "unlink")
+SUMS = ("read_bytes", "write_bytes", "read", "write")
+SIZES = (4096, 16 << 10, MIB)
+START = "1794990000"
 
 
 class Counters:
-    """Job statistics of a large file system. ``spent`` is the processor time to generate them."""
+    """Job statistics of a large file system. ``spent`` is the processor time to generate them.
+
+    Streams get what small files and small I/O leave of their targets, and at most their own rate; their stripes go in
+    step. So some targets are saturated, and their streams exposed to the others.
+    """
 
     def __init__(self, clock: Clock, targets: int, jobs: Sequence[Job]) -> None:
         self._clock = clock
-        self._rng = Random(1)
+        self._rng = np.random.default_rng(1)
         self._targets = [f"big-OST{n:04x}" for n in range(targets)]
         self._all = frozenset((*self._targets, *(f"big-{mdt}" for mdt in MDTS)))
-        self._jobs = jobs
-        self._counters: dict[tuple[str, str], list[float]] = {}
+        self._job = np.repeat(np.arange(len(jobs)), [len(job.targets) for job in jobs])
+        self._target = np.concatenate([job.targets for job in jobs])
+        self._rate = np.array([job.rate for job in jobs])
+        self._active = np.array([job.active for job in jobs])
+        self._busy = self._drawn()
+        self._bytes = np.array([RPC_BYTES[job.kind] for job in jobs])[self._job]
+        self._streams = self._bytes == MIB
+        tenth = targets // 10
+        self._cost = np.repeat((0.1, 1.0, 0.2), (tenth, tenth, targets - 2 * tenth))[self._target]
+        self._operations = np.zeros(len(self._job))
+        self._files = np.array([number for number, job in enumerate(jobs) if job.kind == "files"])
+        self._metadata = np.zeros(len(self._files))
+        places = [(self._targets[target], jobs[job].name) for job, target in zip(
+            self._job.tolist(), self._target.tolist(), strict=True)]
+        places += [(f"big-{MDTS[jobs[job].targets[0] % len(MDTS)]}", jobs[job].name) for job in self._files.tolist()]
+        self._places = texts([target for target, _ in places]), texts([job for _, job in places])
         self.spent = 0.0
 
     def __len__(self) -> int:
-        return len(self._counters)
+        return len(self._places[0])
 
     def pools(self) -> dict[str, tuple[str, ...]]:
-        """A tenth of the targets is flash."""
-        flash = len(self._targets) // 10
-        return {"flash": tuple(self._targets[:flash]), "hdd": tuple(self._targets[flash:])}
+        """A tenth of the targets is flash, a tenth old disks: most of those are saturated."""
+        tenth = len(self._targets) // 10
+        return {"flash": tuple(self._targets[:tenth]), "old": tuple(self._targets[tenth:2 * tenth]),
+                "hdd": tuple(self._targets[2 * tenth:])}
 
     def reading(self) -> Reading:
         """Return the present counters, as the parsers do. The time covers making objects, not generating numbers."""
-        jobs: dict[tuple[str, str], JobCounters] = {}
-        for job in self._jobs:
-            begun = time.process_time()
-            busy = self._rng.random() < 0.3 + 0.7 * job.active  # jobs pause at times
-            made = [self._served(job, target, busy) for target in job.targets]
-            if job.kind == "files":
-                made.append(self._metadata(job, busy))
-            self.spent += time.process_time() - begun
-            for target, samples, sums, sizes in made:
-                jobs[target, job.name] = JobCounters(samples, sums, sizes, "1794990000")
-        return Reading(self._clock.time, jobs, self._all)
+        begun = time.process_time()
+        self._work()
+        samples, totals, sizes = self._numbers()
+        self.spent += time.process_time() - begun
+        target, job = self._places
+        return Reading(self._clock.time, CounterTable(
+            texts(target.tolist()), texts(job.tolist()), texts([START] * len(self)), Columns(SAMPLES, samples.copy()),
+            Columns(SUMS, totals.copy()), Columns(SIZES, sizes.copy())), self._all)
 
-    def _served(self, job: Job, number: int, busy: bool) -> JobNumbers:
-        target = self._targets[number]
-        at = self._counters.setdefault((target, job.name), [0.0, 0.0])
-        if busy:
-            size = MIB if job.kind == "stream" else 4096 if job.kind == "io" else 300_000
-            operations = max(1.0, round(job.rate * SECONDS * self._rng.uniform(0.9, 1.1)))
-            at[0] += operations
-            at[1] += operations * size
-        upper = MIB if job.kind == "stream" else 4096 if job.kind == "io" else 512 << 10
-        samples = {
-            "read_bytes": at[0] // 4, "write_bytes": at[0], "read": at[0] // 4, "write": at[0], "getattr": 0.0,
-            "setattr": at[0] // 10, "punch": at[0] // 20, "sync": at[0] // 20, "destroy": at[0] // 20, "create": 0.0,
-            "statfs": 0.0, "get_info": 0.0, "set_info": 0.0, "quotactl": 0.0, "prealloc": 0.0}
-        sums = {"read_bytes": at[1] / 4, "write_bytes": at[1], "read": at[0] * 300, "write": at[0] * 900}
-        return target, samples, sums, {upper: at[0]}
+    def _drawn(self) -> Bools:
+        return self._rng.random(len(self._rate)) < 0.3 + 0.7 * self._active
 
-    def _metadata(self, job: Job, busy: bool) -> JobNumbers:
-        target = f"big-{MDTS[job.targets[0] % len(MDTS)]}"
-        at = self._counters.setdefault((target, job.name), [0.0, 0.0])
-        at[0] += round(job.rate * SECONDS) if busy else 0
-        return target, {"open": at[0], "close": at[0], "mknod": at[0], "unlink": at[0] // 2, "getattr": at[0]}, {}, {}
+    def _work(self) -> None:
+        """Serve a cycle."""
+        self._busy = np.where(self._rng.random(len(self._busy)) < RESTS, self._drawn(), self._busy)
+        rate = np.where(self._busy, self._rate, 0.0)
+        wanted = rate[self._job] * self._rng.uniform(0.9, 1.1, len(self._job))
+        seconds = wanted * (self._bytes * BYTE_SECONDS + np.where(self._streams, 0, OPERATION_SECONDS)) * self._cost
+        others = np.bincount(self._target, np.where(self._streams, 0, seconds), len(self._targets))
+        streams = np.bincount(self._target, np.where(self._streams, seconds, 0), len(self._targets))
+        less = np.minimum(1, MOST_OF_OTHERS / np.maximum(others, 1e-9))
+        left = np.minimum(1, (1 - others * less) / np.maximum(streams, 1e-9))
+        in_step = np.ones(len(rate))
+        np.minimum.at(in_step, self._job, left[self._target])
+        served = wanted * np.where(self._streams, in_step[self._job], less[self._target])
+        self._operations += np.where(wanted > 0, np.maximum(1, np.round(served * SECONDS)), 0)
+        self._metadata += np.round(rate[self._files] * SECONDS)
+
+    def _numbers(self) -> tuple[Floats, Floats, Floats]:
+        """Samples, sums and sizes."""
+        done, moved, opened = self._operations, self._operations * self._bytes, self._metadata
+        data, pairs = {
+            "read_bytes": done // 4, "write_bytes": done, "read": done // 4, "write": done, "setattr": done // 10,
+            "punch": done // 20, "sync": done // 20, "destroy": done // 20}, len(done)
+        samples, totals, sizes = (np.zeros((len(self), len(names))) for names in (SAMPLES, SUMS, SIZES))
+        for name, column in data.items():
+            samples[:pairs, SAMPLES.index(name)] = column
+        for name in ("open", "close", "mknod", "getattr"):
+            samples[pairs:, SAMPLES.index(name)] = opened
+        samples[pairs:, SAMPLES.index("unlink")] = opened // 2
+        totals[:pairs] = np.column_stack((moved / 4, moved, done * 300, done * 900))
+        sizes[np.arange(pairs), np.searchsorted(SIZES, self._bytes)] = done
+        return samples, totals, sizes
 
 
 LIVING_FILES = 300_000

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-MODULES = ("lustre._files", "lustre.formats._texts", "exporter.jobs._lines", "tierd.sense._readings")
+MODULES = ("lustre._files", "lustre.formats._texts", "exporter.jobs._lines")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by kind of work."""

@@ -44,7 +44,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.sense.robinhood",),
-    "numpy": ("tierd.detect", "tierd.engine", "tierd.sense.changelogs.packed"),
+    "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

@@ -25,10 +25,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from tierd.detect.history import total_namespace
+import numpy as np
+
 from tierd.detect.interference import SUSPECTS
-from tierd.detect.profile import Classes, total
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.detect.profile import Classes
+from tierd.loads import OTHER_OPERATIONS, READS, Loads, NamespaceLoads, together
+from tierd.model import NamespaceLoad, Window
 
 _SLURM_TASK = re.compile(r"(?<![\w\[])(\d+)_\d+(?!\w)")
 _BRACKET_TASK = re.compile(r"(?<![\w\[])(\d+)\[\d+\]")
@@ -164,38 +166,40 @@ def with_arrays(window: Window, arrays: Mapping[str, Collection[str]], classes: 
     name_of = {task: name for name, tasks in arrays.items() for task in tasks}
     if not name_of:
         return window
-    found: defaultdict[str, defaultdict[str, list[JobLoad]]] = defaultdict(lambda: defaultdict(list))
-    for load in window.loads.values():
-        if load.job in name_of:
-            found[name_of[load.job]][load.job].append(load)
-    loads, namespace = dict(window.loads), dict(window.namespace)
-    for name, by_task in found.items():
-        small = {task for task in arrays[name] if not _streams(by_task.get(task, ()), namespace.get(task), classes)}
-        here = [load for task, each in by_task.items() if task in small for load in each]
+    loads, namespace = Loads.of(window.loads), dict(window.namespace)
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(loads.jobs_among(name_of)).tolist():
+        rows[loads.job[row]].append(row)
+    joined = np.zeros(len(loads), bool)
+    job_of = loads.job.copy()
+    for name in dict.fromkeys(name_of[task] for task in rows):
+        small = {task for task in arrays[name]
+                 if not _streams(loads.rows(rows.get(task, [])), namespace.get(task), classes)}
+        here = [row for task in small for row in rows.get(task, ())]
         names = _together(name, [namespace[task] for task in arrays[name] if task in small and task in namespace])
-        if not here or _streams(here, names, classes):
+        if not here or _streams(loads.rows(here), names, classes):
             continue
-        on_target: defaultdict[str, list[JobLoad]] = defaultdict(list)
-        for load in here:
-            on_target[load.target].append(load)
-            del loads[load.target, load.job]
-        loads |= {(target, name): total(each)._replace(job=name) for target, each in on_target.items()}
+        joined[here], job_of[here] = True, name
         namespace = {job: load for job, load in namespace.items() if job not in small}
         if names is not None:
             namespace[name] = names
-    return replace(window, loads=loads, namespace=namespace)
+    tasks = loads.rows(joined)
+    return replace(window, loads=together([loads.rows(~joined), Loads(
+        tasks.target, job_of[joined], tasks.numbers, tasks.sizes)]), namespace=namespace)
 
 
-def _streams(loads: Sequence[JobLoad], names: NamespaceLoad | None, classes: Classes) -> bool:
+def _streams(loads: Loads, names: NamespaceLoad | None, classes: Classes) -> bool:
     """Whether these loads of a window are those of a stream: full RPCs, and more bytes than small files have."""
-    moved = sum(load.moved_bytes for load in loads)
+    moved = float(loads.moved_bytes.sum())
     files = max(names.closes, names.creates) if names is not None else 0.0
     return (moved > classes.small_file_bytes * max(files, 1.0)
-            and moved >= classes.stream_rpc_bytes * sum(load.bulk_operations for load in loads))
+            and moved >= classes.stream_rpc_bytes * float(loads.numbers[:, READS:OTHER_OPERATIONS].sum()))
 
 
 def _together(name: str, parts: Sequence[NamespaceLoad]) -> NamespaceLoad | None:
-    return replace(total_namespace(parts), job=name) if parts else None
+    if not parts:
+        return None
+    return NamespaceLoad(name, *NamespaceLoads.of({part.job: part for part in parts}).numbers.sum(axis=0).tolist())
 
 
 def _unnumbered(text: str) -> str:

@@ -19,7 +19,7 @@ from tierd.detect import attribution
 from tierd.detect.block_accelerator import Accelerator, accelerators, with_absorbed
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts, TargetTime, device_times
-from tierd.detect.history import History, packed
+from tierd.detect.history import History, without_sizes
 from tierd.detect.interference import Interference
 from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import profiles
@@ -31,6 +31,7 @@ from tierd.detect.slowdowns import (
     shared_bandwidth,
 )
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
+from tierd.loads import Loads
 from tierd.model import (
     ACTIONABLE_KINDS,
     EVIDENCE_BY_KIND,
@@ -139,7 +140,8 @@ class Engine:
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Use Prometheus' history of these jobs until this engine's own history is long enough."""
-        self._history.learned = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
+        own = self._settings.own_jobs
+        self._history.learned = tuple(without_sizes(without_jobs(window, own)) for window in windows)
         rates: dict[str, list[float]] = {}
         for window in windows:
             moved: dict[str, float] = {}
@@ -293,7 +295,8 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window without these jobs: tierd's own moves cause no finding."""
     if window.jobs.isdisjoint(jobs) and window.namespace.keys().isdisjoint(jobs):
         return window
-    return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
+    loads = Loads.of(window.loads)
+    return replace(window, loads=loads.rows(~loads.jobs_among(jobs)),
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})
 
 

@@ -7,7 +7,7 @@ less often. Without its facts a detector finds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from operator import itemgetter
 from types import MappingProxyType
@@ -101,10 +101,6 @@ UNSEEN = "no new counters"
 """Condition of a target whose counters were not read again: its exporter is late, is down, or its clock was set."""
 
 
-LITTLE_UNEVEN = 0.05
-"""Difference of a span to its window that costs of service need not count: they are known to some 10%."""
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
     """Loads on the file system between two readings."""
@@ -137,20 +133,6 @@ class Window:
     def seconds_of(self, target: str) -> float:
         """Seconds in which the loads of a target arose. Rates of one window are loads by this."""
         return self.spans.get(target, self.seconds)
-
-    @property
-    def even_loads(self) -> Collection[JobLoad]:
-        """Loads at the same rates in the seconds of the window, except for spans that differ little from it.
-
-        Where they change, they lose the sizes of RPCs.
-        """
-        loads = self.loads.values()
-        uneven = {target: self.seconds / span for target, span in self.spans.items()
-                  if abs(span - self.seconds) > LITTLE_UNEVEN * self.seconds}
-        if not uneven:
-            return loads
-        return [JobLoad._make((load.target, load.job, *[number * part for number in load[2:8]], NO_SIZES))
-                if (part := uneven.get(load.target)) is not None else load for load in loads]
 
     @property
     def metadata_seconds(self) -> float:

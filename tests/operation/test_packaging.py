@@ -299,7 +299,7 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/_files", "lustre/formats/_texts", "exporter/jobs/_lines", "tierd/sense/_readings")
+MODULES = ("lustre/_files", "lustre/formats/_texts", "exporter/jobs/_lines")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:

@@ -14,6 +14,7 @@ from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.detect.attribution import ACTIVE_SECONDS, counts_by_records
+from tierd.loads import Loads
 from tierd.model import Action, Finding, Window
 from tierd.policies import needs_its_job
 from tierd.refusal import Reason, Refusal
@@ -34,7 +35,7 @@ class WindowWork:
     def __init__(self, window: Window) -> None:
         self._window = window
         self._jobs = window.jobs
-        self._reading = {load.job for load in window.loads.values() if load.reads}
+        self._reading = set(Loads.of(window.loads).reading_jobs)
         self._naming = {job for job, load in window.namespace.items() if load.operations > load.closes}
 
     def has(self, finding: Finding, jobs: Sequence[str]) -> bool:

@@ -11,15 +11,28 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tierd.detect.profile import MIN_FILES, SMALL_SHARE, STEADY_SHARE, Classes
-from tierd.model import JobLoad, Window
+from tierd.loads import (
+    BUSY_USEC,
+    CLOSES,
+    OTHERS,
+    READS,
+    WRITES,
+    Bools,
+    Floats,
+    Ints,
+    Loads,
+    NamespaceLoads,
+    Numbers,
+    sums,
+)
+from tierd.model import Window
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+Names = Numbers[str]
 
+LITTLE_UNEVEN = 0.05
+"""Difference of a span to its window that costs of service need not count: they are known to some 10%."""
 COMMIT_IOS = 1.5
 """I/Os of a commit of the journal (jbd2) for each change that waits for it.
 
@@ -30,22 +43,6 @@ writes of 4 KiB and 7.3 RPCs of a stream: 1.2 to 1.9 more I/Os for each write, a
 OTHER_IOS = 1.5
 """I/Os of an operation that is neither a read nor a write: the commit that a sync waits for, or the journal and the
 place of what a punch or setattr changes."""
-
-
-class Names(dict[str, int]):
-    """Numbers of names, in order of appearance. A name that is looked up gets the next number."""
-
-    def __missing__(self, name: str) -> int:
-        self[name] = number = len(self)
-        return number
-
-
-def sums(index: Ints, values: Floats, count: int) -> Floats:
-    """The sums of the rows of some values that have the same index, for each index below ``count``."""
-    found = np.empty((count, values.shape[1]))
-    for column in range(values.shape[1]):
-        found[:, column] = np.bincount(index, values[:, column], count)
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,28 +66,29 @@ class WindowColumns:
 
 
 def window_columns(window: Window, targets: Names, jobs: Names, small_rpc_bytes: int) -> WindowColumns:
-    """The columns of a window. New names get numbers."""
-    loads = list(window.even_loads)
-    count = len(loads)
-    numbers = np.fromiter((number for load in loads for number in (
-        load.read_bytes, load.write_bytes, load.reads, load.writes, load.other_operations)), float, 5 * count)
-    small = np.fromiter((small_rpcs(load, small_rpc_bytes) for load in loads), float, count)
-    done = window.namespace
+    """The columns of a window. New names get numbers.
+
+    Loads have the same rates in the seconds of the window, except for spans that differ little from it.
+    """
+    loads, done = Loads.of(window.loads), NamespaceLoads.of(window.namespace)
+    target = targets.of(loads.target.tolist(), len(loads))
+    part = np.ones(len(targets))
+    for name, span in window.spans.items():
+        if name in targets and abs(span - window.seconds) > LITTLE_UNEVEN * window.seconds:
+            part[targets[name]] = window.seconds / span
     return WindowColumns(
-        window.start, window.end,
-        np.fromiter((targets[load.target] for load in loads), np.int64, count),
-        np.fromiter((jobs[load.job] for load in loads), np.int64, count),
-        np.column_stack((numbers.reshape(-1, 5), small)),
-        np.fromiter((jobs[job] for job in done), np.int64, len(done)),
-        np.array([(each.closes, each.creates, each.unlinks) for each in done.values()], float).reshape(-1, 3))
+        window.start, window.end, target, jobs.of(loads.job.tolist(), len(loads)),
+        np.column_stack((loads.numbers[:, :BUSY_USEC], small_rpcs(loads, small_rpc_bytes))) * part[target, None],
+        jobs.of(done.keys_by_row(), len(done)), done.numbers[:, CLOSES:OTHERS])
 
 
-def small_rpcs(load: JobLoad, small_rpc_bytes: int) -> float:
+def small_rpcs(loads: Loads, small_rpc_bytes: int) -> Floats:
     """RPCs of at most so many bytes, from the kernel's size histogram, or else by their mean size."""
-    if load.sizes:
-        return sum([count for upper, count in load.sizes.items() if upper <= small_rpc_bytes])
-    rpcs = load.reads + load.writes
-    return rpcs if load.moved_bytes <= small_rpc_bytes * rpcs else 0.0
+    rpcs = loads.numbers[:, READS] + loads.numbers[:, WRITES]
+    by_mean = np.where(loads.moved_bytes <= small_rpc_bytes * rpcs, rpcs, 0.0)
+    small = [upper <= small_rpc_bytes for upper in loads.sizes.names]
+    known = loads.sizes.numbers.any(axis=1)
+    return np.where(known, loads.sizes.numbers[:, small].sum(axis=1), by_mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

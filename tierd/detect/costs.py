@@ -37,7 +37,8 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from tierd.detect.columns import Bools, Floats, Ints, JobKinds, RecentWork, WindowColumns, sums
+from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
+from tierd.loads import Bools, Floats, Ints, sums
 from tierd.text import percent
 
 Vector = tuple[float, float, float]

@@ -2,52 +2,20 @@
 
 The size of RPCs is not enough to classify a job: the aggressor in the paper (Cray, CUG 2018) writes files of 1-4 MB
 with full-size RPCs. Files closed per second and bytes per file count as well.
-
->>> first, second = JobLoad("l-OST0001", "j.1", writes=2.0, sizes={4096: 2.0}), JobLoad("l-OST0001", "j.1", reads=1.0)
->>> total([first, second]) == JobLoad("l-OST0001", "j.1", reads=1.0, writes=2.0, sizes={4096: 2.0})
-True
->>> total([first]) is first
-True
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
+from tierd.loads import Loads, together
 from tierd.model import JobLoad, Window
-
-ByKey = defaultdict[tuple[str, str], list[JobLoad]]
-
-
-def by_key(windows: Iterable[Window], jobs: Collection[str] | None = None) -> ByKey:
-    """Loads of each job on each target, window by window; of all jobs, or of some of them."""
-    found: ByKey = defaultdict(list)
-    for window in windows:
-        for key, load in window.loads.items():
-            if jobs is None or key[1] in jobs:
-                found[key].append(load)
-    return found
-
-
-def total(loads: Sequence[JobLoad]) -> JobLoad:
-    """The sum of one or more loads of one job on one target. A single load is returned unchanged."""
-    if len(loads) == 1:
-        return loads[0]
-    # faster than by name
-    targets, jobs, read_bytes, write_bytes, reads, writes, others, busy_usec, by_size = zip(*loads, strict=True)
-    sizes = dict(by_size[0])
-    for each in by_size[1:]:
-        for upper, count in each.items():
-            sizes[upper] = sizes.get(upper, 0.0) + count
-    return JobLoad(targets[0], jobs[0], sum(read_bytes, 0.0), sum(write_bytes, 0.0), sum(reads, 0.0),
-                   sum(writes, 0.0), sum(others, 0.0), sum(busy_usec, 0.0), sizes)
-
 
 SMALL_SHARE = 0.5
 """Share of small RPCs from which a job counts as small I/O."""
@@ -201,13 +169,16 @@ def waits_for_commits(profile: Profile, classes: Classes) -> bool:
 
 def profiles(windows: Sequence[Window], jobs: Collection[str] | None = None) -> dict[str, Profile]:
     """Profiles of all jobs that are active in these windows, or of some of them."""
+    each = [Loads.of(window.loads) for window in windows]
+    if jobs is not None:
+        each = [some.rows(some.jobs_among(jobs)) for some in each]
     active: defaultdict[str, list[Window]] = defaultdict(list)
-    for window in windows:
-        for job in window.jobs if jobs is None else window.jobs.intersection(jobs):
+    for window, some in zip(windows, each, strict=True):
+        for job in set(some.job.tolist()):
             active[job].append(window)
     loads: defaultdict[str, dict[str, JobLoad]] = defaultdict(dict)
-    for (target, job), each in by_key(windows, jobs).items():
-        loads[job][target] = total(each)
+    for (target, job), load in together(each).items():
+        loads[job][target] = load
     return {job: profile(job, active[job], targets) for job, targets in loads.items()}
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from tierd.detect.columns import JobKinds, RecentWork
 from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Vector
+from tierd.loads import Loads, Numbers, Pair
 from tierd.model import StreamedTarget, StreamedTargets, Window
 
 CLEARLY_IDLE = SATURATED / 2
@@ -53,12 +54,13 @@ class StreamWatch:
         pool_of = {target: pool for pool, members in sorted(pools.items(), key=lambda each: -len(each[1]))
                    for target in members}  # of several pools, the smallest says most
         streams: defaultdict[str, list[str]] = defaultdict(list)
-        latest = [window.loads for window in latest_windows(recent)]
+        moving: set[Pair] = set()
+        for loads in [Loads.of(window.loads) for window in latest_windows(recent)]:
+            moving.update(loads.rows(loads.moved_bytes > 0).keys_by_row())
         for job, its_targets in streaming.items():
             if may_be_held_up(its_targets, device_time):
                 for target in its_targets:
-                    key = target, job
-                    if any(loads[key].moved_bytes > 0 for loads in latest if key in loads):
+                    if (target, job) in moving:
                         streams[target].append(job)
         assumed = self._assumed(pool_of) if streams else {}
         return StreamedTargets({
@@ -68,10 +70,9 @@ class StreamWatch:
 
     def _learn(self, window: Window) -> None:
         self._seen_until = window.end
-        moved: defaultdict[str, float] = defaultdict(float)
-        for (target, _), load in window.loads.items():
-            moved[target] += load.read_bytes + load.write_bytes
-        for target, size_bytes in moved.items():
+        loads, targets = Loads.of(window.loads), Numbers[str]()
+        at = targets.of(loads.target.tolist(), len(loads))
+        for target, size_bytes in zip(targets, np.bincount(at, loads.moved_bytes).tolist(), strict=True):
             if size_bytes:
                 self._fastest[target] = max(self._fastest.get(target, 0.0), size_bytes / window.seconds)
 

@@ -18,9 +18,10 @@ from tierd.clock import Clock
 from tierd.config.sense import ServerAccess
 from tierd.sense import exposition
 from tierd.sense.collectors import SelectiveClient
+from tierd.sense.counters import CounterTable, joined_tables
 from tierd.sense.exposition import MAX_ENTRIES, READ_COLLECTORS
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, JobCounters, Reading, ServiceCounters, Stamp
+from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, Reading, ServiceCounters, Stamp
 from tierd.text import utc_text
 
 Found = TypeVar("Found")
@@ -230,7 +231,7 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
 
     Raises SourceError for too many entries.
     """
-    jobs: dict[tuple[str, str], JobCounters] = {}
+    tables: list[CounterTable] = []
     conditions: dict[str, str] = {}
     changelogs: dict[str, ChangelogState] = {}
     is_flash: dict[str, bool] = {}
@@ -238,16 +239,18 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
     services: dict[str, ServiceCounters] = {}
     for url, one in readings.items():
         others = {target for target in one.targets if shown[target] != url}
-        jobs |= one.jobs if not others else {key: value for key, value in one.jobs.items() if key[0] not in others}
+        counters = CounterTable.of(one.jobs)
+        tables.append(counters.rows(~counters.targets_that(others.__contains__)) if others else counters)
         conditions |= {target: why for target, why in one.conditions.items() if target not in others}
         changelogs |= one.changelogs
         is_flash |= one.is_flash
         limits |= one.data_limits
         services |= one.services
-    if len(jobs) > MAX_ENTRIES:
+    if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
-    return Reading(time, jobs, frozenset(shown), conditions, all(one.omits_idle_jobs for one in readings.values()),
-                   changelogs, is_flash, limits, services=services, stamps=stamps)
+    return Reading(time, joined_tables(tables), frozenset(shown), conditions,
+                   all(one.omits_idle_jobs for one in readings.values()), changelogs, is_flash, limits,
+                   services=services, stamps=stamps)
 
 
 class HttpAnswers:

@@ -23,12 +23,15 @@ from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import TypeVar
 
+import numpy as np
+
+from tierd.loads import Columns, Numbers, Pair, texts
+from tierd.sense.counters import Cells, CounterTable
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import (
     FULL_FRACTION,
     UNKNOWN_RECOVERY,
     ChangelogState,
-    JobCounters,
     Reading,
     ServiceCounters,
     Stamp,
@@ -135,45 +138,6 @@ _USEC = 1e6
 _BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
 
 
-class JobEntry:
-    """Samples of one job on one target."""
-
-    __slots__ = ("buckets", "samples", "sums")
-
-    def __init__(self) -> None:
-        self.samples: dict[str, float] = {}
-        self.sums: dict[str, float] = {}
-        self.buckets: dict[str, dict[float, float]] = {}
-
-    def put(self, name: str, tail: Tail, value: float) -> None:
-        """Add one sample. Raises ValueError for a duplicate. Other families are ignored."""
-        operation, direction, upper = tail
-        if name == "lustre_job_io_size_bytes_bucket":
-            place = self.buckets.get(direction)
-            if place is None:
-                place = self.buckets[direction] = {}
-            _put_once(place, upper, value, name)
-        elif name == "lustre_job_operations_total":
-            _put_once(self.samples, operation, value, name)
-        elif name == "lustre_job_operation_seconds_total":
-            _put_once(self.sums, operation, value * _USEC, name)
-        elif name in _BYTES:
-            _put_once(self.sums, _BYTES[name], value, name)
-        elif name == "lustre_job_io_size_bytes_count":
-            _put_once(self.samples, f"{direction}_bytes", value, name)
-
-    def counters(self) -> JobCounters:
-        """The counters in the units of ``job_stats``."""
-        sizes: defaultdict[int, float] = defaultdict(float)
-        for cumulative in self.buckets.values():
-            below = 0.0
-            for upper in sorted(cumulative):
-                if upper != float("inf"):
-                    sizes[int(upper)] += max(0.0, cumulative[upper] - below)
-                below = cumulative[upper]
-        return JobCounters(self.samples, self.sums, dict(sizes))
-
-
 class ChangelogSamples:
     """Samples of the changelog of one MDT."""
 
@@ -209,25 +173,20 @@ class ExporterView:
         self.origin = origin
         self.failed = ""
         self.targets: set[str] = set()
-        self.entries: dict[tuple[str, str], JobEntry] = {}
+        self._rows: Numbers[Pair] = Numbers()
+        self._samples, self._sums, self._buckets = Cells(), Cells(), Cells()
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self.read_at: dict[str, float] = {}
         """When the counters of each target were read, by the clock of its server; epoch seconds."""
-        self.is_flash: dict[str, bool] = {}
-        """Whether the device of a target is flash, by full target name."""
-        self.data_limits: dict[str, int] = {}
-        """Maximum bytes of a component with data on an MDT, by full target name."""
-        self.service: ServiceCounters | None = None
-        """The service for metadata requests of the node."""
         self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
-        self._heads: dict[bytes, tuple[str, JobEntry | None]] = {}
+        self._heads: dict[bytes, tuple[str, int | None]] = {}
         self._tails: dict[bytes, Tail] = {}
 
     def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
         """Add one sample. Raises ValueError for a duplicate."""
-        target, entry = self._heads.get(head) or self._named(head)
-        if entry is not None:
-            entry.put(name, self._tails.get(tail) or self._tail(tail), value)
+        target, row = self._heads.get(head) or self._named(head)
+        if row is not None:
+            self.put(row, name, self._tails.get(tail) or self._tail(tail), value)
         elif target and name == READ_AT:
             _put_once(self.read_at, target, value, name)
         elif target and name in CONDITION_FAMILIES:
@@ -237,17 +196,31 @@ class ExporterView:
         elif name == COLLECTOR_SUCCESS and not value and labels_of(head).get("collector") in _NEEDED_COLLECTORS:
             self.failed = labels_of(head)["collector"]
 
-    def entry(self, target: str, job: str) -> JobEntry:
-        """The entry of a job on a target, added if missing. Raises ValueError if there are too many."""
-        found = self.entries.get((target, job))
+    def put(self, row: int, name: str, tail: Tail, value: float) -> None:
+        """Add one sample of a job on a target. Other families are ignored."""
+        operation, direction, upper = tail
+        if name == "lustre_job_io_size_bytes_bucket":
+            self._buckets.put(row, (direction, upper), value)
+        elif name == "lustre_job_operations_total":
+            self._samples.put(row, operation, value)
+        elif name == "lustre_job_operation_seconds_total":
+            self._sums.put(row, operation, value * _USEC)
+        elif name in _BYTES:
+            self._sums.put(row, _BYTES[name], value)
+        elif name == "lustre_job_io_size_bytes_count":
+            self._samples.put(row, f"{direction}_bytes", value)
+
+    def row(self, target: str, job: str) -> int:
+        """The row of a job on a target, added if missing. Raises ValueError if there are too many."""
+        found = self._rows.get((target, job))
         if found is None:
-            if len(self.entries) >= MAX_ENTRIES:
+            if len(self._rows) >= MAX_ENTRIES:
                 raise ValueError(f"more than {MAX_ENTRIES} pairs of job and target")
-            found = self.entries[intern(target), intern(job)] = JobEntry()  # readings share one string
+            found = self._rows[intern(target), intern(job)]  # readings share one string
             self.targets.add(target)
         return found
 
-    def _named(self, head: bytes) -> tuple[str, JobEntry | None]:
+    def _named(self, head: bytes) -> tuple[str, int | None]:
         labels = labels_of(head)
         target = f"{labels.get('fs', '')}-{labels['target']}" if "target" in labels else ""
         if len(self._heads) > 2 * MAX_ENTRIES:
@@ -255,7 +228,7 @@ class ExporterView:
         if target:
             self.targets.add(target)
         job = labels.get(JOBID, labels.get(OLD_JOBID))
-        slot = target, self.entry(target, job) if target and job is not None else None
+        slot = target, self.row(target, job) if target and job is not None else None
         self._heads[head] = slot
         return slot
 
@@ -277,9 +250,27 @@ class ExporterView:
         """Why the throughput of a target cannot be compared now; healthy targets are left out."""
         return conditions_of(self.targets, self.gauges)
 
-    def counters(self) -> dict[tuple[str, str], JobCounters]:
-        """Counters of each job on each target, in the units of ``job_stats``."""
-        return {key: entry.counters() for key, entry in self.entries.items() if entry.samples or entry.sums}
+    def counters(self) -> CounterTable:
+        """Counters of each job on each target, in the units of ``job_stats``. Raises ValueError for a duplicate."""
+        rows = len(self._rows)
+        return CounterTable(texts([target for target, _ in self._rows]), texts([job for _, job in self._rows]),
+                            texts([""] * rows), self._samples.columns(rows), self._sums.columns(rows),
+                            sizes_of(self._buckets.columns(rows, np.nan)))
+
+
+def sizes_of(buckets: Columns[tuple[str, float]]) -> Columns[int]:
+    """RPCs by upper bound of their size, from cumulative counts by direction and upper bound; NaN if missing."""
+    uppers = tuple(sorted({int(upper) for _, upper in buckets.names if upper != math.inf}))
+    found = np.zeros((len(buckets.numbers), len(uppers)))
+    below = dict.fromkeys([direction for direction, _ in buckets.names], np.zeros(len(found)))
+    for direction, upper in sorted(buckets.names):
+        cumulative = buckets[direction, upper]
+        there = ~np.isnan(cumulative)
+        if upper != math.inf:
+            more = np.maximum(cumulative - below[direction], 0)
+            found[:, uppers.index(int(upper))] += np.where(there, more, 0)
+        below[direction] = np.where(there, cumulative, below[direction])
+    return Columns(uppers, found)
 
 
 def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]]) -> dict[str, str]:
@@ -333,32 +324,25 @@ _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog
 
 def reading_of(body: bytes, origin: str, time: float) -> Reading:
     """The targets of one exporter. Raises SourceError naming the exporter."""
-    view = exporter_view(body, origin)
-    return Reading(
-        time, view.counters(), frozenset(view.targets), view.conditions(), omits_idle_jobs=True,
-        changelogs=view.changelogs(), is_flash=view.is_flash, data_limits=view.data_limits,
-        services={} if view.service is None else {origin: view.service},
-        stamps={target: Stamp(origin, seconds) for target, seconds in view.read_at.items()})
-
-
-def exporter_view(body: bytes, origin: str) -> ExporterView:
-    """The samples of one exporter. Raises SourceError naming the exporter."""
-    collected = ExporterView(origin)
+    view = ExporterView(origin)
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
-            collected.add(name, head, tail, value)
-        collected.is_flash = flash_devices(body)
-        collected.data_limits = data_limits(body)
-        collected.service = metadata_service(body)
+            view.add(name, head, tail, value)
+        counters = view.counters()
+        is_flash, limits, service = flash_devices(body), data_limits(body), metadata_service(body)
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
         raise SourceError(f"{origin}: not an exposition of lustre-exporter")
     if not body.endswith(b"\n"):
         raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
-    if collected.failed:
-        raise SourceError(f"{origin}: its collector {collected.failed} failed: incomplete counters are not used")
-    return collected
+    if view.failed:
+        raise SourceError(f"{origin}: its collector {view.failed} failed: incomplete counters are not used")
+    return Reading(
+        time, counters, frozenset(view.targets), view.conditions(), omits_idle_jobs=True,
+        changelogs=view.changelogs(), is_flash=is_flash, data_limits=limits,
+        services={} if service is None else {origin: service},
+        stamps={target: Stamp(origin, seconds) for target, seconds in view.read_at.items()})
 
 
 def flash_devices(body: bytes) -> dict[str, bool]:

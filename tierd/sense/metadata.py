@@ -6,8 +6,11 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from tierd.model import MetadataLoad, MetadataService
-from tierd.sense.readings import JobCounters, Reading, ServiceCounters, difference, is_ost
+from tierd.sense.counters import CounterTable, Increases, increases
+from tierd.sense.readings import Reading, ServiceCounters, is_ost
 
 SPAN_SECONDS = 120.0
 STEP_SECONDS = 25.0
@@ -25,7 +28,7 @@ class _Snapshot:
     """MDT counters of one reading."""
 
     time: float
-    jobs: Mapping[tuple[str, str], JobCounters]
+    jobs: CounterTable
     services: Mapping[str, ServiceCounters]
 
 
@@ -43,14 +46,16 @@ class MetadataMeter:
             self._past.clear()  # the clock was set back
         if self._past and reading.time < self._past[-1].time + STEP_SECONDS:
             return
-        mine = {key: counters for key, counters in reading.jobs.items() if not is_ost(key[0])}
+        every = CounterTable.of(reading.jobs)
+        mine = every.rows(~every.targets_that(is_ost))
         self._past.append(_Snapshot(reading.time, mine, reading.services))
         while len(self._past) > 1 and self._past[0].time < reading.time - SPAN_SECONDS:
             self._past.popleft()
         first, last = self._past[0], self._past[-1]
         if last.time > first.time:
             mdts = {target for target in reading.targets if not is_ost(target)}
-            self.loads = tuple(load_of(mdt, first, last) for mdt in sorted(mdts))
+            more = increases(first.jobs, last.jobs)
+            self.loads = tuple(load_of(mdt, last.jobs, more, last.time - first.time) for mdt in sorted(mdts))
             self.services = tuple(service for node in sorted(last.services)
                                   if (service := service_of(node, first, last)) is not None)
 
@@ -60,25 +65,20 @@ class MetadataMeter:
         self.loads, self.services = (), ()
 
 
-def load_of(mdt: str, first: _Snapshot, last: _Snapshot) -> MetadataLoad:
-    """Operations of an MDT per second between two snapshots."""
-    seconds = last.time - first.time
+def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -> MetadataLoad:
+    """Operations of an MDT per second, from the increases of counters."""
     done: defaultdict[str, float] = defaultdict(float)
     jobs: defaultdict[str, float] = defaultdict(float)
     usec = 0.0
-    for (target, job), counters in last.jobs.items():
-        if target != mdt:
-            continue
-        before = first.jobs.get((target, job))
-        if before is not None and counters.is_unchanged_since(before):
-            continue
-        more = difference(before, counters)
-        sums = more.sums
-        for name, count in more.samples.items():
-            if name not in UNCOUNTED and count > 0:
-                done[_group(name)] += count
-                jobs[job] += count
-                usec += sums.get(name, 0.0)
+    here = counters.target == mdt
+    samples, names = more.samples.rows(here), counters.job[here].tolist()
+    for name in samples.names:
+        counts = samples[name]
+        if name not in UNCOUNTED and counts.any():
+            done[_group(name)] += float(counts.sum())
+            usec += float(more.sums[name][here][counts > 0].sum())
+            for row in np.flatnonzero(counts > 0).tolist():
+                jobs[names[row]] += float(counts[row])
     count = sum(done.values())
     rates = {name: value / seconds for name, value in done.items()}
     return MetadataLoad(mdt, rates.get("creates", 0.0), rates.get("unlinks", 0.0), rates.get("stats", 0.0),

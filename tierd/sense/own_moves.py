@@ -24,6 +24,7 @@ from typing import Protocol
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from tierd.loads import Loads
 from tierd.model import Window
 from tierd.text import bytes_text
 
@@ -146,7 +147,8 @@ class OwnJobs:
 
     def __call__(self, window: Window) -> OwnJobsVerdict:
         """Check one window. Loads without bytes count as own: all commands of ``lfs`` have this job id."""
-        ours = [load for (_, job), load in window.loads.items() if job in self._jobs]
+        loads = Loads.of(window.loads)
+        ours = list(loads.rows(loads.jobs_among(self._jobs)).values())
         done_bytes = sum(load.moved_bytes for load in ours)
         theirs = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
         if theirs:

@@ -13,11 +13,11 @@ from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery
 from lustre.parameters import Tree, parse_device, read_whole
 from tierd.clock import Clock
 from tierd.model import Capacity, MetadataSpace
+from tierd.sense.counters import CounterTable, JobEntry
 from tierd.sense.readings import (
     FULL_FRACTION,
     UNKNOWN_RECOVERY,
     ChangelogState,
-    JobCounters,
     Reading,
     ServiceCounters,
     Stamp,
@@ -31,7 +31,7 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
     ``now`` is this node's clock, for the time at which each target was read.
     """
     stamps: dict[str, Stamp] = {}
-    jobs: dict[tuple[str, str], JobCounters] = {}
+    jobs: dict[tuple[str, str], JobEntry] = {}
     targets = set()
     conditions = {}
     for subsystem in ("obdfilter", "mdt"):
@@ -47,8 +47,8 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
     return Reading(
-        time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree), is_flash=flash_devices(tree),
-        data_limits=data_limits(tree), services=metadata_services(tree), stamps=stamps,
+        time, CounterTable.of(jobs), frozenset(targets), conditions, changelogs=changelogs(tree),
+        is_flash=flash_devices(tree), data_limits=data_limits(tree), services=metadata_services(tree), stamps=stamps,
     )
 
 
@@ -117,7 +117,7 @@ def changelogs(tree: Tree) -> dict[str, ChangelogState]:
     return found
 
 
-def job_counters(data: bytes) -> Iterator[tuple[str, JobCounters]]:
+def job_counters(data: bytes) -> Iterator[tuple[str, JobEntry]]:
     """Job id and counters of every entry of a ``job_stats`` file. Readings share one string for each job."""
     for job in job_stats.parse(data).jobs:
         names = [name.decode("ascii", "replace") for name in job.names]
@@ -125,7 +125,7 @@ def job_counters(data: bytes) -> Iterator[tuple[str, JobCounters]]:
         for _, buckets in job.histograms:
             for upper_bytes, count in buckets:
                 sizes[upper_bytes] = sizes.get(upper_bytes, 0.0) + count
-        yield intern(job.job_id.decode("utf-8", "replace")), JobCounters(
+        yield intern(job.job_id.decode("utf-8", "replace")), JobEntry(
             dict(zip(names, map(float, job.samples), strict=True)),
             {name: float(total) for name, total in zip(names, job.sums, strict=True) if total},
             sizes,

@@ -175,7 +175,7 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     for (target, job, name, tail), points in _counters(jobs, scrapes).items():
         value = value_at(points, time, scrapes[target].times)
         if value is not None:
-            collected.entry(target, job).put(name, tail, value)
+            collected.put(collected.row(target, job), name, tail, value)
     gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for series in whole:  # sorted by time: the newest value wins
         if series.name in CONDITION_FAMILIES and time - series.points[-1][0] < _GAUGE_SECONDS:

@@ -16,14 +16,15 @@ from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.worlds import TARGETS
 from tierd.config.settings import Settings
-from tierd.sense.readings import IMPLAUSIBLE, JobCounters, Reading, window
+from tierd.sense.counters import JobEntry
+from tierd.sense.readings import IMPLAUSIBLE, Reading, window
 from tierd.simulation.world import wire
 
 JOBS = ("ior.1", "untar.2", "x" * 300, "a b\n\x1b[2J", "", "naïve\udcff.3", "../../etc")
 NUMBERS = st.one_of(st.integers(0, 10**6).map(float), st.sampled_from(
     [math.nan, math.inf, -math.inf, -1.0, 1e308, 2.0**64, 0.0]))
 COUNTERS = st.builds(
-    JobCounters,
+    JobEntry,
     st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes", "sync", "open", "close", "mknod"]),
                     NUMBERS),
     st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes"]), NUMBERS),
@@ -83,7 +84,7 @@ def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object
 
 @given(st.dictionaries(PAIRS, COUNTERS, max_size=12), st.dictionaries(PAIRS, COUNTERS, max_size=12))
 def test_a_window_holds_numbers_or_says_whose_make_no_sense(
-    before: dict[tuple[str, str], JobCounters], after: dict[tuple[str, str], JobCounters]
+    before: dict[tuple[str, str], JobEntry], after: dict[tuple[str, str], JobEntry]
 ) -> None:
     targets = frozenset(target for target, _ in (*before, *after))
     seen = window(Reading(0.0, before, targets), Reading(5.0, after, targets))

@@ -13,8 +13,9 @@ from lustre.changelog.record import Record
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from tests.tierd.simulated import NOISE, STREAM, World, world
+from tierd.sense.counters import JobEntry
 from tierd.sense.freshness import CheckedReadings
-from tierd.sense.readings import JobCounters, Reading
+from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock
 
@@ -53,13 +54,13 @@ def lied_to(tmp_path: Path, *jobs: object, model: type[Cluster] = FluidCluster) 
     return at, source
 
 
-def times(factor: float) -> Callable[[JobCounters], JobCounters]:
-    return lambda c: JobCounters({name: count * factor for name, count in c.samples.items()},
+def times(factor: float) -> Callable[[JobEntry], JobEntry]:
+    return lambda c: JobEntry({name: count * factor for name, count in c.samples.items()},
                                  {name: total * factor for name, total in c.sums.items()},
                                  {upper: count * factor for upper, count in c.sizes.items()}, c.start)
 
 
-def changed(reading: Reading, how: Callable[[JobCounters], JobCounters], where: str = "") -> Reading:
+def changed(reading: Reading, how: Callable[[JobEntry], JobEntry], where: str = "") -> Reading:
     return replace(reading, jobs={key: how(c) if where in key[0] else c for key, c in reading.jobs.items()})
 
 

@@ -13,14 +13,13 @@ from tierd.detect.history import (
     MAX_COARSE_LOADS,
     MAX_LOADS,
     WHOLE_SECONDS,
-    WHOLE_WINDOWS,
     WINDOWS_WITH_SIZES,
     CoarseWindows,
     History,
-    Packed,
-    packed,
     thinned,
+    without_sizes,
 )
+from tierd.loads import Loads, NamespaceLoads
 from tierd.model import JobLoad, NamespaceLoad, Window
 
 CROWD = [f"small.{n}" for n in range(200)]
@@ -32,7 +31,7 @@ def crowded(number: int, jobs: list[str] = CROWD) -> Window:
 
 def test_few_jobs_are_all_kept_as_they_came() -> None:
     few = window(0, stream("s.1", 60), small_files("m.2", 0.1), small_io("f.3", 0.1))
-    assert thinned(few) is few
+    assert thinned(few) == few
 
 
 def test_of_many_jobs_on_a_target_the_small_ones_are_left_out() -> None:
@@ -122,30 +121,28 @@ LOADS = st.builds(JobLoad, st.sampled_from(TARGETS), st.sampled_from(["s.1", "m.
 NAMES = st.builds(NamespaceLoad, st.sampled_from(["s.1", "m.2", "f.3"]), AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS)
 
 
-@given(st.lists(LOADS), st.lists(NAMES), st.booleans())
-def test_a_packed_window_has_equal_loads_in_the_same_order(loads: list[JobLoad], names: list[NamespaceLoad],
-                                                           with_sizes: bool) -> None:
-    whole = Window(0.0, 5.0, {load[:2]: load for load in loads}, {name.job: name for name in names})
-    small = packed(whole, with_sizes)
-    expected = [(key, load if with_sizes else load._replace(sizes={})) for key, load in whole.loads.items()]
-    assert list(small.loads.items()) == expected
-    assert list(small.loads.values()) == [load for _, load in expected]
-    assert [(key, small.loads[key]) for key in small.loads] == expected
-    assert [small.loads.get(key) for key in whole.loads] == [load for _, load in expected]
-    assert list(small.namespace.items()) == list(whole.namespace.items())
-    assert small.jobs == whole.jobs
-    assert packed(small, with_sizes) == small
+@given(st.lists(LOADS), st.lists(NAMES))
+def test_columns_have_equal_loads_in_the_same_order(loads: list[JobLoad], names: list[NamespaceLoad]) -> None:
+    each = {load[:2]: load._replace(sizes={upper: count for upper, count in load.sizes.items() if count})
+            for load in loads}
+    columns, by_job = Loads.of(each), {name.job: name for name in names}
+    assert list(columns.items()) == list(each.items())
+    assert list(columns.values()) == list(each.values())
+    assert [columns.get(key) for key in columns] == list(each.values())
+    assert list(NamespaceLoads.of(by_job).items()) == list(by_job.items())
+    whole = Window(0.0, 5.0, each, by_job)
+    assert without_sizes(whole).loads == {key: load._replace(sizes={}) for key, load in each.items()}
+    assert whole.jobs == {load.job for load in loads}
 
 
 @pytest.mark.parametrize("recent_seconds", [12.0, 30.0, 60.0])
-def test_windows_that_make_profiles_keep_all_and_older_ones_are_packed(recent_seconds: float) -> None:
+def test_windows_that_make_profiles_keep_the_sizes_of_rpcs(recent_seconds: float) -> None:
     history = History(900.0, recent_seconds)
     for n in range(60):
         history.add(window(n, stream("s.1", 60)))
         short = [w for w in history.windows if w.seconds == 5.0]
         for w in short:
             recent = w.end > short[-1].end - recent_seconds
-            assert isinstance(w.loads, Packed) != recent
             assert all(bool(load.sizes) == recent for load in w.loads.values())
 
 
@@ -154,6 +151,5 @@ def test_half_minutes_keep_the_sizes_of_rpcs_for_two_minutes() -> None:
     for n in range(6 * 8):
         coarse.add(window(n, stream("s.1", 60)))
     newest_first = coarse.windows[::-1]
-    assert [isinstance(w.loads, Packed) for w in newest_first] == [n >= WHOLE_WINDOWS for n in range(8)]
     assert [all(load.sizes == {1 << 20: load.writes} for load in w.loads.values()) for w in newest_first] == [
         n < WINDOWS_WITH_SIZES for n in range(8)]

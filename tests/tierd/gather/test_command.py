@@ -147,7 +147,8 @@ def test_tierd_reads_a_gather_of_servers_and_refuses_it_while_one_is_silent(tmp_
         after = read()
         assert after.targets == {"l-OST0001", "l-OST0002"}
         assert after.conditions == {}
-        grown = {key: after.jobs[key].sums["read_bytes"] - before.jobs[key].sums["read_bytes"] for key in after.jobs}
+        grown = {key: entry.sums.get("read_bytes", 0.0) - before.jobs[key].sums.get("read_bytes", 0.0)
+                 for key, entry in after.jobs.items()}
         assert grown == {("l-OST0001", "a"): 700, ("l-OST0002", "a"): 0}
         assert after.jobs["l-OST0001", "a"].samples["read"] == 700
         del bodies["http://oss2:9169/metrics"]

@@ -19,6 +19,7 @@ from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.model import UNSEEN, Window
 from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.counters import JobEntry
 from tierd.sense.exporters import MAX_THREADS, Answer, ExporterReadings, HttpAnswers, ParallelFetch
 from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
@@ -32,7 +33,7 @@ from tierd.sense.exposition import (
 )
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
 from tierd.sense.http_client import HttpClient, SourceError
-from tierd.sense.readings import LONGEST_SECONDS, JobCounters, Reading, Stamp, window
+from tierd.sense.readings import LONGEST_SECONDS, Reading, Stamp, window
 
 
 def page(target: str, written: int = 1) -> str:
@@ -175,7 +176,7 @@ def test_no_exporters_at_all() -> None:
         scraping([])()
 
 
-WELL = Reading(1000.0, {("l-OST0000", "j"): JobCounters({"write": 5.0}, {})}, frozenset({"l-OST0000", "l-OST0001"}))
+WELL = Reading(1000.0, {("l-OST0000", "j"): JobEntry({"write": 5.0}, {})}, frozenset({"l-OST0000", "l-OST0001"}))
 
 
 @dataclass
@@ -229,7 +230,7 @@ def test_a_target_that_was_removed_is_named_and_forgotten_after_an_hour() -> Non
 
 def test_a_job_that_comes_back_from_idleness_brings_no_sudden_load() -> None:
     before = Reading(0.0, {}, frozenset({"l-OST0000"}), omits_idle_jobs=True)
-    back = {("l-OST0000", "j"): JobCounters({"write": 1e9}, {"write_bytes": 1e15})}
+    back = {("l-OST0000", "j"): JobEntry({"write": 1e9}, {"write_bytes": 1e15})}
     assert not window(before, replace(before, time=5.0, jobs=back)).loads
 
 
@@ -282,7 +283,7 @@ class Rack:
     def answer(self, server: int, asked: float, read: float, answered: float) -> Answer:
         target = f"l-OST{server:04x}"
         ahead = self.skew_seconds[server] if self.skew_seconds else 0.0
-        jobs = {(target, "ior.1"): JobCounters({"write_bytes": read, "write": read}, {"write_bytes": RATE * read})}
+        jobs = {(target, "ior.1"): JobEntry({"write_bytes": read, "write": read}, {"write_bytes": RATE * read})}
         return Answer(Reading(answered, jobs, frozenset({target}), omits_idle_jobs=True,
                               stamps={target: Stamp("", read + ahead)}), asked, answered)
 
@@ -389,7 +390,7 @@ def test_a_server_whose_clock_was_set_has_no_rate_for_a_window() -> None:
 def test_no_rate_is_made_from_the_times_of_two_clocks() -> None:
     def at(time: float, clock: str, seconds: float, written: float) -> Reading:
         target = "l-OST0000"
-        return Reading(time, {(target, "j"): JobCounters({"write_bytes": written}, {"write_bytes": written})},
+        return Reading(time, {(target, "j"): JobEntry({"write_bytes": written}, {"write_bytes": written})},
                        frozenset({target}), stamps={target: Stamp(clock, seconds)})
 
     assert window(at(0, "oss1 0", 100, 10), at(5, "oss1 0", 103, 40)).spans == {"l-OST0000": 3}

@@ -15,9 +15,10 @@ from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.tierd.sense import expositions
 from tierd.sense import exposition, parameters
+from tierd.sense.counters import JobEntry
 from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import SourceError
-from tierd.sense.readings import JobCounters, window
+from tierd.sense.readings import window
 
 WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0\n'
 JOB = 'lustre_job_write_bytes_total{fs="l",target="OST0000",jobid="j"}'
@@ -132,7 +133,7 @@ lustre_job_operation_seconds_total{{{job},operation="read"}} 0.5
 lustre_job_io_size_bytes_bucket{{{job},direction="read",le="4096.0"}} 1
 lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
 """], 0.0)
-    assert seen.jobs == {("l-OST0000", 'a"b.1'): JobCounters(
+    assert seen.jobs == {("l-OST0000", 'a"b.1'): JobEntry(
         {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
 
 

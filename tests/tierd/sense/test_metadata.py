@@ -8,17 +8,18 @@ import pytest
 
 from lustre.parameters import Roots, Tree
 from tierd.sense import exposition, parameters
+from tierd.sense.counters import JobEntry
 from tierd.sense.metadata import MetadataMeter
-from tierd.sense.readings import JobCounters, Reading, ServiceCounters
+from tierd.sense.readings import Reading, ServiceCounters
 
 MDT, OST = "l-MDT0000", "l-OST0000"
 
 
 def reading(time: float, jobs: dict[str, dict[str, float]], usec: float = 100.0,
             service: ServiceCounters | None = None) -> Reading:
-    counters = {(MDT, job): JobCounters(counts, {name: usec * count for name, count in counts.items()})
+    counters = {(MDT, job): JobEntry(counts, {name: usec * count for name, count in counts.items()})
                 for job, counts in jobs.items()}
-    counters[OST, "a"] = JobCounters({"write": time}, {})
+    counters[OST, "a"] = JobEntry({"write": time}, {})
     return Reading(time, counters, frozenset({MDT, OST}), services={"mds1": service} if service else {})
 
 

@@ -1,0 +1,327 @@
+"""Loads of a window as columns of numbers: a row for each job on each target, or for each job.
+
+A large file system has tens of thousands of loads in a window. As columns (numpy) a step is one operation on all of
+them. A single load is made when it is looked up: to a reader, columns are a mapping like any other.
+
+>>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
+>>> few = Loads.of({("l-OST0001", "j.1"): load})
+>>> few["l-OST0001", "j.1"] == load, len(few), few.get(("l-OST0001", "j.2"))
+(True, 1, None)
+>>> together([few, few])["l-OST0001", "j.1"].sizes, together([few]).without_sizes()["l-OST0001", "j.1"].sizes
+({1048576: 10.0}, {})
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView as Items
+from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Texts = NDArray[np.object_]
+"""Names. Equal ones are one object, so that a row costs a pointer."""
+Rows = Ints | Bools | Sequence[int]
+"""Which rows: their numbers, or one truth for each row."""
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+Pair = tuple[str, str]
+"""Target and job."""
+
+
+class Numbers(dict[Key, int], Generic[Key]):
+    """Numbers of names, in order of appearance. A name that is looked up gets the next number."""
+
+    def __missing__(self, name: Key) -> int:
+        self[name] = number = len(self)
+        return number
+
+    def of(self, names: Iterable[Key], count: int) -> Ints:
+        """The numbers of ``count`` names. New ones get the next numbers."""
+        return np.fromiter(map(self.__getitem__, names), np.int64, count)
+
+
+def sums(index: Ints, values: Floats, count: int) -> Floats:
+    """The sums of the rows of some values that have the same index, for each index below ``count``."""
+    found = np.empty((count, values.shape[1]))
+    for column in range(values.shape[1]):
+        found[:, column] = np.bincount(index, values[:, column], count)
+    return found
+
+
+def texts(names: Sequence[str]) -> Texts:
+    """Names as a column."""
+    found = np.empty(len(names), object)
+    found[:] = names
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns(Generic[Key]):
+    """Numbers by row, and by the name of their column. What has no column is 0."""
+
+    names: tuple[Key, ...]
+    numbers: Floats
+
+    def __getitem__(self, name: Key) -> Floats:
+        """One column."""
+        found: Floats = (self.numbers[:, self.names.index(name)] if name in self.names
+                         else np.zeros(len(self.numbers)))
+        return found
+
+    def rows(self, which: Rows) -> Columns[Key]:
+        """Some of the rows."""
+        return Columns(self.names, self.numbers[which])
+
+    def aligned(self, names: tuple[Key, ...]) -> Floats:
+        """The numbers in the columns of these names; of all own names that are among them."""
+        if names == self.names:
+            return self.numbers
+        found = np.zeros((len(self.numbers), len(names)))
+        place = {name: at for at, name in enumerate(names)}
+        own = [at for at, name in enumerate(self.names) if name in place]
+        found[:, [place[self.names[at]] for at in own]] = self.numbers[:, own]
+        return found
+
+    def row(self, row: int) -> dict[Key, float]:
+        """The numbers of a row by name, without zeros."""
+        return {name: number for name, number in zip(self.names, self.numbers[row].tolist(), strict=True) if number}
+
+
+def names_of(each: Iterable[Columns[Key]]) -> tuple[Key, ...]:
+    """The names of all columns, in order of appearance."""
+    return tuple(dict.fromkeys(name for columns in each for name in columns.names))
+
+
+def columns_of(rows: Sequence[Mapping[Key, float]]) -> Columns[Key]:
+    """Columns from rows of numbers by name."""
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    return Columns(names, np.array([[row.get(name, 0.0) for name in names] for row in rows], float).reshape(
+        len(rows), len(names)))
+
+
+class Table(Mapping[Key, Value], Generic[Key, Value]):
+    """A read-only mapping with a row of numbers for each key."""
+
+    __slots__ = ("_row_of",)
+    _row_of: dict[Key, int] | None
+
+    @abstractmethod
+    def keys_by_row(self) -> Iterable[Key]:
+        """The key of each row."""
+
+    @abstractmethod
+    def value(self, row: int) -> Value:
+        """The value of a row."""
+
+    def values_by_row(self) -> Iterator[Value]:
+        """The value of each row."""
+        return map(self.value, range(len(self)))
+
+    @property
+    def row_of(self) -> Mapping[Key, int]:
+        """Row of each key."""
+        if self._row_of is None:
+            self._row_of = dict(zip(self.keys_by_row(), range(len(self)), strict=True))
+        return self._row_of
+
+    def __getitem__(self, key: Key) -> Value:
+        return self.value(self.row_of[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.row_of
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys_by_row())
+
+    def items(self) -> Items[Key, Value]:
+        """All items, each made when it is reached."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[Value]:
+        """All values, each made when it is reached."""
+        return _Values(self)
+
+
+class _Items(Items[Key, Value]):
+    __slots__ = ()
+    _mapping: Table[Key, Value]
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        return zip(self._mapping.keys_by_row(), self._mapping.values_by_row(), strict=True)
+
+
+class _Values(ValuesView[Value]):
+    __slots__ = ()
+    _mapping: Table[Hashable, Value]
+
+    def __iter__(self) -> Iterator[Value]:
+        return self._mapping.values_by_row()
+
+
+class PairTable(Table[Pair, Value], Generic[Value]):
+    """A table with a row for each job on each target."""
+
+    __slots__ = ("job", "target")
+
+    def __init__(self, target: Texts, job: Texts) -> None:
+        self.target, self.job = target, job
+        self._row_of = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def keys_by_row(self) -> Iterable[Pair]:
+        """Target and job of each row."""
+        return zip(self.target.tolist(), self.job.tolist(), strict=True)
+
+    def jobs_among(self, jobs: Collection[str]) -> Bools:
+        """Which rows are of these jobs."""
+        return np.fromiter(map(jobs.__contains__, self.job.tolist()), bool, len(self))
+
+    def targets_that(self, holds: Callable[[str], bool]) -> Bools:
+        """Which rows are of targets of which something holds."""
+        numbers: Numbers[str] = Numbers()
+        at = numbers.of(self.target.tolist(), len(self))
+        return np.array([holds(target) for target in numbers], bool)[at]
+
+
+READ_BYTES, WRITE_BYTES, READS, WRITES, OTHER_OPERATIONS, BUSY_USEC = range(6)
+"""Columns of :attr:`Loads.numbers`."""
+_NO_SIZES: tuple[int, ...] = ()
+
+
+class Loads(PairTable[JobLoad]):
+    """Loads by target and job."""
+
+    __slots__ = ("numbers", "sizes")
+
+    def __init__(self, target: Texts, job: Texts, numbers: Floats, sizes: Columns[int] | None = None) -> None:
+        """``numbers`` have six columns, ``sizes`` one for each upper bound of the size of an RPC."""
+        super().__init__(target, job)
+        self.numbers = numbers
+        self.sizes = sizes or Columns(_NO_SIZES, np.empty((len(target), 0)))
+
+    @classmethod
+    def of(cls, loads: Mapping[Pair, JobLoad]) -> Loads:
+        """Loads of any mapping."""
+        if isinstance(loads, Loads):
+            return loads
+        each = loads.values()
+        return cls(texts([load.target for load in each]), texts([load.job for load in each]),
+                   np.array([load[2:8] for load in each], float).reshape(-1, 6),
+                   columns_of([load.sizes for load in each]))
+
+    def value(self, row: int) -> JobLoad:
+        """The load of a row."""
+        return JobLoad._make((self.target[row], self.job[row], *self.numbers[row].tolist(),
+                              self.sizes.row(row) if self.sizes.names else NO_SIZES))
+
+    def values_by_row(self) -> Iterator[JobLoad]:
+        """The load of each row, in half the time."""
+        sizes = map(self.sizes.row, range(len(self))) if self.sizes.names else repeat(NO_SIZES)
+        return (JobLoad._make((target, job, *numbers, by_size)) for target, job, numbers, by_size in zip(
+            self.target.tolist(), self.job.tolist(), self.numbers.tolist(), sizes, strict=False))
+
+    def rows(self, which: Rows) -> Loads:
+        """Some of the loads."""
+        return Loads(self.target[which], self.job[which], self.numbers[which], self.sizes.rows(which))
+
+    def without_sizes(self) -> Loads:
+        """The same without the sizes of RPCs."""
+        return Loads(self.target, self.job, self.numbers)
+
+    @property
+    def reading_jobs(self) -> Sequence[str]:
+        """Jobs that read, once for each target."""
+        found: list[str] = self.job[self.numbers[:, READS] > 0].tolist()
+        return found
+
+    @property
+    def operations(self) -> Floats:
+        """All operations."""
+        found: Floats = self.numbers[:, READS:BUSY_USEC].sum(axis=1)
+        return found
+
+    @property
+    def moved_bytes(self) -> Floats:
+        """Bytes read and written."""
+        found: Floats = self.numbers[:, READ_BYTES] + self.numbers[:, WRITE_BYTES]
+        return found
+
+
+def together(each: Sequence[Loads]) -> Loads:
+    """The sums of several loads by target and job."""
+    if len(each) == 1:
+        return each[0]
+    pairs: Numbers[Pair] = Numbers()
+    at = pairs.of((pair for loads in each for pair in loads.keys_by_row()), sum(map(len, each)))
+    uppers = names_of(loads.sizes for loads in each)
+    none = np.empty((0, 6 + len(uppers)))
+    found = sums(at, np.concatenate([none, *(
+        np.column_stack((loads.numbers, loads.sizes.aligned(uppers))) for loads in each)]), len(pairs))
+    return Loads(texts(list(map(itemgetter(0), pairs))), texts(list(map(itemgetter(1), pairs))),
+                 found[:, :6].copy(), Columns(uppers, found[:, 6:].copy()))
+
+
+OPENS, CLOSES, CREATES, UNLINKS, OTHERS = range(5)
+"""Columns of :attr:`NamespaceLoads.numbers`."""
+
+
+class NamespaceLoads(Table[str, NamespaceLoad]):
+    """Metadata operations by job."""
+
+    __slots__ = ("job", "numbers")
+
+    def __init__(self, job: Texts, numbers: Floats) -> None:
+        self.job, self.numbers = job, numbers
+        self._row_of = None
+
+    @classmethod
+    def of(cls, namespace: Mapping[str, NamespaceLoad]) -> NamespaceLoads:
+        """Metadata operations of any mapping."""
+        if isinstance(namespace, NamespaceLoads):
+            return namespace
+        return cls(texts(list(namespace)), np.array([(each.opens, each.closes, each.creates, each.unlinks,
+                                               each.other_operations) for each in namespace.values()],
+                                             float).reshape(-1, 5))
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def keys_by_row(self) -> Iterable[str]:
+        """The job of each row."""
+        found: list[str] = self.job.tolist()
+        return found
+
+    def value(self, row: int) -> NamespaceLoad:
+        """The operations of a row."""
+        return NamespaceLoad(self.job[row], *self.numbers[row].tolist())
+
+    def rows(self, which: Rows) -> NamespaceLoads:
+        """Some of the jobs."""
+        return NamespaceLoads(self.job[which], self.numbers[which])
+
+    @property
+    def operations(self) -> Floats:
+        """All operations of each job."""
+        found: Floats = self.numbers.sum(axis=1)
+        return found
+
+
+def names_together(each: Sequence[NamespaceLoads]) -> NamespaceLoads:
+    """The sums of several by job."""
+    jobs: Numbers[str] = Numbers()
+    at = jobs.of((job for names in each for job in names.keys_by_row()), sum(map(len, each)))
+    numbers = np.concatenate([np.empty((0, 5)), *(names.numbers for names in each)])
+    return NamespaceLoads(texts(list(jobs)), sums(at, numbers, len(jobs)))
