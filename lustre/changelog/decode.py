@@ -104,7 +104,6 @@ _TYPES = {int(kind): kind for kind in RecordType}
 _fid = partial(bytes.__new__, Fid)
 """Makes a FID from its bytes; the form of a record guarantees 16 bytes."""
 _nid = lru_cache(maxsize=4096)(nid_text)
-_make = partial(tuple.__new__, Record)
 
 @lru_cache(maxsize=4096)
 def _string(padded: bytes) -> bytes:
@@ -156,11 +155,11 @@ def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Rec
             xattr_name = _string(fields[at])
     time, kind = fields[5], fields[2]
     second, nanosecond = time >> SECOND_SHIFT, time & _FRACTION
-    return _make((
+    return Record(
         fields[3], _TYPES.get(kind) or RecordType(kind), second + nanosecond / 1e9, flags & TYPE_FLAGS,
         _fid(fields[6]), _fid(fields[7]), name, source, source_parent, source_name, job_id, uid, gid, nid, open_mode,
         xattr_name, fields[4], nanosecond,
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def decode(data: bytes) -> tuple[list[Record], int]:
