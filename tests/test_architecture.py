@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from tierd.policies.registry import policies
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("lustre", "httpserver", "exporter", "tierd", "simulator")
 PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pathlib", "urllib", "sqlite3")
@@ -33,6 +35,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
+    ("tierd.policies", (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")),
 )
 """Package, and what nothing in it may import."""
 
@@ -75,12 +78,16 @@ def import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
 
 
 def imports(path: Path) -> set[str]:
+    return imports_of(path.read_text(encoding="utf-8"))
+
+
+def imports_of(text: str) -> set[str]:
     found: set[str] = set()
-    for node in import_statements(path.read_text(encoding="utf-8")):
+    for node in import_statements(text):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         else:
-            assert node.level == 0, f"{path}: relative import; write imports in full"
+            assert node.level == 0, "relative import; write imports in full"
             assert node.module is not None
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
@@ -172,6 +179,70 @@ def test_a_circle_is_found() -> None:
 def test_no_circles_in_tierd() -> None:
     named = {name: imports(path) for name, path in modules() if under(name, "tierd")}
     assert circles({name: (imported & named.keys()) - {name} for name, imported in named.items()}) == []
+
+
+POLICY_INTERFACE = tuple(f"tierd.policies.{name}" for name in ("protocol", "registry", "runner"))
+"""What others may import of the policies."""
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Strings that are statements: they explain, and decide nothing."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+def policy_words(name: str, text: str) -> list[str]:
+    """Kinds of findings and classes of evidence that a module names, and policies that it imports."""
+    tree = ast.parse(text)
+    said = docstrings(tree)
+    found = [f"{name}:{node.lineno} names {kind}" for node in ast.walk(tree)
+             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+             for kind in policies() if node.value == kind or ("-" in kind and re.search(
+                 rf"(?<![\w-]){kind}(?![\w-])", node.value))]
+    found += [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+              if (word := {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}.get(type(node), ""))
+              and (word := str(getattr(node, word))) in EVIDENCE]
+    return found + [f"{name} imports {each}" for each in imports_of(text)
+                    if under(each, "tierd.policies") and each != "tierd.policies"
+                    and not any(under(each, allowed) for allowed in POLICY_INTERFACE)]
+
+
+EVIDENCE = {node.name for path in (ROOT / "tierd" / "policies").glob("*.py")
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.ClassDef) and node.name.endswith("Evidence")}
+OTHER_NAMES = {
+    "tierd.audit.checks": "read-ahead and Omni-Path, of which its checks are",
+    "tierd.cli.tierctl": "a scenario of the simulator",
+    "tierd.config.old_keys": "tables of settings",
+}
+"""Modules in which the word of a kind is the name of something else."""
+
+
+MOVING = {"tierd.decide.data_on_mdt", *(f"tierd.detect.{name}" for name in (
+    "block_accelerator", "metadata_bound", "metadata_storm", "outgrown_component", "shared_file_contention",
+    "slowdowns", "small_random_io", "striping"))}
+"""Parts of policies that are not in their file yet."""
+
+
+def test_nothing_outside_a_policy_names_its_kind_or_its_evidence() -> None:
+    found = [words for name, path in modules() if under(name, "tierd") and name not in OTHER_NAMES.keys() | MOVING
+             and name not in POLICY_INTERFACE and not (under(name, "tierd.policies") and name != "tierd.policies")
+             for words in policy_words(name, path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def test_a_policy_imports_no_other_policy() -> None:
+    for name, path in modules():
+        if under(name, "tierd.policies") and name not in POLICY_INTERFACE:
+            others = {each for each in imports(path) if under(each, "tierd.policies")} - {"tierd.policies"}
+            assert all(under(each, "tierd.policies.protocol") for each in others), name
+
+
+def test_the_rule_about_policies_can_fail() -> None:
+    for text in ('if finding.kind == "cold-on-flash": pass', "from tierd.policies.imbalance import FillEvidence",
+                 "isinstance(finding.evidence, model.FillEvidence)", "from tierd.policies import statahead",
+                 "say('not for rpc-size')"):
+        assert policy_words("tierd.x", text), text
+    assert not policy_words("tierd.x", "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'")
 
 
 def test_the_rules_can_fail() -> None:

@@ -11,45 +11,36 @@ from math import log
 import numpy as np
 
 from lustre.fid import Fid
-from tierd import policies
 from tierd.arrays import ArrayTracker, with_arrays
 from tierd.config.settings import Settings
-from tierd.decide import plans
+from tierd.decide.plans import Plan
 from tierd.detect import attribution
-from tierd.detect.block_accelerator import Accelerator, accelerators, with_absorbed
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts, TargetTime, device_times
 from tierd.detect.history import History, without_sizes
 from tierd.detect.interference import Interference
-from tierd.detect.plugin import DetectorRunner, View
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import (
-    NOISY_NEIGHBOUR,
-    SLOWDOWN_KINDS,
-    SlowdownView,
-    noisy_neighbours,
-    shared_bandwidth,
-)
+from tierd.detect.slowdowns import SlowdownView
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
+from tierd.detect.view import View
 from tierd.loads import Loads
 from tierd.model import (
-    ACTIONABLE_KINDS,
-    EVIDENCE_BY_KIND,
     Action,
     Activities,
     Capacity,
     DirectoryActivity,
     Facts,
-    FillEvidence,
     Finding,
-    NoisyNeighbourEvidence,
-    OtherEvidence,
     StreamedTargets,
     Window,
 )
+from tierd.policies.protocol import Amend, never_tried
+from tierd.policies.registry import has_victim, policies, policy_for, policy_of
+from tierd.policies.runner import PolicyRunner
+from tierd.scoped_plans import plan_by_scope, situation_of
 
 OLD_SECONDS = 90.0
-"""Findings of half-minute detectors older than this, from before a gap in the counters, are dropped."""
+"""Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 6
 """Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
 LEAST_REMEMBERED = 0.1
@@ -78,13 +69,13 @@ class EngineMemory:
     interference: Interference
     streams: StreamWatch
     active: Mapping[tuple[str, str, str], Finding]
-    detectors: DetectorRunner
+    runner: PolicyRunner
     arrays: ArrayTracker
     tasks: Mapping[str, tuple[str, ...]]
 
 
 class Engine:
-    """Runs the detectors and policies. Holds the history of windows and the active findings, which hysteresis needs."""
+    """Runs the policies. Holds the history of windows and the active findings, which hysteresis needs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -96,10 +87,10 @@ class Engine:
         """Windows of Prometheus' history by job."""
         self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
         self._interference = Interference()
-        self._watch = DetectorRunner(settings.detect)
+        self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
-        self._accelerated: tuple[Facts, Mapping[str, Accelerator]] = self._facts, {}
-        """Targets behind accelerators or write caches, and the facts that show them."""
+        self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
+        """What policies change in findings about slowed streams, and the facts that say so."""
         self._learner = CostLearner(flash=settings.resolved_scopes.flash_pools)
         self._arrays = ArrayTracker()
         self._tasks: Mapping[str, tuple[str, ...]] = {}
@@ -111,8 +102,8 @@ class Engine:
         self._early_facts = 0
 
     @property
-    def detector_faults(self) -> Mapping[str, str]:
-        """Detectors that failed in the last run, and their errors."""
+    def policy_faults(self) -> Mapping[str, str]:
+        """Policies that failed in the last run, and their errors."""
         return self._watch.faults
 
     @property
@@ -130,7 +121,7 @@ class Engine:
         """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
         self._history, self._arrays, self._tasks = memory.history, memory.arrays, memory.tasks
         self._active = dict(memory.active)
-        self._watch.take_over(memory.detectors)
+        self._watch.take_over(memory.runner)
         self._recent, self._interference, self._streams = memory.recent, memory.interference, memory.streams
         if memory.learner.flash == self._learner.flash:
             self._learner = memory.learner
@@ -155,7 +146,7 @@ class Engine:
 
     def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
                   own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
-        """Add a window and return the findings. ``facts`` is called every half minute, for the further detectors.
+        """Add a window and return the findings. ``facts`` is called every half minute, for the policies that read them.
 
         Jobs in ``own_jobs`` are removed from the window; by default these are the own jobs of the settings. ``counts``
         returns activities without their files: it is cheaper than ``activities`` and is called in every cycle.
@@ -170,8 +161,9 @@ class Engine:
             self._facts, self._early_facts = facts(), self._early_facts + 1
         view = self._slowdowns(window)
         counted = partial(self._activities, counts or activities)
-        found = {finding.key: attribution.with_directories(finding, counted, since)
-                 for finding in map(partial(self._unless_absorbed, view), self._slowed(view, window))}
+        found = {finding.key: attribution.with_directories(finding, counted, since,
+                                                           now=policy_for(finding).needs_its_job)
+                 for finding in map(partial(self._amended, view), self._slowed(view, window))}
         further = self._further(complete, partial(self._activities, activities), facts)
         found.update((finding.key, finding) for finding in further)
         found = {key: replace(finding, tasks=self._tasks.get(finding.aggressor, finding.tasks))
@@ -180,7 +172,7 @@ class Engine:
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         self._targets_of_victims = {target for each in found.values()
-                                    if isinstance(each.evidence, NoisyNeighbourEvidence) for target in each.targets}
+                                    if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:
@@ -235,23 +227,25 @@ class Engine:
         was found is held.
         """
         settings = self._settings.noisy_neighbour
-        yield from chain(noisy_neighbours(view, settings), shared_bandwidth(view, settings))
+        yield from chain.from_iterable(policy.find_slowed(view, settings) for policy in policies().values()
+                                       if policy.find_slowed is not None)
         if window.unseen:
             in_doubt = {view.jobs[job] for job in self._interference.in_doubt}
             yield from (replace(finding, held=True) for finding in self._active.values()
-                        if finding.kind in SLOWDOWN_KINDS and finding.victim in in_doubt)
+                        if policy_of(finding.kind).find_slowed is not None and finding.victim in in_doubt)
 
-    def _unless_absorbed(self, view: SlowdownView, finding: Finding) -> Finding:
-        """The finding, as advice only if accelerators in front of the disks take the aggressor's writes in."""
-        if self._accelerated[0] is not self._facts:
-            self._accelerated = self._facts, accelerators(self._facts.disk_writes)
+    def _amended(self, view: SlowdownView, finding: Finding) -> Finding:
+        """The finding as other policies change it: accelerators may take the aggressor's writes in."""
+        if self._amends[0] is not self._facts:
+            self._amends = self._facts, [policy.amends(self._facts) for policy in policies().values() if policy.amends]
         aggressor = view.profiles.get(finding.aggressor)
-        if not self._accelerated[1] or aggressor is None or finding.kind != NOISY_NEIGHBOUR:
-            return finding
-        return with_absorbed(finding, aggressor.by_target, self._accelerated[1])
+        if aggressor is not None:
+            for amend in self._amends[1]:
+                finding = amend(finding, aggressor.by_target)
+        return finding
 
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
-        """Active findings of the half-minute detectors."""
+        """Active findings of the policies that read half minutes."""
         if complete:
             scopes = self._settings.resolved_scopes
             self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
@@ -260,25 +254,23 @@ class Engine:
         return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
     def _acted_on(self, finding: Finding) -> Finding:
-        """The finding as one that tierd acts on, if ``[act] on`` names its kind, and a policy knows its evidence."""
-        known = EVIDENCE_BY_KIND.get(finding.kind, OtherEvidence)
-        named = finding.kind in ACTIONABLE_KINDS and finding.kind in self._settings.act.on
-        acted_on = finding.advice_only and named and isinstance(finding.evidence, known)
+        """The finding as one that tierd acts on, if ``[act] on`` names its kind and its policy has a plan for it."""
+        acted_on = finding.advice_only and finding.kind in self._settings.act.on and policy_for(finding).plan
         return replace(finding, advice_only=False) if acted_on else finding
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity,
-             left_alone: Callable[[Fid], bool] = lambda _: False) -> plans.Plan:
-        """The plan for a finding. ``left_alone``: a file was moved, or tried, lately."""
+             was_tried: Callable[[Fid, float, float], bool] = never_tried, draining: Collection[str] = ()) -> Plan:
+        """The plan for a finding. ``was_tried``: whether a file was moved since one time, or tried since another.
+
+        ``draining`` are the targets that are being emptied.
+        """
         capacity = replace(capacity, placements=self._facts.placements, metadata_fill=self._facts.metadata)
-        return policies.plan_by_scope(
-            finding,
-            attribution.activities_of_finding(finding, activities),
-            capacity,
-            self._settings,
-            self._facts.resident if isinstance(finding.evidence, FillEvidence) else self._facts.stored,
-            any(target in self._targets_of_victims for target in finding.targets),
-            left_alone,
-        )
+        situation = replace(
+            situation_of(self._settings, capacity), stored=self._facts.stored, resident=self._facts.resident,
+            victim_slowed=any(target in self._targets_of_victims for target in finding.targets), was_tried=was_tried,
+            draining=draining)
+        return plan_by_scope(finding, attribution.activities_of_finding(finding, activities), situation,
+                             self._settings.resolved_scopes)
 
 
 def usual_rate(logs: Sequence[float]) -> tuple[float, float]:

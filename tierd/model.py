@@ -245,9 +245,23 @@ class DirectoryActivity:
 class Evidence:
     """The numbers of a finding. Names end with their units; shares are between 0 and 1.
 
-    Evidence that a policy or a judgement reads is defined in this module. Evidence of a detector that only advises is
-    defined in the detector's module.
+    The evidence of a policy is defined in the file of the policy. What others ask of it is a property of this class.
     """
+
+    @property
+    def of_stream(self) -> SlowdownEvidence | None:
+        """The same numbers, if they are about a stream that is slowed."""
+        return None
+
+    @property
+    def shown_by_records(self) -> bool:
+        """Whether only records show that the aggressor is at work, and not that files are open."""
+        return False
+
+    @property
+    def in_operations(self) -> bool:
+        """Whether the rate of the job is that of its metadata operations: its data shows in no object target."""
+        return False
 
     def numbers(self) -> dict[str, float]:
         """The numbers by name, for JSON and the journal. A number that is None is left out."""
@@ -292,6 +306,11 @@ class SlowdownEvidence(Evidence):
     """Windows of Prometheus' history that the usual throughput comes from; None if tierd's own windows were enough."""
 
     @property
+    def of_stream(self) -> SlowdownEvidence:
+        """The same."""
+        return self
+
+    @property
     def lacks_past(self) -> bool:
         """Whether the finding rests on device time alone: hardly any window showed more."""
         return self.carrier == Carrier.DEVICE_TIME
@@ -326,6 +345,11 @@ class NoisyNeighbourEvidence(SlowdownEvidence):
         """Whether the aggressor works on whole small files, not within large ones."""
         return self.aggressor_bytes_per_file > 0
 
+    @property
+    def shown_by_records(self) -> bool:
+        """Whether only records show that it works: it opens or creates a file at least."""
+        return self.whole_small_files
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgrownComponentEvidence(Evidence):
@@ -340,39 +364,6 @@ class OutgrownComponentEvidence(Evidence):
     """End of the first component; 0 if it is not known."""
     seconds: float
     """Time over which the files were counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HotSmallFilesEvidence(Evidence):
-    """Small files on disks that a job reads again and again."""
-
-    opens_per_second: float
-    disk_reads_per_second: float
-    """Read RPCs that reach disk targets."""
-    read_bytes_per_open: float
-    disk_read_share: float
-    """Bytes from disk targets among all bytes that the job reads."""
-    read_operations_share: float
-    """Reads among the job's bulk RPCs on disk targets."""
-    usec_per_rpc: float
-    """Mean service time of these RPCs; 0 if the servers print no times."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdOnFlashEvidence(Evidence):
-    """Files on a flash pool that is short of space, unused for long."""
-
-    used_share: float
-    cold_files: int
-    cold_bytes: int
-    oldest_days: float
-    """Time since the last access of the coldest file."""
-    target_used_share: float
-    """Demotion stops at this share."""
-    cold_before: float
-    """Files last used before this time are cold; epoch seconds."""
-    bytes_to_free: float
-    """Bytes to move until ``target_used_share`` is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,16 +419,10 @@ class StripingEvidence(Evidence):
     seconds: float | None = None
     """Time for which the stream has been active, as far as the history reaches. None for small files."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FillEvidence(Evidence):
-    """Used space of one target and of the other targets of its pool: ``imbalance`` by space."""
-
-    used_share: float
-    others_used_share: float
-    """Median of the other targets."""
-    pool_used_share: float
-    """Used share of the whole pool, which moves within it do not change."""
+    @property
+    def in_operations(self) -> bool:
+        """Whether it is about small files."""
+        return self.files_created is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,47 +451,23 @@ class MetadataStormEvidence(Evidence):
         return self.creates_per_second + self.opens_per_second + self.unlinks_per_second
 
 
-EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
-    "noisy-neighbour": NoisyNeighbourEvidence,
-    "shared-bandwidth": SlowdownEvidence,
-    "outgrown-component": OutgrownComponentEvidence,
-    "hot-small-files": HotSmallFilesEvidence,
-    "cold-on-flash": ColdOnFlashEvidence,
-    "small-random-io": SmallRandomIoEvidence,
-    "shared-file-contention": ContentionEvidence,
-    "striping": StripingEvidence,
-    "imbalance": FillEvidence,
-    "metadata-storm": MetadataStormEvidence,
-})
-"""Kinds whose evidence is read again after it was stored in the journal."""
-ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash",
-                                     "small-random-io", "shared-file-contention", "striping", "imbalance",
-                                     "metadata-storm")
-"""Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
-DATA_ON_MDT = "data-on-mdt"
-"""Word in ``act.on`` that allows tierd to place small files on the MDT where it would place them on flash."""
+def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Evidence:
+    """Evidence of a type from stored numbers. :class:`OtherEvidence` if a number is missing, or for the base class.
 
+    Numbers that the type does not have are dropped. Journals of earlier versions may have more, or fewer. None is
+    infinite, which JSON cannot store.
 
-def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:
-    """The typed evidence of stored numbers. :class:`OtherEvidence` if the kind is unknown or a number is missing.
-
-    Numbers that the kind's evidence does not have are dropped. Journals of earlier versions may have more, or fewer.
-    None is infinite, which JSON cannot store.
-
-    >>> evidence_of("tape-drive", {"mounts": 2.0})
+    >>> typed_evidence(Evidence, {"mounts": 2.0})
     OtherEvidence(values={'mounts': 2.0})
     >>> numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5,
     ...            "loss_low": 0.2, "loss_high": 0.4, "loss_probability": 0.97, "carrier": 1.0,
     ...            "aggressor_came_at": 0.0}
-    >>> evidence_of("shared-bandwidth", {**numbers, "dropped": 1.0}).numbers() == numbers
+    >>> typed_evidence(SlowdownEvidence, {**numbers, "dropped": 1.0}).numbers() == numbers
     True
     """
     numbers = {name: float("inf") if value is None else value for name, value in stored.items()}
-    of = EVIDENCE_BY_KIND.get(kind)
-    if of is None:
-        return OtherEvidence(numbers)
     known = {each.name: each for each in fields(of)}
-    if any(each.default is MISSING and each.name not in numbers for each in known.values()):
+    if of is Evidence or any(each.default is MISSING and each.name not in numbers for each in known.values()):
         return OtherEvidence(numbers)
     try:
         return of(**{name: _typed(str(known[name].type), value) for name, value in numbers.items() if name in known})
@@ -545,7 +506,7 @@ class Finding:
     targets: tuple[str, ...]
     sentence: str
     evidence: Evidence
-    """A mapping of names to numbers is accepted too, and becomes :func:`evidence_of` the kind."""
+    """A mapping of names to numbers is accepted too."""
     directories: tuple[str, ...] = ()
     advice_only: bool = False
     tasks: tuple[str, ...] = ()
@@ -558,7 +519,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if isinstance(self.evidence, Mapping):
-            object.__setattr__(self, "evidence", evidence_of(self.kind, self.evidence))
+            object.__setattr__(self, "evidence", OtherEvidence(self.evidence))
 
     @property
     def aggressors(self) -> tuple[str, ...]:

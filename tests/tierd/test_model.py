@@ -11,22 +11,15 @@ from hypothesis import strategies as st
 from tests.tierd.worlds import noise
 from tierd.carrier import Carrier
 from tierd.config.act import ActSettings
-from tierd.model import (
-    ACTIONABLE_KINDS,
-    EVIDENCE_BY_KIND,
-    Evidence,
-    Finding,
-    NoisyNeighbourEvidence,
-    OtherEvidence,
-    evidence_of,
-)
+from tierd.model import Evidence, Finding, NoisyNeighbourEvidence, OtherEvidence
+from tierd.policies.registry import evidence_of, policies, policy_of
 from tierd.text import evidence_parts
 
 
-@pytest.mark.parametrize("kind", EVIDENCE_BY_KIND)
+@pytest.mark.parametrize("kind", [name for name, policy in policies().items() if policy.evidence is not Evidence])
 @given(data=st.data())
 def test_evidence_comes_back_from_the_journal_as_it_was(kind: str, data: st.DataObject) -> None:
-    of = EVIDENCE_BY_KIND[kind]
+    of = policy_of(kind).evidence
     drawn = {"int": st.integers(0, 1 << 50), "Carrier": st.sampled_from(Carrier)}
     values = {field.name: data.draw(drawn.get(str(field.type).partition(" ")[0], st.floats(allow_nan=False)))
               for field in fields(of)}
@@ -57,16 +50,16 @@ def test_what_carries_a_loss_has_words_of_its_own() -> None:
 
 
 def test_a_finding_takes_its_numbers_as_a_mapping_too() -> None:
-    found = Finding("noisy-neighbour", 0.0, "m", "s", (), "slow", noise().numbers())  # type: ignore[arg-type]
-    assert isinstance(found.evidence, NoisyNeighbourEvidence)
-    assert found.evidence.whole_small_files
-    assert Finding("noisy-neighbour", 0.0, "m", "s", (), "slow", {}).evidence == OtherEvidence({})  # type: ignore[arg-type]
+    found = Finding("wet", 0.0, "", "", (), "it rains", {"rain_share": 0.5})  # type: ignore[arg-type]
+    assert found.evidence == OtherEvidence({"rain_share": 0.5})
     assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_kinds_that_tierd_acts_on_have_typed_evidence_and_the_default_names_only_such() -> None:
-    assert set(ACTIONABLE_KINDS) <= set(EVIDENCE_BY_KIND)
-    assert set(ActSettings().on) <= set(ACTIONABLE_KINDS)
+def test_policies_that_act_have_typed_evidence_and_the_default_names_only_such() -> None:
+    acting = [policy for policy in policies().values() if policy.plan is not None]
+    assert all(policy.evidence is not Evidence for policy in acting)
+    assert set(ActSettings().on) <= {policy.name for policy in acting}
+    assert ActSettings().on == ("noisy-neighbour", "outgrown-component", "cold-on-flash")
 
 
 def test_whatever_has_no_numbers_has_none() -> None:

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from tierd.act.guard import is_drain
 from tierd.act.limits import MoveCost
 from tierd.model import StreamedTargets
+from tierd.policies.registry import policy_of
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent
 
-BACKGROUND_KINDS = frozenset({"imbalance", "cold-on-flash"})
-"""Kinds of findings whose moves can wait: no job is slow because of them."""
 RPC_BYTES = 1 << 20
 """Size of the RPCs of a copy: the least default of ``max_pages_per_rpc``. Larger ones take fewer operations."""
 OBJECT_OPERATIONS = 1.5
@@ -32,7 +31,7 @@ def is_background(key: tuple[str, str, str]) -> bool:
     >>> is_background(("imbalance", "", "fill of lustre-OST0003")), is_background(("noisy-neighbour", "a", "b"))
     (True, False)
     """
-    return key[0] in BACKGROUND_KINDS or is_drain(key)
+    return policy_of(key[0]).can_wait or is_drain(key)
 
 
 class BackgroundPace:

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
-from tierd.model import ACTIONABLE_KINDS, DATA_ON_MDT
+from tierd.policies.registry import acted_on_by_default
 from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -128,18 +128,6 @@ def socket_path(path: str) -> str:
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
         raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at most, the limit for a socket")
     return whole_path(path)
-
-
-def actionable_kind(kind: str) -> str:
-    """A kind of finding that tierd can act on, or ``data-on-mdt``. Raises ValueError that names these words.
-
-    >>> actionable_kind("cold-on-flash")
-    'cold-on-flash'
-    """
-    if kind not in (*ACTIONABLE_KINDS, DATA_ON_MDT):
-        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only, and with "
-                         f"{DATA_ON_MDT!r} places small files on the MDT")
-    return kind
 
 
 def retention_days(days: float) -> float:
@@ -294,8 +282,7 @@ class ActSettings:
     """While this file exists, tierd changes and undoes nothing, and status shows its first line. "": not used."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
-    on: tuple[Annotated[str, AfterValidator(actionable_kind)], ...] = (
-        "noisy-neighbour", "outgrown-component", "cold-on-flash")
+    on: tuple[str, ...] = field(default_factory=acted_on_by_default)
     """Kinds of findings that are acted on; the others are only reported. ``data-on-mdt`` allows tierd to place small
     files on the MDT instead of flash, where that is better."""
     without_user_xattr: Annotated[bool, Strict()] = False

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from tierd.config.scopes import Scope, original_location
 from tierd.config.sense import RobinhoodSettings, SenseSettings, ServerAccess
 from tierd.config.settings import Settings
-from tierd.detect.plugin import Common
+from tierd.policies.protocol import Common
 
 Location = tuple[int | str, ...]
 POOL_NAME_BYTES_MAX = 15
@@ -43,8 +43,9 @@ class Contradiction:
 def contradictions(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:
     """All contradictions. ``values`` are the merged tables of the files."""
     yield from strings_for_booleans(settings, values, ())
-    for configured in settings.detect:
-        table = ("detect", configured.detector.table)
+    yield from strings_for_booleans(settings.tables.by_name, values, ())
+    for configured in settings.policies:
+        table = ("detect", configured.policy.table)
         if is_set(values, table):
             yield from strings_for_booleans(configured.settings, at(values, table), table)
     yield from thresholds(settings, values)
@@ -129,8 +130,8 @@ def thresholds(settings: Settings, values: Mapping[str, object]) -> Iterator[Con
             f"a finding begins at probability = {slowdown.probability:g} and would end below end_probability = "
             f"{slowdown.end_probability:g}, which is wrong: probability must be the higher one. Exchange them",
             others=((*above, "probability"), (*above, "end_probability")))
-    for configured in settings.detect:
-        yield from wrong_way_round(configured.settings, ("detect", configured.detector.table), values)
+    for configured in settings.policies:
+        yield from wrong_way_round(configured.settings, ("detect", configured.policy.table), values)
 
 
 def wrong_way_round(table: Common, above: Location, values: Mapping[str, object]) -> Iterator[Contradiction]:
@@ -321,13 +322,13 @@ def is_loopback(address: str) -> bool:
 
 def acts(settings: Settings) -> Iterator[Contradiction]:
     """Kinds of findings to act on, whose detector is off; and directories that no file is below."""
-    off = {configured.detector.name for configured in settings.detect if not configured.settings.enabled}
+    off = {configured.policy.name for configured in settings.policies if not configured.settings.enabled}
     for number, kind in enumerate(settings.act.on):
         if kind in off:
             yield Contradiction(("act", "on", number), f"the detector {kind} is off, so tierd finds nothing to act on: "
                                 f"remove it here, or set enabled = true in [detect.{kind.replace('-', '_')}]",
                                 fatal=False)
-    named = [("cold_to_disk", settings.cold_to_disk.directories), ("rebalance", settings.rebalance.directories)]
+    named = [(name, getattr(table, "directories", ())) for name, table in settings.tables.by_name.items()]
     for table, number, directory in ((table, *each) for table, places in named for each in enumerate(places)):
         if not directory.startswith("/"):
             yield Contradiction((table, "directories", number),

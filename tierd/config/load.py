@@ -13,14 +13,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tierd.config import act, detectors, files
-from tierd.config.contradictions import contradictions
-from tierd.config.detectors import Detectors, configured_detectors
+from tierd.config import act, files
+from tierd.config.contradictions import at, contradictions, is_set
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
+from tierd.config.policies import configured_policies, configured_tables, wrong_kinds
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import FilesystemSettings, Settings
-from tierd.detect.builtin import BUILT_IN
+from tierd.policies.protocol import Policy
+from tierd.policies.registry import policies, table_types
 from tierd.validators import validator_of
 
 
@@ -68,8 +69,8 @@ def load(path: Path, warn: Warn = log_warning) -> Settings:
 def examine(path: Path) -> Examined:
     """Read a configuration file and its drop-ins. Raises ConfigurationError for what is no TOML, or OSError."""
     try:
-        return examine_files(files.read_files(path), detectors.available_detectors())
-    except ValueError as error:  # a plug-in that is broken, or files that are no TOML
+        return examine_files(files.read_files(path), tuple(policies().values()))
+    except ValueError as error:  # a policy that is broken, or files that are no TOML
         raise ConfigurationError(str(error)) from error
 
 
@@ -83,8 +84,8 @@ def accepted(examined: Examined, warn: Warn) -> Settings:
     return examined.settings
 
 
-def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN, warn: Warn = log_warning) -> Settings:
-    r"""Settings from the bytes of a TOML file. Raises ConfigurationError.
+def parse(data: bytes, name: str, known: Sequence[Policy] = (), warn: Warn = log_warning) -> Settings:
+    r"""Settings from the bytes of a TOML file. ``known`` are all policies by default. Raises ConfigurationError.
 
     >>> parse(b"[small_files_to_flash]\nflash_pool = 'nvme'\n", "t.toml").small_files_to_flash.flash_pool
     'nvme'
@@ -93,28 +94,32 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN, warn: Warn = 
         file = files.parse_file(data, name)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return accepted(examine_files((file,), detectors), warn)
+    return accepted(examine_files((file,), known or tuple(policies().values())), warn)
 
 
-def examine_files(files: Sequence[TomlFile], detectors: Detectors) -> Examined:
+def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:
     """Settings from files, and every remark on them. Of a setting, the value of the last file counts."""
     renamed = [with_old_keys_renamed(file, number) for number, file in enumerate(files)]
     files, remarks = [file for file, _ in renamed], [remark for _, of_file in renamed for remark in of_file]
     values = merge(files)
-    tables = values.pop("detect", {})
-    found, mistakes = configured_detectors(tables, detectors)
-    problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
+    written = dict(values)
+    found, mistakes = configured_policies(values.pop("detect", {}), known)
+    tables, further = configured_tables(written, known)
+    for name in tables.by_name:
+        values.pop(name, None)
     settings, invalid = validated(values)
+    on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()
+    problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in (
+        *mistakes, *further, *(wrong_kinds(on, known) if isinstance(on, list) else ()))]
     problems += invalid
-    known = {problem[1] for problem in problems}
+    places = {problem[1] for problem in problems}
     problems += [("finite_number", location, "write a finite number", value)
-                 for location, value in infinite({**values, "detect": tables}) if location not in known]
+                 for location, value in infinite(written) if location not in places]
     remarks += [remark_on(files, location, described, fatal=True) for location, described in (
-        (problem[1], describe_problem(*problem, detectors)) for problem in problems)]
+        (problem[1], describe_problem(*problem, known)) for problem in problems)]
     if settings is not None:
-        settings = replace(settings, detect=found)
+        settings = replace(settings, policies=found, tables=tables)
         places = {problem[1] for problem in problems}
-        written = {**values, "detect": tables}
         remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in contradictions(settings, written) if not places & {each.location, *each.others}]
     wrong = any(remark.fatal for remark in remarks)
@@ -207,14 +212,14 @@ def without_repetitions(error: ValidationError, values: Mapping[str, object]) ->
 
 
 def describe_problem(
-    kind: str, location: Sequence[int | str], message: str, value: object, detectors: Detectors
+    kind: str, location: Sequence[int | str], message: str, value: object, known: Sequence[Policy]
 ) -> str:
     """The text of one mistake."""
     where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         if moved := moved_table(location):
             return f"{where}: {moved}"
-        return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"
+        return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], known))}"
     words = PLAIN.get(kind) or in_plain_english(message)
     named = isinstance(value, dict | list | tuple) or repr(value) in words
     return f"{where}: {words}{'' if named else f' (it is {value!r})'}"
@@ -239,17 +244,15 @@ def in_plain_english(message: str) -> str:
     return re.sub(r"^Input should be", "must be", message.removeprefix("Value error, "))
 
 
-def known_settings(location: Sequence[int | str], detectors: Detectors) -> list[str]:
+def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> list[str]:
     """Names of the settings in one table."""
-    tables = {detector.table: detector.settings() for detector in detectors}
-    table: Any = Settings()
+    of_policies = {policy.table: policy.settings() for policy in known if policy.find is not None}
+    table: Any = {each.name: getattr(Settings(), each.name) for each in fields(Settings)}
+    del table["policies"], table["tables"]
+    table |= {"detect": of_policies} | {name: of() for name, of in table_types(known).items()}
     for part in location:
         if part == "scopes":
             table = Scope("/", limits=act.Limits())
-        elif isinstance(part, int):
-            continue
-        elif table is tables or part != "detect":
-            table = table[part] if table is tables else getattr(table, part)
-        else:
-            table = tables
-    return sorted(table) if table is tables else sorted(f.name for f in fields(table))
+        elif not isinstance(part, int):
+            table = table[part] if isinstance(table, dict) else getattr(table, part)
+    return sorted(table) if isinstance(table, dict) else sorted(f.name for f in fields(table))

@@ -16,7 +16,6 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf
 
-from tierd.config import detectors
 from tierd.config.act import (
     ActSettings,
     BreakerSettings,
@@ -31,19 +30,10 @@ from tierd.config.cluster import ClusterSettings
 from tierd.config.readers import ReaderSettings
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
-from tierd.decide import (
-    benefit,
-    cold_to_disk,
-    data_on_mdt,
-    directory_striping,
-    hot_files_to_flash,
-    plans,
-    random_io_to_flash,
-    rebalance,
-    restripe,
-)
-from tierd.detect.plugin import ConfiguredDetector
+from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
+from tierd.policies.protocol import ConfiguredPolicy, Tables
+from tierd.policies.registry import default_policies, default_tables
 from tierd.verify import judgement as verify
 
 
@@ -193,16 +183,10 @@ class Settings:
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
-    hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
-    random_io_to_flash: random_io_to_flash.Settings = field(default_factory=random_io_to_flash.Settings)
-    restripe: restripe.Settings = field(default_factory=restripe.Settings)
-    data_on_mdt: data_on_mdt.Settings = field(default_factory=data_on_mdt.Settings)
-    """Limits of data on the MDT, which ``[act] on`` allows."""
-    cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
-    directory_striping: directory_striping.Settings = field(default_factory=directory_striping.Settings)
-    rebalance: rebalance.Settings = field(default_factory=rebalance.Settings)
-    detect: InstanceOf[tuple[ConfiguredDetector, ...]] = field(default_factory=detectors.default_detectors)
-    """Further detectors. Each has its own table in the file, such as ``[detect.hot_small_files]``."""
+    policies: InstanceOf[tuple[ConfiguredPolicy, ...]] = field(default_factory=default_policies)
+    """Policies that find something by the view. Each has its own table, such as ``[detect.hot_small_files]``."""
+    tables: InstanceOf[Tables] = field(default_factory=default_tables)
+    """Further tables of policies, such as ``[rebalance]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     drain: DrainSettings = field(default_factory=DrainSettings)

@@ -17,7 +17,7 @@ from tierd.daemon.curves import MAX_POINTS, Curve, Stream, StreamCurves
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, UNDONE_VERDICT, State, past_sentence
 from tierd.detect.costs import TargetTime
-from tierd.model import Finding, SlowdownEvidence, Window
+from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
 from tierd.verify.judgement import Judgement
 
@@ -185,7 +185,8 @@ def has_acted(case: RemediationSnapshot) -> bool:
 
 def onset(finding: Finding) -> float:
     """When the aggressor came. 0 if it was active before the stream or tierd began."""
-    return finding.evidence.aggressor_came_at if isinstance(finding.evidence, SlowdownEvidence) else 0.0
+    stream = finding.evidence.of_stream
+    return stream.aggressor_came_at if stream is not None else 0.0
 
 
 def mean_time(targets: Iterable[str], times: Mapping[str, TargetTime]) -> TargetTimeRow | None:
@@ -240,8 +241,7 @@ def _loss(case: CaseAnswer) -> float:
 
 def _found(finding: Finding, number: int | None, why_not: Sequence[Refusal], figures: CaseFigures) -> CaseAnswer:
     """A finding that holds and is not acted on."""
-    key, evidence = finding.key, finding.evidence
-    rates = evidence if isinstance(evidence, SlowdownEvidence) else None
+    key, rates = finding.key, finding.evidence.of_stream
     curve = figures.curves.get(key, ())
     return CaseAnswer(
         finding=number, kind=finding.kind, sentence=finding.sentence, aggressor=finding.aggressor,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from tierd.arrays import any_at_work
 from tierd.clock import Clock
 from tierd.daemon.remediation import Remediation, RemediationStore
-from tierd.detect.attribution import ACTIVE_SECONDS, counts_by_records
+from tierd.detect.attribution import ACTIVE_SECONDS
 from tierd.loads import Loads
 from tierd.model import Action, Finding, Window
-from tierd.policies import needs_its_job
+from tierd.policies.registry import policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.text import quoted
@@ -44,7 +44,7 @@ class WindowWork:
         A client writes the data of small files for half a minute after the job has ended, and closes files later. So
         only reads and other metadata operations count for a job of small files.
         """
-        if counts_by_records(finding):
+        if finding.evidence.shown_by_records:
             return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._reading, self._naming))
         return any(any_at_work(finding.aggressor, jobs, at_work) for at_work in (self._jobs, self._window.namespace))
 
@@ -85,7 +85,7 @@ class JobWork:
                 case.departed = case.idle_seconds >= DEPARTED_SECONDS
 
     def _cases(self) -> Iterator[Remediation]:
-        return (case for case in self._store if needs_its_job(case.finding))
+        return (case for case in self._store if policy_for(case.finding).needs_its_job)
 
     def idle(self, action: Action) -> Refusal | None:
         """See the protocol :class:`tierd.act.guard.JobCheck`."""
@@ -106,11 +106,11 @@ class JobWork:
         place = action.path.rpartition("/")[0] or "/" if action.path else action.directory
         since = self._clock.now() - ACTIVE_SECONDS
         if self._table.works_in(self._jobs_of(case.finding), place, since,
-                                counting_open=not counts_by_records(case.finding)):
+                                counting_open=not case.finding.evidence.shown_by_records):
             return None
         return Refusal(Reason.JOB_ELSEWHERE, f"{case.finding.aggressor} has done nothing in {quoted(place)} for "
                        f"{ACTIVE_SECONDS:.0f} s")
 
     def _case_of(self, action: Action) -> Remediation | None:
         case = self._store.get(action.finding)
-        return case if case is not None and needs_its_job(case.finding) else None
+        return case if case is not None and policy_for(case.finding).needs_its_job else None

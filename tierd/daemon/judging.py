@@ -20,18 +20,10 @@ from tierd.daemon import log
 from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
-from tierd.decide import data_on_mdt
 from tierd.decide.plans import reserved
-from tierd.model import (
-    Action,
-    Capacity,
-    ContentionEvidence,
-    MetadataTargets,
-    SiteFacts,
-    StripingEvidence,
-    Window,
-)
-from tierd.policies import is_judged_by_itself, is_measured_in_operations
+from tierd.model import Action, Capacity, MetadataTargets, SiteFacts, Window
+from tierd.policies.protocol import JudgedBy
+from tierd.policies.registry import policies, policy_for
 from tierd.sense import space
 from tierd.text import count_of
 from tierd.verify.judgement import Act, JobTotals, Judgement, judge, judge_own
@@ -120,7 +112,7 @@ class Judge:
         if (not case.defaults and self._gate.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):
             return  # there is no act but moves, and they have time left
-        if is_judged_by_itself(case.finding):
+        if policy_for(case.finding).judged_by is JudgedBy.ITSELF:
             self._judged_by_itself(case, windows, flash, now)
             return
         case.to(State.JUDGING)
@@ -152,7 +144,7 @@ class Judge:
         since = max(case.acted_at, case.moved_at)
         judgement = judge_own(Act(case.finding, case.begun_at, since, flash,
                                   case.layout.components[0].on_mdt), windows, now, self._settings.verify,
-                              self._totals, operations=is_measured_in_operations(case.finding))
+                              self._totals, operations=case.finding.evidence.in_operations)
         if judgement.verdict != Verdict.TOO_EARLY:
             self._settle(case, judgement)
 
@@ -196,9 +188,9 @@ class Judge:
 
     def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
         """Why no more files of a directory may go where its default layout puts them; "" if they may."""
-        if layout is not None and layout.components[0].on_mdt:
-            short = data_on_mdt.is_short(room, self._settings.data_on_mdt)
-            return "an MDT is short of space" if short else ""
+        for policy in policies().values():
+            if layout is not None and (why := policy.is_short(layout, room, self._settings.tables)) is not None:
+                return why
         settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:
             return ""  # the pool does not exist or reports no size
@@ -307,7 +299,7 @@ class Judge:
 
         A file that its job has open gives way, and is tried again for ``moving_seconds``.
         """
-        if not isinstance(case.finding.evidence, (ContentionEvidence, StripingEvidence)) or self._gate.dry_run:
+        if not policy_for(case.finding).restores_layouts or self._gate.dry_run:
             return True
         key = UNDO, case.finding.aggressor, case.finding.subject
         late = self._clock.now() > max(case.judged_at, case.moved_at) + self._settings.verify.moving_seconds

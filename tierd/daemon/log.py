@@ -19,7 +19,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.act import Mode
 from tierd.config.settings import Settings
-from tierd.model import Action, Advice, Finding, NoisyNeighbourEvidence, SlowdownEvidence
+from tierd.model import Action, Advice, Finding
 from tierd.refusal import Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, without_figures
 from tierd.verify.judgement import Judgement
@@ -145,11 +145,11 @@ def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
 
 def throughput_text(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise. Without a past, device time predicted the first."""
-    evidence = finding.evidence
-    if not isinstance(evidence, NoisyNeighbourEvidence) or not evidence.lacks_past:
+    stream = finding.evidence.of_stream
+    if stream is None or not stream.lacks_past:
         return (f"{finding.victim}: {rate_text(judgement.usual)} before the noise, "
                 f"{rate_text(judgement.contended)} during, {rate_text(judgement.after)} after")
-    low, high = (evidence.victim_bytes_per_second / (1 - loss) for loss in (evidence.loss_low, evidence.loss_high))
+    low, high = (stream.victim_bytes_per_second / (1 - loss) for loss in (stream.loss_low, stream.loss_high))
     return (f"{finding.victim}: {rate_text(judgement.contended)} before the act, "
             f"{rate_text(judgement.after)} after; device time predicted {rate_text(judgement.usual)} "
             f"({rate_text(low)} to {rate_text(high)}) without the noise")
@@ -322,7 +322,7 @@ class FindingLog:
         record = self.known.records.get(finding.key)
         if record is None:
             return finding
-        if not isinstance(finding.evidence, SlowdownEvidence):
+        if finding.evidence.of_stream is None:
             return replace(finding, time=record.time)
         return replace(finding, time=record.time, sentence=record.sentence, evidence=record.evidence,
                        targets=record.targets)

@@ -19,20 +19,19 @@ from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
+from tierd.daemon.default_judge import DefaultsJudge
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
+from tierd.daemon.move_judge import MovesJudge
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
-from tierd.daemon.rebalance_judge import RebalanceJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
-from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
-from tierd.detect import metadata_storm
 from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
 from tierd.engine import Engine, EngineMemory
-from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
-from tierd.policies import is_judged
+from tierd.model import Facts, Finding, SiteFacts, Window
+from tierd.policies.registry import has_victim, lacks_numbers, policies
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
@@ -64,12 +63,19 @@ def is_learning(windows: int, device_time: Mapping[str, TargetTime]) -> bool:
     return not device_time and windows < LEARNING_WINDOWS
 
 
-def storm_threshold(settings: Settings) -> float:
-    """Operations per second in a directory from which ``metadata-storm`` looks at it."""
-    for configured in settings.detect:
-        if isinstance(configured.settings, metadata_storm.Settings):
-            return configured.settings.leave
-    return metadata_storm.Settings().leave
+def busy_directory(settings: Settings) -> float:
+    """Operations per second in a directory from which a policy needs its MDTs."""
+    return min((each.policy.busy_directory(each.settings) for each in settings.policies
+                if each.policy.busy_directory is not None), default=float("inf"))
+
+
+def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
+    """The walk for files on the fuller targets of unevenly filled pools, if a policy that acts needs it."""
+    for policy in policies().values():
+        if policy.walk is not None and policy.name in settings.act.on:
+            walk = policy.walk(settings.tables)
+            return UnevenPools(filesystem, walk.directories, walk.files_per_second, walk.min_bytes)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +123,22 @@ class Daemon:
         gate.hold_directories(self._table.unchecked)
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
-                              lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
+                              lambda: journal.act_directories.all() | {
+                                  place for each in settings.policies
+                                  for place in each.policy.directories(settings.tables)},
                               coldest_first)
         metadata = MetadataMeter()
-        even = settings.rebalance
-        uneven = (UnevenPools(filesystem, even.directories, even.scan_files_per_second, even.min_bytes)
-                  if "imbalance" in settings.act.on else None)
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, uneven, metadata, disks, storm_threshold(settings) / 2, job_nodes,
+                                  self.media, walk_of(settings, filesystem), metadata, disks,
+                                  busy_directory(settings) / 2, job_nodes,
                                   lambda: self.closed_targets)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
         for case in reopened_remediations(journal, since):
-            if is_judged(case.finding):
+            if has_victim(case.finding):
                 self._store.add(case)
-            elif isinstance(case.finding.evidence, OtherEvidence) and case.finding.kind in EVIDENCE_BY_KIND:
+            elif lacks_numbers(case.finding):
                 say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
         self.lock = self._store.lock
         self.counters = LoopCounters()
@@ -164,9 +170,9 @@ class Daemon:
         )
         self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
                                 filesystem, clock, settings, self.counters, executor, site_facts)
-        self._striping_judge = StripingJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
-        self._rebalance_judge = RebalanceJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
-                                               lambda: self._facts.known, clock, settings, self.counters)
+        self._defaults_judge = DefaultsJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
+        self._moves_judge = MovesJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
+                                       lambda: self._facts.known, clock, settings, self.counters)
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
@@ -288,9 +294,9 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen)
-                self._rebalance_judge.step()
+                self._moves_judge.step()
                 if "changelog" not in self.faults:
-                    self._striping_judge.step()
+                    self._defaults_judge.step()
             if self._seen is not None or self._observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
                 self._judge.watch_free_space()

@@ -28,8 +28,8 @@ from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
-from tierd.detect.slowdowns import SLOWDOWN_KINDS
-from tierd.model import Finding, NoisyNeighbourEvidence, Window
+from tierd.model import Finding, SlowdownEvidence, Window
+from tierd.policies.registry import has_victim, kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
@@ -381,7 +381,7 @@ def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
     """All possible kinds of findings, so that each has a series before its first."""
-    return (*SLOWDOWN_KINDS, *(c.detector.name for c in settings.detect))
+    return (*kinds_of_slowdowns(), *(c.policy.name for c in settings.policies))
 
 
 Pair = tuple[str, str]
@@ -403,17 +403,17 @@ class SlowedStream:
     """The remediation, if it is not closed."""
 
     @property
-    def evidence(self) -> NoisyNeighbourEvidence:
+    def evidence(self) -> SlowdownEvidence:
         """The numbers of the finding with the most targets."""
-        assert isinstance(self.widest.evidence, NoisyNeighbourEvidence)
-        return self.widest.evidence
+        assert self.widest.evidence.of_stream is not None
+        return self.widest.evidence.of_stream
 
 
 def slowed_streams(daemon: Daemon, known: Mapping[Pair, SlowedStream]) -> dict[Pair, SlowedStream]:
     """The pairs of now. ``known`` are those of the last call."""
-    active = {f.key: f for f in daemon.findings if isinstance(f.evidence, NoisyNeighbourEvidence)}
+    active = {f.key: f for f in daemon.findings if has_victim(f)}
     cases = {c.finding.key: c for c in daemon.cases
-             if not c.closed and isinstance(c.finding.evidence, NoisyNeighbourEvidence)}
+             if not c.closed and has_victim(c.finding)}
     found = {}
     for key in dict.fromkeys((*cases, *active)):
         case, now = cases.get(key), active.get(key)
@@ -465,8 +465,8 @@ def stream_metrics(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Iter
         if windows:
             now.add_metric((victim, aggressor), throughput(windows[-1], victim))
         factor = stream.evidence.victim_usual_bytes_per_second / here if here else None
-        if stream.active is not None and isinstance(stream.active.evidence, NoisyNeighbourEvidence):
-            factor = stream.active.evidence.slowdown
+        if stream.active is not None and stream.active.evidence.of_stream is not None:
+            factor = stream.active.evidence.of_stream.slowdown
         if factor is not None:
             for target in stream.widest.targets:
                 slowdown.add_metric((short_name(target), aggressor, victim), factor)
@@ -513,7 +513,7 @@ def just_closed(daemon: Daemon) -> Iterator[Remediation]:
     now = daemon.windows[-1].end if daemon.windows else 0.0
     for case in daemon.cases:
         judged = case.judged_at and now - case.judged_at < CLOSED_SECONDS
-        if judged and case.state is State.CLOSED and isinstance(case.finding.evidence, NoisyNeighbourEvidence):
+        if judged and case.state is State.CLOSED and has_victim(case.finding):
             yield case
 
 
@@ -617,7 +617,7 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
     carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
         ("finding", max(counters.found_at.values(), default=0.0)),
-        ("slowdown", max(counters.found_at.get(kind, 0.0) for kind in SLOWDOWN_KINDS)),
+        ("slowdown", max((counters.found_at.get(kind, 0.0) for kind in kinds_of_slowdowns()), default=0.0)),
         ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
         ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
         ("moves-begun", gate.completed_acts.moves_begun_at),

@@ -216,7 +216,7 @@ class Detection:
         self._own_work = own_work
         self._log = finding_log
         self._store = store
-        self._detectors = tuple(configured.detector.name for configured in settings.detect)
+        self._policies = tuple(configured.policy.name for configured in settings.policies)
         self._unlisted = UnlistedJobs(table.operations_of)
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last reading, oldest window first."""
@@ -236,8 +236,8 @@ class Detection:
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
             self._log.fault(what, self._gatherer.faults.get(what, ""))
-        for name in self._detectors:
-            failed = self._engine.detector_faults.get(name, "")
+        for name in self._policies:
+            failed = self._engine.policy_faults.get(name, "")
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows = self._engine.windows

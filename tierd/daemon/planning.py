@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -19,16 +18,8 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.metadata_load import metadata_targets
 from tierd.engine import Engine
-from tierd.model import (
-    ContentionEvidence,
-    DirectoryActivity,
-    FillEvidence,
-    Finding,
-    NoisyNeighbourEvidence,
-    SiteFacts,
-    StripingEvidence,
-)
-from tierd.policies import needs_its_job, waits_for_close
+from tierd.model import DirectoryActivity, Finding, SiteFacts
+from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -91,7 +82,7 @@ class Planner:
         It is made in each cycle in which nothing is done about the finding. So acts that are not possible or not worth
         doing now cost no requests to the file system: neither in directories that cool down nor for too little gain.
         """
-        if waits_for_close(finding):  # it was last seen while its files were open
+        if policy_for(finding).waits_for_close:  # it was last seen while its files were open
             finding = replace(finding, time=self._clock.now())
         located = self._located(finding)
         unchecked = self._unchecked(finding)
@@ -127,7 +118,7 @@ class Planner:
 
         Unchecked ones are left out.
         """
-        if needs_its_job(finding):
+        if policy_for(finding).needs_its_job:
             known = attribution.at_work_now(finding, partial(self._activities, finding), self._clock.now())
         else:
             known = self._activities(finding, finding.aggressor, finding.time - self._settings.history_seconds)
@@ -147,7 +138,7 @@ class Planner:
     def _elsewhere(self, finding: Finding) -> Refusal | None:
         """Why a neighbour that the changelogs know has no directory to plan for; None if they do not know it."""
         last = self._table.last_record(self._engine.jobs_of(finding))
-        if not needs_its_job(finding) or not last:
+        if not policy_for(finding).needs_its_job or not last:
             return None
         return Refusal(Reason.JOB_ELSEWHERE, "its newest changelog record "
                        f"is {self._clock.now() - last:.0f} s old: the directories in which it works now are not known"
@@ -155,9 +146,6 @@ class Planner:
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """All acts that are possible in these directories, whether they are worth doing or not."""
-        if isinstance(finding.evidence, FillEvidence) and (drained := self._draining()):
-            return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(drained))} is being drained: pools are "
-                                     "evened out when that has ended"),))
         until = self._clock.now() + SIZING_SECONDS
         places = [a.directory for a in activities]
         whys = space.call_each(self._left_alone, places, self._executor)
@@ -173,13 +161,8 @@ class Planner:
                        overstriping=site.overstriping)
         sized = space.with_sizes(self._filesystem, rest, executor=self._executor,
                                enough=lambda: self._clock.now() >= until)
-        plan = self._engine.plan(finding, sized, room, self._moved_lately)
+        plan = self._engine.plan(finding, sized, room, self._journal.was_tried, self._draining())
         return replace(plan, refusals=(*plan.refusals, *refusals))
-
-    def _moved_lately(self, fid: Fid) -> bool:
-        """Whether a file was moved in the last ``rest_days``, or tried in the last ``retry_hours``."""
-        settings, now = self._settings.rebalance, self._clock.now()
-        return self._journal.was_tried(fid, now - settings.rest_days * 86_400.0, now - settings.retry_hours * 3600.0)
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner opted out, or another mover works in it."""
@@ -199,25 +182,26 @@ class Planner:
         cooling = self._cooling({a.directory for a in plan.actions})
         refusals = list(cooling.values())
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
-        if isinstance(finding.evidence, (ContentionEvidence, StripingEvidence)):
+        if policy_for(finding).restores_layouts:
             since = self._clock.now() - settings.verify.cooldown_seconds
             again = [a for a in actions if a.kind == ActKind.MIGRATE and self._journal.move_undone_at(a.path) > since]
             refusals += [Refusal(Reason.COOLING_DOWN, "its earlier layout was restored; it is left alone for "
                                  f"{settings.verify.cooldown_seconds / 3600:g} h").about(quoted(a.path)) for a in again]
             actions = [a for a in actions if a not in again]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
-        if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
+        stream = finding.evidence.of_stream if has_victim(finding) else None
+        if acts and stream is not None:
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
-            if refused := benefit.refusal(finding, finding.evidence, expected, settings.benefit):
+            if refused := benefit.refusal(finding, stream, expected, settings.benefit):
                 self._weighed[finding.key] = Weighed(self._clock.now(), expected, (*plan.refusals, *refusals))
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind == ActKind.ADVISE]
-            elif refused := benefit.cost_refusal(finding, finding.evidence, expected, acts, settings.benefit):
+            elif refused := benefit.cost_refusal(finding, stream, expected, acts, settings.benefit):
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
-            elif finding.evidence.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
+            elif stream.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
                 refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "device time alone shows the loss: files are moved "
                                 "once the default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
@@ -234,8 +218,8 @@ class Planner:
         """Refusals of the last plan, if its acts are not worth doing by the present evidence either; else none."""
         since = self._clock.now() - REFUSED_SECONDS
         self._weighed = {key: weighed for key, weighed in self._weighed.items() if weighed.at > since}
-        weighed = self._weighed.get(finding.key)
-        if weighed is None or not isinstance(finding.evidence, NoisyNeighbourEvidence):
+        weighed, stream = self._weighed.get(finding.key), finding.evidence.of_stream
+        if weighed is None or stream is None:
             return ()
-        refused = benefit.refusal(finding, finding.evidence, weighed.expected, self._settings.benefit)
+        refused = benefit.refusal(finding, stream, weighed.expected, self._settings.benefit)
         return (*weighed.refusals, refused) if refused else ()

@@ -27,11 +27,12 @@ from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.decide.plans import Plan
-from tierd.model import Action, Evidence, FillEvidence, Finding, NoisyNeighbourEvidence
-from tierd.policies import is_judged, is_judged_by_itself, waits_for_close
+from tierd.model import Action, Evidence, Finding
+from tierd.policies.protocol import JudgedBy
+from tierd.policies.registry import has_victim, policy_for
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
-from tierd.text import binary_text, bytes_text, count_of, quoted
+from tierd.text import bytes_text, count_of, quoted
 from tierd.verify.judgement import Judgement
 
 UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
@@ -135,7 +136,7 @@ class Remediation:
         self.over = True
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
-        if not is_judged(self.finding):
+        if not has_victim(self.finding):
             # if the finding returns, everything may be tried again but files that were always in use
             self.tried = {path for path in self.tried if self.in_use[path] >= MAX_TRIES_IN_USE}
 
@@ -306,7 +307,7 @@ class Remediations:
             self._fruitless[finding.key] = self._clock.now(), finding.directories
 
     def _only_reported(self, finding: Finding) -> bool:
-        """Whether no act may begin on this finding now. For a noisy neighbour the reason is then its refusal."""
+        """Whether no act may begin on this finding now. With a victim, the reason is then its refusal."""
         if not (finding.advice_only or finding.held):
             return False
         if (why := standing_refusal(finding)) is not None:
@@ -331,13 +332,14 @@ class Remediations:
         return True
 
     def _backs_off(self, finding: Finding) -> bool:
-        """Whether the last rebalance for this finding slowed a job, or did not help. The reason is then its refusal."""
+        """Whether the last moves for this finding slowed a job, or did not help. The reason is then its refusal."""
         with self._lock:
             case = self._store.get(finding.key)
-            if case is None or not case.abandoned or not isinstance(finding.evidence, FillEvidence):
+            judge = policy_for(finding).move_judge
+            if case is None or not case.abandoned or judge is None:
                 return False
             why = case.judgement.words if case.judgement else "it was undone by hand"
-            self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last rebalance: {why}"),)
+            self._refusals[finding.key] = (Refusal(Reason.COOLING_DOWN, f"the last {judge.noun}: {why}"),)
             return True
 
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
@@ -346,29 +348,29 @@ class Remediations:
         case = self._store.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # an administrator undid it while this was planned
-        known = case.places if case is not None and not case.closed and is_judged(finding) else set()
+        known = case.places if case is not None and not case.closed and has_victim(finding) else set()
         actions = [a for a in actions if a.directory not in known
                    and not (a.kind in DEFAULT_KINDS and self._gate.default_waits(a.directory))]
         if not actions:
             return
-        settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
+        settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if has_victim(finding) else [])
         if case is None or case.state in settled:
             finding = self._log.record(finding)
             case = Remediation(finding, number, now, now, actions[0].layout,
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
-                               tried=set() if case is None or is_judged(finding) else case.tried,
+                               tried=set() if case is None or has_victim(finding) else case.tried,
                                in_use=Counter() if case is None else case.in_use)
         else:
             self._journal.set_figures(number, self._log.recorded(finding))  # with the new directories
             if now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now  # measured from now on; ``moving_seconds`` limits how often this is put off
         case.places = known | {*finding.directories}
-        if not is_judged(finding):
+        if not has_victim(finding):
             case.number = number  # the finding returned with a new number, to which the new acts belong
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         # there is nothing to judge after advice, after a dry run and for findings without a victim or a beneficiary
-        judged = is_judged(finding) or is_judged_by_itself(finding)
+        judged = policy_for(finding).judged_by is not JudgedBy.CAUSE
         if case.state in OPEN and (not judged or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
@@ -381,7 +383,7 @@ class Remediations:
             known = self._store.get(finding.key)
             if known is not None and known.departed:
                 return True
-            if is_judged(finding):
+            if has_victim(finding):
                 planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
                 if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
                     return True
@@ -389,7 +391,7 @@ class Remediations:
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._gate.waiting_for(finding.key):
                 return True
-            if waits_for_close(finding):
+            if policy_for(finding).waits_for_close:
                 now = self._clock.now()
                 if now < self._planned.get(finding.key, 0.0) + REPLAN_SECONDS:
                     return True
@@ -411,11 +413,11 @@ class Remediations:
 
     def _followed_up(self, case: Remediation) -> bool:
         """Whether more files may move: until the verdict, and for a limited time after the verdict that it helped."""
-        if not is_judged(case.finding):
+        if not has_victim(case.finding):
             return False  # it is planned again while its finding holds
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
-        evidence = case.finding.evidence
-        if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
+        stream = case.finding.evidence.of_stream
+        if stream is not None and stream.lacks_past:
             # files follow once the default layout, which can be undone at no cost, has helped; that ends the finding
             kept = case.state in {State.KEPT, State.CLOSED}
             return not case.departed and kept and case.verdict == Verdict.HELPED and lately
@@ -556,7 +558,7 @@ class Remediations:
     def _may_be_tried_again(case: Remediation, in_use: Sequence[str]) -> None:
         """Files that were opened again during a move are tried again when they are closed, a few times."""
         case.in_use.update(in_use)
-        if waits_for_close(case.finding):
+        if policy_for(case.finding).waits_for_close:
             case.tried -= {path for path in in_use if case.in_use[path] < MAX_TRIES_IN_USE}
 
     def forget_closed(self) -> list[Remediation]:
@@ -594,17 +596,10 @@ class Remediations:
 
 
 def standing_refusal(finding: Finding) -> Refusal | None:
-    """Why nothing is done about a noisy neighbour that is advice only or not confirmed; None for other findings."""
-    evidence = finding.evidence
-    if not isinstance(evidence, NoisyNeighbourEvidence):
+    """Why nothing is done about a finding with a victim that is advice only or not confirmed; None for others."""
+    if not has_victim(finding):
         return None
-    if not finding.advice_only:
-        return UNCONFIRMED
-    if finding.advice:
-        return Refusal(Reason.ABSORBED, finding.advice[0].effect)
-    mean = binary_text(evidence.aggressor_mean_rpc_bytes)
-    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} in the mean, and it finishes no small "
-                   "files: this may be small I/O, or a stream over short stripes")
+    return policy_for(finding).why_advice(finding) if finding.advice_only else UNCONFIRMED
 
 
 def without_mere_advice(plan: Plan) -> Plan:

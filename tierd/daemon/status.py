@@ -62,7 +62,8 @@ from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import UNDONE_VERDICT
 from tierd.daemon.users import UserNames
 from tierd.detect.costs import TargetTime
-from tierd.model import Action, Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
+from tierd.model import Action, Facts, Finding, Window
+from tierd.policies.registry import has_victim
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
 from tierd.text import count_of, shell_word
@@ -295,7 +296,7 @@ class StatusView:
         """Findings that hold: advice alone, all but advice, or both (None)."""
         view = self.snapshot
         chosen = [f for f in view.findings if advice is None or f.advice_only is advice]
-        why_not = {f.key: self._why_not(f.key) for f in chosen if isinstance(f.evidence, NoisyNeighbourEvidence)}
+        why_not = {f.key: self._why_not(f.key) for f in chosen if has_victim(f)}
         answers = tuple(finding_answer(f, view.numbers.get(f.key), why_not.get(f.key, ())) for f in chosen)
         return FindingsAnswer(answers, view.window is not None, self.users(jobs_of(chosen)),
                               max(0.0, self._clock.now() - view.window.end) if view.window else None)
@@ -437,9 +438,10 @@ def target_rows(window: Window, found: tuple[Finding, ...], facts: Facts) -> lis
     """Load, space and latency of each target, and the slowdown of its streams: slowed first, then the busiest."""
     slowdown: dict[str, float] = {}
     for finding in found:
-        for target in finding.targets:
-            if isinstance(finding.evidence, SlowdownEvidence) and not finding.advice_only:
-                slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.slowdown)
+        stream = finding.evidence.of_stream
+        if stream is not None and not finding.advice_only:
+            for target in finding.targets:
+                slowdown[target] = max(slowdown.get(target, 0.0), stream.slowdown)
     rates, counts = rates_by(window, 0)
     latencies = latency_by_target(window)
     pool_of = {target: pool for pool, targets in facts.pools.items() for target in targets}

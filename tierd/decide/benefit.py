@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Le, Lt
 
 from tierd.acts import ActKind
-from tierd.model import Action, Finding, NoisyNeighbourEvidence
+from tierd.model import Action, Finding, SlowdownEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
 
@@ -50,7 +50,7 @@ def effect(won_back: Sequence[float], settings: Settings) -> float:
     return round((first + sum(seen)) / (settings.first_weight + len(seen)), 6)
 
 
-def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
+def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,
             settings: Settings) -> Refusal | None:
     """Why an act is not worth it. ``expected`` is the part of the loss that it is expected to win back."""
     usual = evidence.victim_usual_bytes_per_second
@@ -65,7 +65,7 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     return None
 
 
-def cost_refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float, actions: Sequence[Action],
+def cost_refusal(finding: Finding, evidence: SlowdownEvidence, expected: float, actions: Sequence[Action],
                  settings: Settings) -> Refusal | None:
     """Why the moves of a plan are not worth it: they cost the victim's disks more than the victim gains."""
     moved = sum(action.size_bytes for action in actions if action.kind == ActKind.MIGRATE)

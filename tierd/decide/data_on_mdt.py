@@ -15,7 +15,7 @@ The component holds the whole small file, as on flash (:mod:`tierd.decide.sizing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
@@ -65,6 +65,12 @@ class Rules:
     """Whether ``[act] on`` names ``data-on-mdt``."""
     settings: Settings = field(default_factory=Settings)
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
+
+
+def rules(acts_on: Collection[str], tables: Mapping[str, object], benefits: benefit.Settings) -> Rules:
+    """The rules of a configuration."""
+    settings = tables.get("data_on_mdt")
+    return Rules("data-on-mdt" in acts_on, settings if isinstance(settings, Settings) else Settings(), benefits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -46,6 +47,13 @@ class Plan:
     refusals: tuple[Refusal, ...]
     recommended: tuple[Action, ...] = ()
     """Actions that the mode of their scope does not allow."""
+
+
+def joined(plans: Iterable[Plan]) -> Plan:
+    """One plan with the actions and refusals of several."""
+    every = tuple(plans)
+    return Plan(tuple(action for plan in every for action in plan.actions),
+                tuple(refusal for plan in every for refusal in plan.refusals))
 
 
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tierd.detect.plugin import View
 from tierd.detect.profile import Profile
+from tierd.detect.view import View
 from tierd.model import ClientLoad
 from tierd.text import first_names
 

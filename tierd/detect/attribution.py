@@ -6,13 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tierd.model import (
-    Activities,
-    DirectoryActivity,
-    Finding,
-    HotSmallFilesEvidence,
-    NoisyNeighbourEvidence,
-)
+from tierd.model import Activities, DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
 """Minimum share of the job's file operations for a directory to be named."""
@@ -140,20 +134,20 @@ def main_directory(activities: Activities, since: float, job: str) -> str:
     return active[0].directory if active else ""
 
 
-def with_directories(finding: Finding, activities: Activities, since: float) -> Finding:
+def with_directories(finding: Finding, activities: Activities, since: float, *, now: bool) -> Finding:
     """The finding with the aggressor's directories. There are none if the changelogs do not name the job.
 
-    For a noisy neighbour they are those in which it works now: earlier ones, perhaps of an earlier run with the same
-    job id, show only whether it makes a directory for each of its steps.
+    ``now``: those in which it works now. Earlier ones, perhaps of an earlier run with the same job id, then show only
+    whether it makes a directory for each of its steps.
     """
     every = activities(finding.aggressor, since)
-    if not isinstance(finding.evidence, NoisyNeighbourEvidence):
+    if not now:
         return replace(finding, directories=directories(every))
     own, above = _named(every)
-    now = at_work_now(finding, activities, finding.time)
+    working = at_work_now(finding, activities, finding.time)
     if own or not above:
-        return replace(finding, directories=directories(now))
-    around = {activity.directory.rpartition("/")[0] for activity in now}
+        return replace(finding, directories=directories(working))
+    around = {activity.directory.rpartition("/")[0] for activity in working}
     return replace(finding, directories=tuple(place for place in above if place in around))
 
 
@@ -164,11 +158,4 @@ def at_work_now(finding: Finding, activities: Activities, time: float) -> Sequen
     """
     since = time - ACTIVE_SECONDS
     now = activities(finding.aggressor, since)
-    return [a for a in now if a.last_time >= since] if counts_by_records(finding) else now
-
-
-def counts_by_records(finding: Finding) -> bool:
-    """Whether only records show that the aggressor is at work, and not that files are open."""
-    evidence = finding.evidence
-    return isinstance(evidence, HotSmallFilesEvidence) or (
-        isinstance(evidence, NoisyNeighbourEvidence) and evidence.whole_small_files)
+    return [a for a in now if a.last_time >= since] if finding.evidence.shown_by_records else now

@@ -13,7 +13,7 @@ from lustre.parameters import Tree
 from tierd.config.settings import Settings
 from tierd.detect import attribution
 from tierd.engine import Engine, without_duplicates
-from tierd.model import Action, Facts, Finding, SlowdownEvidence, TargetFill
+from tierd.model import Action, Facts, Finding, TargetFill
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientCounters, client_load
@@ -89,7 +89,7 @@ def replay(tape: Tape, settings: Settings, read: ReadCounters = parameters.readi
         result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
         for finding in result.findings:
-            if not isinstance(finding.evidence, SlowdownEvidence):
+            if finding.evidence.of_stream is None:
                 advice[finding.key] = finding
                 continue
             findings[finding.key] = widen(findings.get(finding.key), finding)

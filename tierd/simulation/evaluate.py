@@ -22,7 +22,7 @@ from tierd import acts
 from tierd.arrays import groups
 from tierd.config.settings import Settings
 from tierd.json_text import json_text
-from tierd.model import NoisyNeighbourEvidence
+from tierd.policies.registry import has_victim, policy_of
 from tierd.simulation.beds import BedKind
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import GROUPS, NOISE_ENDS, Goal, RandomScenario, random_scenario
@@ -57,7 +57,7 @@ class Verdict:
     recovery: float | None
     """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
     served: bool = False
-    """Whether tierd placed a job's own files for the sake of that job (:data:`OWN_KINDS`)."""
+    """Whether tierd placed a job's own files for the sake of that job (:func:`blames_nobody`)."""
     gain: float | None = None
     """Gain of that job in the second half of the run against the run without tierd; None in other workloads."""
     goal_met: bool | None = None
@@ -74,9 +74,13 @@ class Verdict:
     """Whether moves toward the goal are queued at the end, because they give way to a stream, and no job lost more."""
 
 
-OWN_KINDS = frozenset({"hot-small-files", "small-random-io", "shared-file-contention", "striping", "imbalance",
-                       "metadata-storm"})
-"""Kinds of findings that blame nobody. Acts because of them do not count as acts against an innocent job."""
+def blames_nobody(kind: str) -> bool:
+    """Whether a finding serves a job or a pool, and tierd acts on it only where it was told to.
+
+    Such acts do not count as acts against an innocent job.
+    """
+    policy = policy_of(kind)
+    return policy.plan is not None and not policy.on_by_default
 
 
 COLD_SECONDS = 5.0
@@ -141,7 +145,7 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         truth = "innocent"
     names = case.names
     times = [time for time, finding in with_tierd.findings
-             if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in names]
+             if has_victim(finding) and finding.aggressor in names]
     harm = max(1 - ratio(with_tierd, without, job, 0, case.seconds) for job in one_by_one(case.jobs))
     done = [kind for entry, kind in zip(with_tierd.entries, with_tierd.kinds, strict=True)
             if entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE}]
@@ -150,15 +154,15 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     recovery = None
     if truth == "aggressor":
         recovery = min(ratio(with_tierd, alone, job, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS) for job in flows)
-    served = any(kind in OWN_KINDS for kind in done)
+    served = any(blames_nobody(kind) for kind in done)
     met = goal_met(case.goal, with_tierd, gain) and harm <= HARMFUL_LOSS if served and case.goal else None
     under_way = met is False and harm <= HARMFUL_LOSS and with_tierd.waiting_moves > 0
     met = None if under_way else met
     onset = max(case.noise_starts, starts)
-    acts_at = [at for at, kind in zip(with_tierd.acted_at, with_tierd.kinds, strict=True) if kind not in OWN_KINDS]
+    acts_at = [at for at, kind in zip(with_tierd.acted_at, with_tierd.kinds, strict=True) if not blames_nobody(kind)]
     return Verdict(
         seed, case.kind, truth, loss, min(times) - onset if times else None,
-        any(kind not in OWN_KINDS for kind in done), harm, recovery,
+        any(not blames_nobody(kind) for kind in done), harm, recovery,
         served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
         min(acts_at) - onset if acts_at else None,
         all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
@@ -179,9 +183,9 @@ def interval_holds(case: RandomScenario, with_tierd: Outcome, without: Outcome, 
     named = [(time, finding) for time, finding in with_tierd.slowdowns if finding.aggressor in case.names]
     compared = [finding for time, finding in named if time <= until][-1:] or [finding for _, finding in named[:1]]
     for finding in compared:
-        if isinstance(finding.evidence, NoisyNeighbourEvidence):
+        if (stream := finding.evidence.of_stream) is not None:
             lost = 1 - ratio(without, alone, (finding.victim,), case.noise_starts + 5, NOISE_ENDS)
-            return finding.evidence.loss_low <= lost <= finding.evidence.loss_high
+            return stream.loss_low <= lost <= stream.loss_high
     return None
 
 

@@ -15,7 +15,8 @@ from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
 from tierd.daemon.log import found_sentences
-from tierd.model import Finding, NoisyNeighbourEvidence
+from tierd.model import Finding
+from tierd.policies.registry import has_victim
 from tierd.simulation.world import world
 
 CYCLE_SECONDS = 5.0
@@ -116,7 +117,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
                 for finding in simulated.daemon.findings:
-                    if isinstance(finding.evidence, NoisyNeighbourEvidence):
+                    if has_victim(finding):
                         slowdowns.append((cluster.now, finding))
                     if finding.key not in findings:
                         findings[finding.key] = found_at(finding, log, cluster.now), finding

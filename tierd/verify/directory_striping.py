@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tierd.acts import Verdict
-from tierd.config.scopes import is_below
 from tierd.decide.directory_striping import Settings
 from tierd.model import DirectoryActivity
 
@@ -29,7 +28,8 @@ class StripingJudgement:
 
 def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds: float) -> float:
     """Creates, opens and unlinks per second in a directory and below it."""
-    done = sum(each.creates + each.opens + each.unlinks for each in activities if is_below(each.directory, directory))
+    done = sum(each.creates + each.opens + each.unlinks for each in activities
+               if each.directory == directory or each.directory.startswith(f"{directory}/"))
     return done / seconds if seconds > 0 else 0.0
 
 

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
-from tierd.model import Finding, SlowdownEvidence, Window
+from tierd.model import Finding, Window
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
     victim is faster than the act can explain. It proves nothing for or against the act.
     """
-    finding, evidence, totals = act.finding, act.finding.evidence, totals or JobTotals()
-    if not isinstance(evidence, SlowdownEvidence):
+    finding, evidence, totals = act.finding, act.finding.evidence.of_stream, totals or JobTotals()
+    if evidence is None:
         return Judgement(Verdict.CANNOT_TELL, 0.0, 0.0, 0.0)
     usual, contended = evidence.victim_usual_bytes_per_second, evidence.victim_bytes_per_second
     since = act.acted_at + settings.settle_seconds

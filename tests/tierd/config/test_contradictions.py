@@ -13,7 +13,7 @@ from tierd.__main__ import main
 from tierd.config.contradictions import why_no_pool_name
 from tierd.config.load import ConfigurationError, parse
 from tierd.config.settings import Settings
-from tierd.detect.builtin import BUILT_IN
+from tierd.policies.registry import BUILT_IN
 
 DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
              for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()

@@ -47,7 +47,7 @@ small_file_bytes = -1
     (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at most, the limit for a socket"),
     ('[act]\npause_file = "pause"', "act.pause_file: give an absolute path (it is 'pause')"),
     ('[act]\ndry_run = "no"', "act.dry_run: write true or false, without quotes (it is 'no')"),
-    ('[act]\non = ["shared-bandwidth"]', "act.on.0: tierd acts on noisy-neighbour, outgrown-component, hot-small"),
+    ('[act]\non = ["shared-bandwidth"]', "act.on.0: tierd acts on noisy-neighbour, small-random-io, shared-f"),
     ("[limits]\nfiles_per_second = inf", "limits.files_per_second: write a finite number (it is inf)"),
     ('[[scopes]]\npath = "/a"\nlimits.per_pool.bytes_per_second = inf', "scopes.0.limits.per_pool.bytes_per_second: "),
     ("[limits]\nfiles_per_second = nan", "limits.files_per_second: must be greater than 0 (it is nan)"),
@@ -109,7 +109,7 @@ smoll_rpc_bytes = 1
 
 def test_a_detector_takes_the_settings_of_its_table() -> None:
     settings = parse(b"[detect.hot_small_files]\nenabled = false\n", "tierd.toml")
-    chosen = {configured.detector.name: configured.settings for configured in settings.detect}
+    chosen = {configured.policy.name: configured.settings for configured in settings.policies}
     assert not chosen["hot-small-files"].enabled
     assert chosen["imbalance"].enabled
     assert settings != Settings()

@@ -22,7 +22,9 @@ def setting(settings: Any, location: tuple[str, ...]) -> Any:
     value = settings
     for part in location:
         if part == "detect":
-            value = {configured.detector.table: configured.settings for configured in settings.detect}
+            value = {configured.policy.table: configured.settings for configured in settings.policies}
+        elif isinstance(value, Settings) and part in value.tables.by_name:
+            value = value.tables.by_name[part]
         else:
             value = value[part] if isinstance(value, dict) else getattr(value, part)
     return value
@@ -34,8 +36,10 @@ def names(settings: Any) -> set[str]:
     for field in fields(settings):
         value = getattr(settings, field.name)
         found.add(field.name)
-        if field.name == "detect":
+        if field.name == "policies":
             found |= {name for configured in value for name in names(configured.settings)}
+        elif field.name == "tables":
+            found |= {name for table in value.by_name.values() for name in names(table)}
         elif is_dataclass(value):
             found |= names(value)
     return found

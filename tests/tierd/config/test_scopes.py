@@ -12,14 +12,14 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import GB, halves
 from tests.tierd.worlds import TARGETS, noise
-from tierd import policies
 from tierd.config.load import ConfigurationError, parse
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings
-from tierd.detect import cold_on_flash, flash_pressure, outgrown_component
-from tierd.detect.plugin import View
+from tierd.detect.view import View
 from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, StoredFile, TargetFill
+from tierd.policies import cold_on_flash, flash_pressure, outgrown_component
+from tierd.scoped_plans import plan_by_scope, situation_of
 
 NAMES = st.lists(st.sampled_from(["a", "b", "ab"]), max_size=3)
 PATHS = NAMES.map(lambda names: "/" + "/".join(names))
@@ -98,7 +98,8 @@ def test_a_plan_names_the_pools_of_the_scope_of_each_directory(settings: Setting
         Candidate(Fid(1, n), f"{where.rstrip('/')}/file", 900.0, size_bytes=1 << 20),))
         for n, where in enumerate(directories)]
     layouts = {where: Layout((Component(pool=scopes.pools_of(where).hdd),), composite=False) for where in directories}
-    plan = policies.plan_by_scope(finding, activities, replace(capacity, default_layouts=layouts), settings)
+    situation = situation_of(settings, replace(capacity, default_layouts=layouts))
+    plan = plan_by_scope(finding, activities, situation, scopes)
     every = (*plan.actions, *plan.recommended)
     assert {action.directory for action in every} == set(directories)
     for action in every:
@@ -121,8 +122,8 @@ def test_detectors_look_at_the_flash_of_every_scope(settings: Settings) -> None:
     outgrown = tuple(DirectoryActivity("j", scope.path, creates=100, outgrown=50) for scope in settings.scopes)
     facts = Facts(pools=pools, fill=fill, stored=stored, directories=outgrown)
     view = View(halves(), facts, pool_pairs=scopes.pool_pairs, pools_of=scopes.pools_of)
-    for detector in (cold_on_flash.DETECTOR, flash_pressure.DETECTOR):
-        assert {finding.subject for finding in detector.detect(view, detector.settings())} == flash
-    for finding in outgrown_component.DETECTOR.detect(view, outgrown_component.Settings()):
+    for detector in (cold_on_flash.POLICY, flash_pressure.POLICY):
+        assert {finding.subject for finding in detector.found(view, detector.settings())} == flash
+    for finding in outgrown_component.POLICY.found(view, outgrown_component.POLICY.settings()):
         pair = scopes.pools_of(finding.subject)
         assert all(f"-p {pair.flash} -E -1 -c 1 -p {pair.hdd} " in advice.command for advice in finding.advice)

@@ -38,7 +38,8 @@ from tierd.daemon.answers import (
 from tierd.daemon.client import ask
 from tierd.daemon.control import ControlServer
 from tierd.daemon.status import finding_answer
-from tierd.model import Finding, SlowdownEvidence, evidence_of
+from tierd.model import Finding, SlowdownEvidence
+from tierd.policies.registry import evidence_of
 from tierd.structs import Struct
 
 CLASSES: list[type[Struct]] = [

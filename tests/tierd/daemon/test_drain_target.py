@@ -25,6 +25,8 @@ from tierd.cli.tierctl import main
 from tierd.config.act import DrainSettings, Mode, Rate
 from tierd.config.settings import Settings
 from tierd.daemon.client import ask
+from tierd.policies.imbalance import Rebalance
+from tierd.policies.protocol import Tables
 
 MIB, OST, NAME = 1 << 20, 4, "lustre-OST0004"
 FAST = Rate(1000.0, 1e12)
@@ -439,7 +441,7 @@ def test_the_only_target_of_a_pool_is_refused(site: Site) -> None:
 
 def test_nothing_moves_onto_a_target_that_was_drained(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     settings = replace(site.settings, act=replace(site.settings.act, on=("imbalance",)),
-                       rebalance=replace(site.settings.rebalance, reserve=0.05))
+                       tables=Tables({"rebalance": Rebalance(reserve=0.05)}))
     site.service.close()
     for ost in site.cluster.osts:
         ost.store.capacity = Capacity(200 * MIB, ost.store.capacity.inodes)

@@ -17,9 +17,10 @@ from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
 from tests.tierd.worlds import window
 from tierd.config.load import parse
 from tierd.config.settings import Settings
-from tierd.detect.plugin import Common, ConfiguredDetector, Detector, View, no_activities
+from tierd.detect.view import View, no_activities
 from tierd.engine import Engine
 from tierd.model import Evidence, Finding
+from tierd.policies.protocol import Common, ConfiguredPolicy, Policy
 
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 OUTGROWING = replace(NOISE, layout=TOO_SMALL, start_seconds=0.0)
@@ -110,7 +111,7 @@ def wet(view: View, _: Common) -> Iterator[Finding]:
 
 
 def test_what_was_seen_before_a_gap_holds_no_more() -> None:
-    engine = Engine(replace(Settings(), detect=(ConfiguredDetector(Detector("wet", Common, wet), Common()),)))
+    engine = Engine(replace(Settings(), policies=(ConfiguredPolicy(Policy("wet", Common, wet), Common()),)))
     held = [bool(engine.run_cycle(window(n), no_activities).findings) for n in (*range(12), *range(200, 206))]
     assert held == [False] * 11 + [True] + [False] * 5 + [True]
 
@@ -120,8 +121,8 @@ def broken(_: View, __: Common) -> Iterator[Finding]:
 
 
 def test_a_failing_plugin_is_reported_and_other_detectors_continue(tmp_path: Path) -> None:
-    theirs = ConfiguredDetector(Detector("theirs", Common, broken), Common())
-    at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), detect=(theirs, *Settings().detect)))
+    theirs = ConfiguredPolicy(Policy("theirs", Common, broken), Common())
+    at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), policies=(theirs, *Settings().policies)))
     at.run(until=150)
     words = "detector theirs failed and finds nothing: ZeroDivisionError: of theirs"
     assert [s for s in at.said if "theirs" in s] == [words]

@@ -73,7 +73,8 @@ def test_one_command_undoes_all_layouts_of_a_finding(reading: Site,
 def test_one_command_restores_the_default_striping_of_a_storm(
         site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     storm = parse(ON.encode(), "t.toml")
-    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), detect=storm.detect)
+    site.settings = replace(site.settings, act=replace(site.settings.act, on=storm.act.on), policies=storm.policies,
+                            tables=storm.tables)
     site.begin_again(storm_cluster(NODES))
     site.run_until_said("SET default striping of /proj/steps", before=900)
     undone = shown(capsys, "undo", "F1", site=site)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lustre.fid import Fid
 from lustre.layout.model import explain
 from tests.tierd.worlds import noise
-from tierd.decide import data_on_mdt, hot_files_to_flash, small_files_to_flash
+from tierd.decide import data_on_mdt
 from tierd.decide.data_on_mdt import Rules, Settings, Use
 from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
 from tierd.model import (
@@ -19,11 +19,13 @@ from tierd.model import (
     Capacity,
     DirectoryActivity,
     Finding,
-    HotSmallFilesEvidence,
     MetadataSpace,
     MetadataTargets,
     NoisyNeighbourEvidence,
 )
+from tierd.policies import hot_small_files, noisy_neighbour
+from tierd.policies.hot_small_files import HotSmallFilesEvidence
+from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
 
 KIB, MIB, GB, NOW = 1 << 10, 1 << 20, 10**9, 1e9
@@ -136,12 +138,12 @@ def files(count: int, size: int = 60_000) -> tuple[Candidate, ...]:
                  for n in range(count))
 
 
-def against_neighbour(room: Capacity = ROOM, evidence: NoisyNeighbourEvidence = NOISE, rules: Rules = ALLOWED) -> Plan:
+def against_neighbour(room: Capacity = ROOM, evidence: NoisyNeighbourEvidence = NOISE, on: str = "data-on-mdt") -> Plan:
     some = files(30)
     activity = DirectoryActivity("m.2", "/d", creates=100, unlinks=100, candidates=some,
                                  sizes=tuple(c.size_bytes or 0 for c in some))
-    return small_files_to_flash.decide(replace(NEIGHBOUR, evidence=evidence), evidence, [activity], room,
-                                       FlashSettings(), rules)
+    return noisy_neighbour.plan(replace(NEIGHBOUR, evidence=evidence), evidence,
+                                Situation(room, FlashSettings(), [activity], acts_on=(on,)))
 
 
 def test_files_of_a_neighbour_that_reads_them_go_to_the_mdt() -> None:
@@ -173,11 +175,10 @@ def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
     hot = Finding("hot-small-files", NOW, "py.3", "", (), "", evidence, ("/d",))
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=files(30), sizes=(60_000,) * 30)
 
-    def plan(seldom: float = 1.0, rules: Rules = ALLOWED) -> Plan:
+    def plan(seldom: float = 1.0, on: str = "data-on-mdt") -> Plan:
         rare = replace(evidence, opens_per_second=50.0 * seldom, disk_reads_per_second=50.0 * seldom)
-        return hot_files_to_flash.decide(hot, rare, [activity], ROOM, FlashSettings(), hot_files_to_flash.Settings(),
-                                         rules=rules)
+        return hot_small_files.plan(hot, rare, Situation(ROOM, FlashSettings(), [activity], acts_on=(on,)))
 
     assert {explain(a.layout) for a in plan().actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
     assert [a.kind for a in plan(0.0008).actions] == ["set-default-layout"]
-    assert sum(a.kind == "migrate" for a in plan(0.0008, Rules()).actions) == 30, "one copy to flash pays"
+    assert sum(a.kind == "migrate" for a in plan(0.0008, "").actions) == 30, "one copy to flash pays"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
-from tierd import policies
 from tierd.acts import ActKind, Verdict
 from tierd.config.load import parse
 from tierd.decide import directory_striping
@@ -21,6 +20,7 @@ from tierd.model import (
     MetadataStormEvidence,
 )
 from tierd.refusal import Reason
+from tierd.scoped_plans import plan_by_scope, situation_of
 from tierd.verify.directory_striping import judge, rate_below
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
@@ -90,8 +90,8 @@ def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
 @pytest.mark.parametrize(("mode", "done"), [("full", 1), ("new-files-only", 1), ("recommend", 0), ("observe", 0)])
 def test_modes(mode: str, done: int) -> None:
     settings = parse(f"[act]\nmode = '{mode}'\n".encode(), "t.toml")
-    plan = policies.plan_by_scope(FINDING, (), Capacity(
-        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata_fill=ROOMY), settings)
+    plan = plan_by_scope(FINDING, (), situation_of(settings, Capacity(
+        {}, {}, {}, placements={"/out": PLAIN, "/out/s2": PLAIN}, metadata_fill=ROOMY)), settings.resolved_scopes)
     assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
 
 

@@ -1,4 +1,4 @@
-"""``larger_component``, ``hot_files_to_flash`` and ``cold_to_disk``."""
+"""Plans for outgrown components, hot small files and cold files on flash."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
-from tierd import policies
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.model import (
     Candidate,
     Capacity,
-    ColdOnFlashEvidence,
     DirectoryActivity,
     Finding,
-    HotSmallFilesEvidence,
     OutgrownComponentEvidence,
     StoredFile,
 )
+from tierd.policies import cold_on_flash, hot_small_files, outgrown_component
+from tierd.policies.cold_on_flash import ColdOnFlashEvidence, ColdToDisk
+from tierd.policies.hot_small_files import HotFilesToFlash, HotSmallFilesEvidence
+from tierd.policies.protocol import Situation, Tables
 from tierd.refusal import Reason
+from tierd.scoped_plans import plan_by_scope, situation_of
 
 KIB, MIB, GB, DAY = 1 << 10, 1 << 20, 10**9, 86_400.0
 NOW = 1e9
@@ -45,8 +46,8 @@ OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", OutgrownCompone
 
 def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Capacity | None = None) -> Plan:
     assert isinstance(OUTGROWN.evidence, OutgrownComponentEvidence)
-    return larger_component.decide(OUTGROWN, OUTGROWN.evidence, [DirectoryActivity("m.2", "/d", sizes=sizes)],
-                                   where or room(), Pools())
+    return outgrown_component.plan(OUTGROWN, OUTGROWN.evidence, Situation(
+        where or room(), Pools(), [DirectoryActivity("m.2", "/d", sizes=sizes)]))
 
 
 def reasons(plan: Plan) -> list[Reason]:
@@ -99,8 +100,9 @@ def hot(*candidates: Candidate, where: Capacity | None = None, victim_slowed: bo
         evidence: HotSmallFilesEvidence = READ_AGAIN, **settings: float) -> Plan:
     activity = DirectoryActivity("py.3", "/d", candidates=candidates,
                                  sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
-    return hot_files_to_flash.decide(HOT, evidence, [activity], where or room(layout=None), Pools(),
-                                     hot_files_to_flash.Settings(**settings), victim_slowed)  # type: ignore[arg-type]
+    tables = Tables({"hot_files_to_flash": HotFilesToFlash(**settings)})  # type: ignore[arg-type]
+    return hot_small_files.plan(HOT, evidence, Situation(where or room(layout=None), Pools(), [activity], tables,
+                                                         victim_slowed=victim_slowed))
 
 
 def test_what_saves_most_for_each_byte_goes_first() -> None:
@@ -121,10 +123,9 @@ def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
 def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
                                  sizes=(64 * KIB,) * 20)
-    plan = hot_files_to_flash.decide(HOT, READ_AGAIN, [activity], room(layout=None), Pools(),
-                                     hot_files_to_flash.Settings())
+    plan = hot_small_files.plan(HOT, READ_AGAIN, Situation(room(layout=None), Pools(), [activity]))
     assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 20
-    covered = hot_files_to_flash.decide(HOT, READ_AGAIN, [activity], room(), Pools(), hot_files_to_flash.Settings())
+    covered = hot_small_files.plan(HOT, READ_AGAIN, Situation(room(), Pools(), [activity]))
     assert {a.kind for a in covered.actions} == {"migrate"}
 
 
@@ -163,8 +164,8 @@ def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None =
 
 
 def cold(*files: StoredFile, where: Capacity | None = None, **settings: int) -> Plan:
-    return cold_to_disk.decide(COLD, UNUSED, files, where or room(), Pools(),
-                               cold_to_disk.Settings(**settings))  # type: ignore[arg-type]
+    tables = Tables({"cold_to_disk": ColdToDisk(**settings)})  # type: ignore[arg-type]
+    return cold_on_flash.plan(COLD, UNUSED, Situation(where or room(), Pools(), stored=files, tables=tables))
 
 
 def test_the_coldest_go_until_there_is_room() -> None:
@@ -183,10 +184,11 @@ def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_
     where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},
                     size_bytes={**room().size_bytes, "sas": 1000 * GB},
                     avail_bytes={**room().avail_bytes, "sas": 900 * GB})
-    plan = policies.plan_by_scope(replace(COLD, subject="nvme"), (), where, everything, files)
+    situation = replace(situation_of(everything, where), stored=files)
+    plan = plan_by_scope(replace(COLD, subject="nvme"), (), situation, everything.resolved_scopes)
     assert [action.path for action in plan.actions] == ["/fast/f4", "/fast/f3", "/fast/f2"]
     assert {action.layout.components[0].pool for action in plan.actions} == {"sas"}
-    plan = policies.plan_by_scope(COLD, (), where, everything, files)
+    plan = plan_by_scope(COLD, (), situation, everything.resolved_scopes)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/old/f9"])
 
 

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, StripeObject, same_shape
-from tierd import policies
 from tierd.config.load import parse
-from tierd.decide import rebalance
-from tierd.decide.plans import Plan
+from tierd.decide.plans import FlashSettings, Plan
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, osts_of, relocate
-from tierd.model import Capacity, FillEvidence, Finding, StoredFile, TargetFill
+from tierd.model import Capacity, Finding, StoredFile, TargetFill
+from tierd.policies import imbalance
+from tierd.policies.imbalance import FillEvidence, Rebalance
+from tierd.policies.protocol import Situation, Tables
 from tierd.refusal import Reason, Refusal
+from tierd.scoped_plans import plan_by_scope, situation_of
 
 GB, DAY, NOW = 10**9, 86_400.0, 1e9
 MEMBERS = tuple(f"l-OST{n:04x}" for n in range(5))
@@ -43,7 +45,9 @@ def file(number: int, *osts: int, size: int = GB, idle_days: float = 10.0, layou
 
 
 def decided(where: Capacity, *files: StoredFile, slowed: bool = False, **of: object) -> Plan:
-    return rebalance.decide(FINDING, EVIDENCE, files, where, rebalance.Settings(**of), slowed)  # type: ignore[arg-type]
+    tables = Tables({"rebalance": Rebalance(**of)})  # type: ignore[arg-type]
+    return imbalance.plan(FINDING, EVIDENCE, Situation(where, FlashSettings(), resident=files, tables=tables,
+                                                       victim_slowed=slowed))
 
 
 UNEVEN = capacity(0.9, 0.2, 0.3, 0.2, 0.1)
@@ -108,8 +112,14 @@ def test_files_in_use_small_ones_and_those_elsewhere_stay(one: StoredFile) -> No
 
 def test_a_file_that_moved_lately_stays() -> None:
     files = [file(1, 0), file(2, 0)]
-    plan = rebalance.decide(FINDING, EVIDENCE, files, UNEVEN, rebalance.Settings(), False,
-                            lambda fid: fid == files[0].fid)
+    asked = set()
+
+    def was_tried(fid: Fid, moved_since: float, tried_since: float) -> bool:
+        asked.add((NOW - moved_since, NOW - tried_since))
+        return fid == files[0].fid
+
+    plan = imbalance.plan(FINDING, EVIDENCE, Situation(UNEVEN, FlashSettings(), resident=files, was_tried=was_tried))
+    assert asked == {(30 * DAY, 12 * 3600.0)}
     assert [action.path for action in plan.actions] == ["/d/f002"]
 
 
@@ -167,7 +177,8 @@ def test_an_overstriped_file_may_get_two_stripes_on_one_target() -> None:
 
 def test_a_scope_that_only_recommends_gets_recommendations() -> None:
     configured = parse(b"[act]\non = ['imbalance']\n[[scopes]]\npath = '/d'\nmode = 'recommend'\n", "t.toml")
-    plan = policies.plan_by_scope(FINDING, (), UNEVEN, configured, [file(1, 0)])
+    plan = plan_by_scope(FINDING, (), replace(situation_of(configured, UNEVEN), resident=[file(1, 0)]),
+                         configured.resolved_scopes)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/d/f001"])
 
 
@@ -183,7 +194,7 @@ def test_every_plan_brings_the_pool_nearer_to_even_and_ends(
         used: tuple[float, ...], drawn: list[tuple[list[int], int]], band: float) -> None:
     where = capacity(*used)
     files = {f"/d/f{n:03d}": file(n, *osts, size=size) for n, (osts, size) in enumerate(drawn)}
-    level = rebalance.used_of(MEMBERS, where)
+    level = imbalance.used_of(MEMBERS, where)
     after = {n: where.fill[target].used for n, target in enumerate(MEMBERS)}
     seen: Counter[str] = Counter()
     for _ in range(len(files) + 2):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,13 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.worlds import TARGETS, noise
-from tierd.decide.plans import FlashSettings
-from tierd.decide.small_files_to_flash import decide
-from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile
+from tierd.config.settings import Settings
+from tierd.decide.plans import FlashSettings, Plan
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence, OpenFile
+from tierd.policies import noisy_neighbour
+from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
+from tierd.scoped_plans import plan_by_scope, situation_of
 
 MIB = 1 << 20
 FLASH = ("lustre-OST0000", "lustre-OST0001")
@@ -27,6 +31,11 @@ ROOM = Capacity(
 )
 ACTIVITY = DirectoryActivity("m.2", "/proj/in", creates=100, closes=100, sizes=(MIB,) * 100)
 READS = noise(aggressor_read_share=0.5)
+
+
+def decide(finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity],
+           capacity: Capacity, pools: FlashSettings) -> Plan:
+    return noisy_neighbour.plan(finding, evidence, Situation(capacity, pools, activities))
 
 
 def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candidate:
@@ -127,7 +136,9 @@ def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
 
 
 def test_advice_is_never_acted_on() -> None:
-    assert decide(replace(FINDING, advice_only=True), NOISE, [ACTIVITY], ROOM, FlashSettings()).actions == ()
+    situation, scopes = situation_of(Settings(), ROOM), Settings().resolved_scopes
+    assert plan_by_scope(FINDING, [ACTIVITY], situation, scopes).actions
+    assert plan_by_scope(replace(FINDING, advice_only=True), [ACTIVITY], situation, scopes).actions == ()
 
 
 def test_files_known_to_be_read_go_first_then_the_youngest() -> None:

@@ -15,21 +15,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.test_client_detectors import WELL, ahead, rpcs
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
-from tierd.detect import (
-    cold_on_flash,
-    flash_pressure,
-    hot_small_files,
-    imbalance,
-    metadata_storm,
-    outgrown_component,
-    read_ahead,
-    rpc_size,
-    rpcs_in_flight,
-    shared_file_contention,
-    small_random_io,
-    statahead,
-    striping,
-)
+from tierd.detect import metadata_storm, outgrown_component, shared_file_contention, small_random_io, striping
 from tierd.detect.advice import JobTraffic, rpcs_saved
 from tierd.detect.profile import profiles
 from tierd.model import (
@@ -42,6 +28,16 @@ from tierd.model import (
     SharedFile,
     StoredFile,
     Window,
+)
+from tierd.policies import (
+    cold_on_flash,
+    flash_pressure,
+    hot_small_files,
+    imbalance,
+    read_ahead,
+    rpc_size,
+    rpcs_in_flight,
+    statahead,
 )
 
 Part = tuple[list[JobLoad], NamespaceLoad]
@@ -66,7 +62,7 @@ SMALL_READS = replace(SMALL_READS, read_ahead_file_bytes=MIB)
 @pytest.mark.parametrize(("size", "reported"), [(MIB, False), (200_000, False), (64 * MIB, True)])
 def test_files_that_are_read_whole_are_read_in_no_larger_rpcs_than_themselves(size: int, reported: bool) -> None:
     windows = halves(reads_whole("dl.7", 64 * MIB / size, size, rpc_bytes=MIB))
-    assert bool(look(rpc_size.DETECTOR, windows, facts(SMALL_READS))) == reported
+    assert bool(look(rpc_size.POLICY, windows, facts(SMALL_READS))) == reported
 
 
 @pytest.mark.parametrize(("size", "reported"), [(MIB, False), (64 * MIB, True)])
@@ -75,18 +71,18 @@ def test_a_low_limit_does_not_matter_to_files_of_its_size(size: int, reported: b
     windows = halves(small_files("m.2", 64 * MIB / size, size, seconds=30.0))
     if size > MIB:
         windows = halves(stream("s.1", 64, seconds=30.0))
-    assert bool(look(rpc_size.DETECTOR, windows, facts(full))) == reported
+    assert bool(look(rpc_size.POLICY, windows, facts(full))) == reported
 
 
 def test_a_stream_in_full_rpcs_beside_small_files_makes_these_no_larger() -> None:
     windows = halves(reads_whole("dl.7", 60, MIB),
                      [JobLoad(t, "s.1", read_bytes=1e9, reads=60.0) for t in TARGETS])
-    assert look(rpc_size.DETECTOR, windows, facts(SMALL_READS)) == []
+    assert look(rpc_size.POLICY, windows, facts(SMALL_READS)) == []
 
 
 def test_what_is_read_on_other_targets_does_not_count() -> None:
     windows = halves(reads_whole("dl.7", 60, MIB), reads_whole("big.1", 1, 64 * MIB, FLASH, rpc_bytes=65536))
-    assert look(rpc_size.DETECTOR, windows, facts(SMALL_READS)) == []
+    assert look(rpc_size.POLICY, windows, facts(SMALL_READS)) == []
 
 
 @pytest.mark.parametrize("client", [
@@ -94,12 +90,12 @@ def test_what_is_read_on_other_targets_does_not_count() -> None:
     replace(SMALL_READS, read_ahead_file_bytes=256 * MIB)], ids=["random", "window"])
 def test_a_read_ahead_window_helps_no_random_reads_and_none_that_have_one(client: ClientLoad) -> None:
     windows = halves(reads_whole("big.1", 1, 64 * MIB, rpc_bytes=MIB))
-    assert look(rpc_size.DETECTOR, windows, facts(client)) == []
+    assert look(rpc_size.POLICY, windows, facts(client)) == []
 
 
 def test_dirty_memory_gathers_no_random_writes() -> None:
     client = rpcs({1: 5000}, {16: 50_000})
-    (found,) = look(rpc_size.DETECTOR, halves(small_io("fio.1", 900, 4096, seconds=30.0)), facts(client))
+    (found,) = look(rpc_size.POLICY, halves(small_io("fio.1", 900, 4096, seconds=30.0)), facts(client))
     assert [advice.where for advice in found.advice] == ["in the application"]
 
 
@@ -124,12 +120,12 @@ def test_no_more_rpcs_are_saved_than_sent_and_none_of_small_files(jobs: list[tup
     ({"started": 2, "wrong": 1, "hits": 1000, "misses": 1000}, True),
     ({"started": 12, "wrong": 6}, True)])
 def test_few_missed_entries_are_no_waste_however_many_threads_gave_up(events: dict[str, float], reported: bool) -> None:
-    assert bool(look(statahead.DETECTOR, facts=facts(replace(WELL, statahead=events)))) == reported
+    assert bool(look(statahead.POLICY, facts=facts(replace(WELL, statahead=events)))) == reported
 
 
 def test_statahead_that_is_small_already_is_not_made_smaller() -> None:
     least = replace(WELL, statahead={"started": 50, "wrong": 25}, statahead_max=8)
-    (found,) = look(statahead.DETECTOR, facts=facts(least))
+    (found,) = look(statahead.POLICY, facts=facts(least))
     assert [advice.command for advice in found.advice] == ["lctl set_param llite.lustre-*.statahead_max=0"]
 
 
@@ -139,7 +135,7 @@ def at_limit(busy_usec: float, targets: Sequence[str]) -> list[Finding]:
     client = rpcs({8: 5000})
     if targets == FLASH:
         client = replace(client, rpcs=(replace(client.rpcs[0], pool="flash"),))
-    return look(rpcs_in_flight.DETECTOR, halves(loads), facts(client))
+    return look(rpcs_in_flight.POLICY, halves(loads), facts(client))
 
 
 def test_more_requests_do_not_help_disks_that_are_busy() -> None:
@@ -151,19 +147,19 @@ def test_more_requests_do_not_help_disks_that_are_busy() -> None:
 
 def test_a_limit_that_cannot_be_higher_is_not_reported() -> None:
     most = replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),))
-    assert look(rpcs_in_flight.DETECTOR, facts=facts(most)) == []
+    assert look(rpcs_in_flight.POLICY, facts=facts(most)) == []
 
 
 @pytest.mark.parametrize(("size", "reported"), [(64 << 10, False), (64 * MIB, True)])
 def test_read_ahead_cannot_foresee_the_first_page_of_a_file(size: int, reported: bool) -> None:
     jumping = ahead(hits=3340, misses=32_901, readpage_not_consecutive=30_000)
     windows = halves(reads_whole("dl.7", 64 * MIB / size, size, rpc_bytes=64 << 10))
-    assert bool(look(read_ahead.DETECTOR, windows, facts(jumping))) == reported
+    assert bool(look(read_ahead.POLICY, windows, facts(jumping))) == reported
 
 
 def test_random_reads_do_not_need_a_larger_budget() -> None:
     both = ahead(hits=3000, misses=30_000, readpage_not_consecutive=30_000, hit_max_readahead_issue=9000)
-    (found,) = look(read_ahead.DETECTOR, facts=facts(both))
+    (found,) = look(read_ahead.POLICY, facts=facts(both))
     assert found.subject == "lustre: jumping"
 
 
@@ -193,9 +189,9 @@ def test_more_stripes_are_no_advice_for_small_files_and_what_lies_everywhere() -
     for parts in (small_files("m.2", 90, 4096, seconds=30.0, targets=TARGETS[:1]),
                   [load._replace(writes=load.writes * (40 if load.target == TARGETS[0] else 1)) for load in
                    stream("s.1", 40, seconds=30.0)]):
-        (found,) = look(imbalance.DETECTOR, halves(parts))
+        (found,) = look(imbalance.POLICY, halves(parts))
         assert found.advice == ()
-    (found,) = look(imbalance.DETECTOR, halves(stream("one.2", 60, seconds=30.0, targets=TARGETS[:1])))
+    (found,) = look(imbalance.POLICY, halves(stream("one.2", 60, seconds=30.0, targets=TARGETS[:1])))
     assert "lfs setstripe -c 4" in found.advice[0].command
 
 
@@ -214,7 +210,7 @@ def test_without_flash_or_room_there_nothing_is_sent_to_it() -> None:
     reread = halves(reads_whole("h.1", 50, 65536))
     for full in (False, True):
         known = Facts(pools=POOLS, fill=filled(flash=0.95 if full else 0.3), directories=(activity,))
-        assert bool(look(hot_small_files.DETECTOR, reread, known)) != full
+        assert bool(look(hot_small_files.POLICY, reread, known)) != full
         (found,) = look(outgrown_component.DETECTOR, reread, known)
         assert bool(found.advice) != full
 
@@ -223,14 +219,14 @@ def test_without_room_on_disks_nothing_is_sent_there() -> None:
     old = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), -86_400.0 * 30)
     for hdd, reported in ((0.3, True), (0.97, False)):
         known = Facts(pools=POOLS, fill=filled(flash=0.9, hdd=hdd), stored=(old,))
-        (cold,) = look(cold_on_flash.DETECTOR, facts=known)
-        (full,) = look(flash_pressure.DETECTOR, facts=known)
+        (cold,) = look(cold_on_flash.POLICY, facts=known)
+        (full,) = look(flash_pressure.POLICY, facts=known)
         assert (bool(cold.advice), bool(full.advice)) == (reported, reported)
 
 
 def test_files_that_are_all_in_use_are_not_looked_for_as_cold() -> None:
     young = StoredFile(Fid(1, 1), "/d/f", 10**9, ("flash",), 0.0)
-    (found,) = look(flash_pressure.DETECTOR, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
+    (found,) = look(flash_pressure.POLICY, facts=Facts(pools=POOLS, fill=filled(flash=0.9), stored=(young,)))
     assert not any("lfs find" in advice.command for advice in found.advice)
 
 

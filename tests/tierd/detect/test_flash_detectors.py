@@ -9,9 +9,9 @@ import pytest
 from lustre.fid import Fid
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import stream
-from tierd.detect import cold_on_flash, flash_pressure
-from tierd.detect.plugin import View
+from tierd.detect.view import View
 from tierd.model import Facts, Finding, PoolPair, StoredFile, TargetFill
+from tierd.policies import cold_on_flash, flash_pressure
 
 DAY = 86_400.0
 NOW = 120.0
@@ -19,7 +19,7 @@ NOW = 120.0
 
 
 def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Finding]:
-    return look(flash_pressure.DETECTOR, halves(stream("s.1", 40, seconds=30.0, targets=FLASH)),
+    return look(flash_pressure.POLICY, halves(stream("s.1", 40, seconds=30.0, targets=FLASH)),
                 Facts(pools=POOLS, fill=filled(used, growth=growth)),
                 {("flash-pressure", "", "flash")} if active else ())
 
@@ -47,8 +47,8 @@ def test_a_pool_that_will_be_full_within_the_hour_is_reported() -> None:
 
 
 def test_without_free_space_nothing_is_reported() -> None:
-    assert look(flash_pressure.DETECTOR, facts=Facts(pools=POOLS)) == []
-    assert look(flash_pressure.DETECTOR, facts=Facts(fill=filled(0.99))) == []
+    assert look(flash_pressure.POLICY, facts=Facts(pools=POOLS)) == []
+    assert look(flash_pressure.POLICY, facts=Facts(fill=filled(0.99))) == []
 
 
 def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> StoredFile:
@@ -57,7 +57,7 @@ def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> Sto
 
 def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, TargetFill] | None = None,
          ) -> list[Finding]:
-    return look(cold_on_flash.DETECTOR, facts=Facts(pools=POOLS, fill=filled(used) if fill is None else fill,
+    return look(cold_on_flash.POLICY, facts=Facts(pools=POOLS, fill=filled(used) if fill is None else fill,
                                                     stored=files),
                 active={("cold-on-flash", "", "flash")} if active else ())
 
@@ -99,12 +99,12 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     files = (stored(1, 30, ("nvme",)), stored(2, 30))
     view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files),
                 pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
-    (found,) = cold_on_flash.DETECTOR.detect(view, cold_on_flash.Settings())
+    (found,) = cold_on_flash.POLICY.find(view, cold_on_flash.Settings())
     assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
     assert "1 of 1 files examined there" in found.sentence
     assert "-p hdd" in found.advice[0].command
-    (found,) = flash_pressure.DETECTOR.detect(view, flash_pressure.Settings())
+    (found,) = flash_pressure.POLICY.find(view, flash_pressure.Settings())
     assert found.subject == "nvme"
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):
-        assert list(detector.DETECTOR.detect(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []
+        assert list(detector.POLICY.find(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS
-from tierd.detect.hot_small_files import DETECTOR
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad
+from tierd.policies.hot_small_files import POLICY
 
 KIB = 1 << 10
 
@@ -27,7 +27,7 @@ def found(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, create
     facts = Facts(pools=POOLS if pools is None else pools, fill=filled(), directory_seconds=600.0, directories=(
         DirectoryActivity("py.3", "/sw/site-packages", creates=creates, opens=opens),
         DirectoryActivity("py.3", "/home/u", opens=3)))
-    return look(DETECTOR, halves(part), facts, {("hot-small-files", "py.3", "")} if active else ())
+    return look(POLICY, halves(part), facts, {("hot-small-files", "py.3", "")} if active else ())
 
 
 def test_small_files_read_again_and_again_from_disk_are_reported() -> None:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_io, stream
-from tierd.detect.imbalance import DETECTOR
 from tierd.model import Facts, Finding, TargetFill
+from tierd.policies.imbalance import POLICY
 
 
 def filling(*used: float, active: bool = False, closed: Collection[str] = ()) -> list[Finding]:
     fill = {t: TargetFill(100 * GB, round(100 * GB * (1 - u))) for t, u in zip(TARGETS, used, strict=True)}
-    return look(DETECTOR, facts=Facts(pools=POOLS, fill=fill, closed=dict.fromkeys(closed, "is being drained")),
+    return look(POLICY, facts=Facts(pools=POOLS, fill=fill, closed=dict.fromkeys(closed, "is being drained")),
                 active={("imbalance", "", f"fill of {TARGETS[3]}")} if active else ())
 
 
@@ -32,7 +32,7 @@ def test_fill_begins_higher_than_it_ends(fullest: float, active: bool, found: bo
 
 def test_a_target_that_does_most_is_reported_with_its_job() -> None:
     parts = (stream("even.1", 20, seconds=30.0), stream("one.2", 60, seconds=30.0, targets=TARGETS[1:2]))
-    (found,) = look(DETECTOR, halves(*parts))
+    (found,) = look(POLICY, halves(*parts))
     assert found.targets == (TARGETS[1],)
     assert found.sentence == (
         "lustre-OST0003 serves 65.0 MB/s; the other targets of pool hdd serve 5.0 MB/s on average; one.2 causes 92% of "
@@ -40,17 +40,17 @@ def test_a_target_that_does_most_is_reported_with_its_job() -> None:
 
 
 def test_operations_count_as_well_as_bytes() -> None:
-    (found,) = look(DETECTOR, halves(small_io("fio.1", 90, seconds=30.0, targets=TARGETS[:1])))
+    (found,) = look(POLICY, halves(small_io("fio.1", 90, seconds=30.0, targets=TARGETS[:1])))
     assert found.evidence.numbers()["operations_per_second"] == pytest.approx(90)
 
 
 def test_an_idle_or_an_even_pool_is_well() -> None:
-    assert look(DETECTOR, halves(stream("even.1", 200, seconds=30.0))) == []
-    assert look(DETECTOR, halves(stream("slow.1", 2, seconds=30.0, targets=TARGETS[:1]))) == []
+    assert look(POLICY, halves(stream("even.1", 200, seconds=30.0))) == []
+    assert look(POLICY, halves(stream("slow.1", 2, seconds=30.0, targets=TARGETS[:1]))) == []
 
 
 def test_pools_are_not_compared_with_each_other() -> None:
-    assert look(DETECTOR, halves(stream("s.1", 500, seconds=30.0, targets=FLASH)),
+    assert look(POLICY, halves(stream("s.1", 500, seconds=30.0, targets=FLASH)),
                 Facts(pools=POOLS, fill=filled(flash=0.9, hdd=0.1))) == []
 
 

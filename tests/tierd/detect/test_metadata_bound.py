@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.detect.views import look
-from tierd.detect import metadata_bound, metadata_imbalance
+from tierd.detect import metadata_bound
 from tierd.model import Facts, Finding, MetadataFill, MetadataLoad, MetadataService
+from tierd.policies import metadata_imbalance
 
 LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
 BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, 30.0)
@@ -79,7 +80,7 @@ FILL = {"l-MDT0000": MetadataFill(0.8, 1000), "l-MDT0001": MetadataFill(0.1, 900
 
 
 def uneven(fill: dict[str, MetadataFill], *loads: MetadataLoad, mdts: int = 2) -> list[Finding]:
-    return look(metadata_imbalance.DETECTOR,
+    return look(metadata_imbalance.POLICY,
                 facts=Facts(metadata=fill, metadata_loads=loads, metadata_targets=mdts))
 
 

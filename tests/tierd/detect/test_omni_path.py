@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.tierd.detect.views import halves, look
 from tests.tierd.worlds import small_io
 from tierd.advised import CLIENT_DRIVER, DRIVER_SETTINGS, SERVER_DRIVER
-from tierd.detect.omni_path import DETECTOR
 from tierd.model import ClientLoad, Facts, Finding, RpcLoad
+from tierd.policies.omni_path import POLICY
 
 NOW = 120.0
 BUSY = RpcLoad("osc", "hdd", "write", {8: 3000.0})
@@ -26,7 +26,7 @@ def client(name: str, driver: Mapping[str, int], rpcs: float = 3000.0) -> Client
 
 def found(*clients: ClientLoad, servers: Mapping[str, Mapping[str, int]] = {}, active: str = "",
           quiet: bool = False) -> list[Finding]:
-    return look(DETECTOR, halves() if quiet else TRAFFIC, Facts(clients=clients, server_drivers=servers),
+    return look(POLICY, halves() if quiet else TRAFFIC, Facts(clients=clients, server_drivers=servers),
                 active={("omni-path", "", active)} if active else ())
 
 

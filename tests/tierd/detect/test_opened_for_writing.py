@@ -15,8 +15,8 @@ from simulator.jobs.large_files import RandomWriter
 from simulator.settings import recorded_test_bed
 from tests.tierd.detect.views import halves, look
 from tests.tierd.worlds import TARGETS
-from tierd.detect.opened_for_writing import DETECTOR
 from tierd.model import DirectoryActivity, Facts, Finding, JobLoad
+from tierd.policies.opened_for_writing import POLICY
 from tierd.sense.changelogs.table import ActivityTable
 
 ACTIVITY = DirectoryActivity("post.3", "/proj/in", opens=100, closes=100, write_opens=90)
@@ -25,7 +25,7 @@ ACTIVITY = DirectoryActivity("post.3", "/proj/in", opens=100, closes=100, write_
 def found(activity: DirectoryActivity = ACTIVITY, read: float = 1e9, written: float = 0.0,
           active: set[tuple[str, str, str]] | None = None) -> list[Finding]:  # fmt: skip
     load = JobLoad(TARGETS[0], "post.3", read_bytes=read, write_bytes=written, reads=read / 1e6, writes=written / 1e6)
-    return look(DETECTOR, halves([load]), Facts(directories=(activity,)), active or ())
+    return look(POLICY, halves([load]), Facts(directories=(activity,)), active or ())
 
 
 def test_a_job_that_opens_for_writing_and_only_reads_is_advised_to_open_read_only() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.tierd.detect.views import halves, look
-from tierd.detect.storage_rebuild import DETECTOR, StorageWorkEvidence
 from tierd.model import StorageWork, Window
+from tierd.policies.storage_rebuild import POLICY, StorageWorkEvidence
 
 
 def under(**work: StorageWork) -> list[Window]:
@@ -22,7 +22,7 @@ NVME = StorageWork("rebuild", "ost0", "nvme", 200e6, 3 << 30)
 
 
 def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:
-    found = look(DETECTOR, under(OST0001=replace(NVME, volume="ost1"), OST0000=NVME,
+    found = look(POLICY, under(OST0001=replace(NVME, volume="ost1"), OST0000=NVME,
                                  OST0002=StorageWork("rebalance", "ost2", "hdd", 60e6, 0)))
     assert [(one.targets, one.subject) for one in found] == [
         (("lustre-OST0002",), "rebalance of hdd"), (("lustre-OST0000", "lustre-OST0001"), "rebuild of nvme")]
@@ -34,10 +34,10 @@ def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:
 
 @pytest.mark.parametrize("work", [{}, {"OST0000": StorageWork("unknown", "ost0", "", 0.0, 0)}])
 def test_nothing_is_found_while_it_is_quiet_or_unknown(work: dict[str, StorageWork]) -> None:
-    assert look(DETECTOR, under(**work)) == []
+    assert look(POLICY, under(**work)) == []
 
 
 def test_a_rebuild_that_has_ended_is_not_found() -> None:
     windows = under(OST0000=NVME)
-    assert look(DETECTOR, [*windows, replace(windows[-1], start=windows[-1].end, end=windows[-1].end + 30,
+    assert look(POLICY, [*windows, replace(windows[-1], start=windows[-1].end, end=windows[-1].end + 30,
                                              storage_work={})]) == []

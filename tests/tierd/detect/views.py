@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tests.tierd.worlds import TARGETS, window
-from tierd.detect.plugin import Detector, View
+from tierd.detect.view import View
 from tierd.model import Facts, Finding, TargetFill, Window
+from tierd.policies.protocol import Policy
 
 FLASH = ("lustre-OST0000", "lustre-OST0001")
 POOLS = {"flash": FLASH, "hdd": TARGETS}
@@ -25,11 +26,11 @@ def filled(flash: float = 0.3, hdd: float = 0.3, size: int = 100 * GB, growth: f
             for t in (*FLASH, *TARGETS)}
 
 
-def look(detector: Detector[Any], windows: Sequence[Window] | None = None, facts: Facts | None = None,
+def look(detector: Policy, windows: Sequence[Window] | None = None, facts: Facts | None = None,
          active: Collection[tuple[str, str, str]] = (), **settings: Any) -> list[Finding]:
     """What a detector finds."""
     view = View(windows or halves(), facts or Facts(pools=POOLS, fill=filled()), active=active)
-    found = list(detector.detect(view, detector.settings(**settings)))
+    found = list(detector.found(view, detector.settings(**settings)))
     for finding in found:
         assert finding.kind == detector.name
         assert "\n" not in finding.sentence

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tierd.acts import Verdict
-from tierd.model import Facts, FillEvidence, Finding, JobLoad, TargetFill, Window
+from tierd.model import Facts, Finding, JobLoad, TargetFill, Window
+from tierd.policies.imbalance import FillEvidence, FillNow, fill_now, judge_rebalance, slowed_by_moves
+from tierd.policies.protocol import Moved
 from tierd.verify.judgement import JobTotals, Settings
-from tierd.verify.rebalance import FillNow, Moved, fill_now, judge_rebalance, slowed_by_moves
 
 POOL = ("l-OST0002", "l-OST0003", "l-OST0004")
 EVIDENCE = FillEvidence(used_share=0.7, others_used_share=0.2, pool_used_share=0.4)

@@ -30,7 +30,8 @@ from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.json_text import json_text
-from tierd.model import Action, Finding, evidence_of
+from tierd.model import Action, Finding
+from tierd.policies.registry import evidence_of
 from tierd.text import printable
 
 MAX_DETAIL = 2000
@@ -199,17 +200,17 @@ class Journal:
             (finding, since)).fetchall()
         return [(str(detail), int(count), to_path(example)) for detail, count, example in rows]
 
-    def stripings_to_judge(self, since: float) -> list[tuple[Entry, Mapping[str, float]]]:
-        """Default stripings in force without a verdict, set since a time, with the numbers of their finding."""
+    def stripings_to_judge(self, since: float) -> list[tuple[Entry, str, Mapping[str, float]]]:
+        """Default stripings in force without a verdict, set since a time, with kind and numbers of their finding."""
         rows = self._db.execute("SELECT id, finding FROM actions WHERE kind = 'set-default-striping' AND "
                                 "outcome = 'done' AND NOT dry_run AND ifnull(detail, '') NOT LIKE 'kept: %' AND "
                                 "intended_at >= ? ORDER BY intended_at", (since,)).fetchall()
         found = []
         for act, finding in rows:
-            (numbers,) = self._db.execute("SELECT evidence FROM findings WHERE id = ?", (finding,)).only()
+            kind, numbers = self._db.execute("SELECT kind, evidence FROM findings WHERE id = ?", (finding,)).only()
             entry = self.entry(act)
             if entry is not None:
-                found.append((entry, json.loads(numbers)))
+                found.append((entry, kind, json.loads(numbers)))
         return found
 
     def moved_since(self, since: float) -> tuple[int, int]:

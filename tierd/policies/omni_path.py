@@ -16,8 +16,9 @@ from annotated_types import Gt
 
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import count_of, first_names
 
 Drivers = Mapping[str, Mapping[str, int]]
@@ -44,7 +45,7 @@ class OmniPathEvidence(Evidence):
     """Parameters that differ on one of them."""
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding about the clients, and one about the servers."""
     servers = view.facts.server_drivers
     clients = {client.client: client.fabric_driver for client in recently_seen(view)
@@ -60,7 +61,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 def enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
     """Whether there is traffic."""
-    held = (DETECTOR.name, "", role) in view.active
+    held = (POLICY.name, "", role) in view.active
     return rpcs_per_second > 0 if held else rpcs_per_second >= settings.min_rpcs_per_second
 
 
@@ -78,7 +79,7 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
              for (name, value), those in sorted(differ.items())]
     names = list(dict.fromkeys(name for name, _ in sorted(differ)))
     yield Finding(
-        DETECTOR.name, view.now, "", "", (),
+        POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
         OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
         advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(nodes_with(name, differ))}",
@@ -91,4 +92,4 @@ def nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> l
     return sorted(node for (name, _), nodes in differ.items() if name == parameter for node in nodes)
 
 
-DETECTOR = Detector("omni-path", Settings, detect)
+POLICY = Policy("omni-path", Settings, find)

@@ -13,8 +13,9 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
@@ -50,7 +51,7 @@ class FlashPressureEvidence(Evidence):
     """Time until the pool is full at its present growth; 1e12 if it does not grow."""
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
     for pools in view.pool_pairs:
         yield from of_pool(pools.flash, pools.hdd, view, settings)
@@ -74,7 +75,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     written = writers.total() / sum(w.seconds for w in recent)
     rate = sum(f.growth_bytes_per_second for f in fills.values())
     full_in = avail / rate if rate > 0 else float("inf")
-    edge = settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter
+    edge = settings.leave if (POLICY.name, "", pool) in view.active else settings.enter
     if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
         return
     growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
@@ -85,7 +86,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         else "no job"
     )
     yield Finding(
-        DETECTOR.name, view.now, "", "", tuple(sorted(members)),
+        POLICY.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
         f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
         FlashPressureEvidence(
@@ -108,4 +109,4 @@ def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
         "new files go to the disks before the pool is full, so that writes do not fail")
 
 
-DETECTOR = Detector("flash-pressure", Settings, detect)
+POLICY = Policy("flash-pressure", Settings, find)

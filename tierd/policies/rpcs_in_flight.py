@@ -15,8 +15,9 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
+from tierd.policies.protocol import Common, Policy
 from tierd.text import percent, quoted
 
 MAX_RPCS_IN_FLIGHT = 256
@@ -50,13 +51,13 @@ class InFlightEvidence(Evidence):
     clients: int
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per pool and direction, with the clients."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
-            held = (DETECTOR.name, "", " ".join(subject)) in view.active
+            held = (POLICY.name, "", " ".join(subject)) in view.active
             if (load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
@@ -96,7 +97,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     share = sum(saturated(load) * load.rpcs for _, load in pairs) / rpcs
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
     return Finding(
-        DETECTOR.name, view.now, "", "", (),
+        POLICY.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
         f"flight, on {client_names(clients)}",
         InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
@@ -124,4 +125,4 @@ def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> 
                      "more parallel lookups from one client; lookups need no reply slot on the MDT, creates do")
 
 
-DETECTOR = Detector("rpcs-in-flight", Settings, detect)
+POLICY = Policy("rpcs-in-flight", Settings, find)

@@ -6,8 +6,10 @@ from dataclasses import replace
 from tests.tierd.worlds import window
 from tierd.daemon.answers import to_json
 from tierd.daemon.status import finding_answer
-from tierd.detect.plugin import Common, ConfiguredDetector, Detector, DetectorRunner, View
+from tierd.detect.view import View
 from tierd.model import Evidence, Finding, OtherEvidence
+from tierd.policies.protocol import Common, ConfiguredPolicy, Policy
+from tierd.policies.runner import PolicyRunner
 
 SEEN = Finding("wet", 0.0, "", "", (), "it rains", Evidence(), subject="garden")
 
@@ -26,48 +28,48 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
     def detect(view: View, _: Common) -> Iterator[Finding]:
         yield Finding("wet", view.now, "", "", (), "it rains", {"rain_share": 0.5}, subject="garden")  # type: ignore[arg-type]
 
-    runner = DetectorRunner([ConfiguredDetector(Detector("wet", Common, detect), Common(begin_looks=1))])
+    runner = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, detect), Common(begin_looks=1))])
     (found,) = runner.run(View([window(0)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
     assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
-def looks(watch: DetectorRunner, count: int) -> list[bool]:
+def looks(watch: PolicyRunner, count: int) -> list[bool]:
     return [bool(watch.run(View([window(n)]))) for n in range(count)]
 
 
 def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
-    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=3, end_looks=2))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=3, end_looks=2))])
     #                        5      10     15    20    25    30    35    40
     assert looks(watch, 8) == [False, False, True, True, True, True, True, False]
 
 
 def test_findings_hold_with_other_settings_of_their_detector_and_without_it_they_are_gone() -> None:
-    before = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=3))])
+    before = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=3))])
     assert looks(before, 4)[-1]
-    other = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=9, end_looks=1))])
+    other = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=9, end_looks=1))])
     other.take_over(before)
     assert other.findings == before.findings
     assert other.run(View([window(3)])) == (), "it ends by the new settings"
-    without = DetectorRunner([])
+    without = PolicyRunner([])
     without.take_over(before)
     assert without.findings == ()
 
 
 def test_one_odd_cycle_begins_nothing() -> None:
-    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=4))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=4))])
     assert not any(looks(watch, 8))
 
 
 def test_a_disabled_detector_does_not_run() -> None:
-    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, broken), Common(enabled=False))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, broken), Common(enabled=False))])
     assert looks(watch, 3) == [False] * 3
     assert watch.faults == {}
 
 
 def test_a_detector_that_fails_blinds_itself_only() -> None:
-    watch = DetectorRunner([ConfiguredDetector(Detector("broken", Common, broken), Common()),
-                   ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=1))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("broken", Common, broken), Common()),
+                   ConfiguredPolicy(Policy("wet", Common, weather), Common(begin_looks=1))])
     (found,) = watch.run(View([window(0)]))
     assert found.kind == "wet"
     assert watch.faults == {"broken": "KeyError: 'no such column'"}
@@ -80,6 +82,6 @@ def test_a_detector_sees_the_active_findings() -> None:
         reported.append(SEEN.key in view.active)
         yield SEEN
 
-    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, curious), Common(begin_looks=2))])
+    watch = PolicyRunner([ConfiguredPolicy(Policy("wet", Common, curious), Common(begin_looks=2))])
     looks(watch, 3)
     assert reported == [False, False, True]

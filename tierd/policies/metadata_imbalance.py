@@ -13,8 +13,9 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import first_names, percent, quoted
 
 
@@ -53,7 +54,7 @@ class MetadataLoadEvidence(Evidence):
     """Mean of the other MDTs."""
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the fullest and the busiest MDT, if they exceed the thresholds."""
     yield from fill_findings(view, settings)
     yield from load_findings(view, settings)
@@ -67,12 +68,12 @@ def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     fullest = max(sorted(known), key=lambda mdt: known[mdt].used_share)
     others = median(fill.used_share for mdt, fill in known.items() if mdt != fullest)
     subject = f"fill of {fullest}"
-    edge = settings.leave_fill if (DETECTOR.name, "", subject) in view.active else settings.enter_fill
+    edge = settings.leave_fill if (POLICY.name, "", subject) in view.active else settings.enter_fill
     if known[fullest].used_share - others < edge:
         return
     emptiest = min(sorted(known), key=lambda mdt: known[mdt].used_share)
     yield Finding(
-        DETECTOR.name, view.now, "", "", (fullest,),
+        POLICY.name, view.now, "", "", (fullest,),
         f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the other "
         f"MDTs is {percent(others)}",
         MetadataFillEvidence(used_share=known[fullest].used_share, others_used_share=others,
@@ -89,13 +90,13 @@ def load_findings(view: View, settings: Settings) -> Iterator[Finding]:
     rate = loads[busiest].operations
     others = sum(load.operations for mdt, load in loads.items() if mdt != busiest) / (len(loads) - 1)
     subject = f"load of {busiest}"
-    edge = settings.leave_load if (DETECTOR.name, "", subject) in view.active else settings.enter_load
+    edge = settings.leave_load if (POLICY.name, "", subject) in view.active else settings.enter_load
     if rate < settings.min_operations_per_second or rate < edge * others:
         return
     calmest = min(sorted(loads), key=lambda mdt: loads[mdt].operations)
     jobs = [job for job, _ in loads[busiest].jobs]
     yield Finding(
-        DETECTOR.name, view.now, "", "", (busiest,),
+        POLICY.name, view.now, "", "", (busiest,),
         f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; most "
         f"are by {first_names(jobs)}",
         MetadataLoadEvidence(operations_per_second=rate, others_operations_per_second=others),
@@ -115,4 +116,4 @@ def advice(mdt: str, other: str) -> tuple[Advice, ...]:
     )
 
 
-DETECTOR = Detector("metadata-imbalance", Settings, detect)
+POLICY = Policy("metadata-imbalance", Settings, find)

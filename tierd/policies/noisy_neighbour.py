@@ -6,47 +6,49 @@ loads the disks that the move should relieve.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide import data_on_mdt, sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
+from tierd.detect.slowdowns import noisy_neighbours, shared_bandwidth
+from tierd.model import (
+    Action,
+    Candidate,
+    Capacity,
+    DirectoryActivity,
+    Finding,
+    NoisyNeighbourEvidence,
+    SlowdownEvidence,
+)
+from tierd.policies.protocol import JudgedBy, Policy, Situation
 from tierd.refusal import Reason, Refusal
-from tierd.text import bytes_text, count_of, rate_text
-
-NOT_ON_MDT = data_on_mdt.Rules()
+from tierd.text import binary_text, bytes_text, count_of, rate_text
 
 
-def decide(
-    finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity], capacity: Capacity,
-    settings: FlashSettings, rules: data_on_mdt.Rules = NOT_ON_MDT,
-) -> Plan:
-    """Plan for one finding and its directories. Whatever is unknown leads to a refusal.
-
-    ``rules`` decide whether small files go to the MDT instead of flash.
-    """
-    if finding.advice_only:
-        return Plan((), ())
+def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
+    """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
+    capacity, settings = situation.capacity, situation.pools
+    rules = data_on_mdt.rules(situation.acts_on, situation.tables.by_name, situation.benefit)
     actions: list[Action] = []
     refusals: list[Refusal] = []
-    for activity in activities:
+    for activity in situation.activities:
         if activity.directory not in finding.directories:
             continue
         if evidence.whole_small_files:
-            plan = small_files(finding, evidence, activity, capacity, settings, rules)
+            planned = small_files(finding, evidence, activity, capacity, settings, rules)
         else:
-            plan = large_files(finding, activity, capacity, settings)
-        actions += plan.actions
-        refusals += plan.refusals
-    if not activities:
+            planned = large_files(finding, activity, capacity, settings)
+        actions += planned.actions
+        refusals += planned.refusals
+    if not situation.activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, capacity: Capacity,
-                settings: FlashSettings, rules: data_on_mdt.Rules = NOT_ON_MDT) -> Plan:
+                settings: FlashSettings, rules: data_on_mdt.Rules) -> Plan:
     """A default layout for the directory, and moves of its existing files."""
     where = activity.directory
     size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
@@ -162,3 +164,18 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
             actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "
                                   f"{still}: migrate it when it is closed", finding.key, activity.directory, file.path))
     return Plan(tuple(actions), tuple(refusals))
+
+
+def why_advice(finding: Finding) -> Refusal | None:
+    """Why a finding is advice only."""
+    if finding.advice:
+        return Refusal(Reason.ABSORBED, finding.advice[0].effect)
+    assert isinstance(finding.evidence, NoisyNeighbourEvidence)
+    mean = binary_text(finding.evidence.aggressor_mean_rpc_bytes)
+    return Refusal(Reason.UNCLEAR_IO, f"RPCs of {finding.aggressor} have {mean} in the mean, and it finishes no small "
+                   "files: this may be small I/O, or a stream over short stripes")
+
+
+POLICY = Policy("noisy-neighbour", find_slowed=noisy_neighbours, evidence=NoisyNeighbourEvidence, plan=plan,
+                on_by_default=True, judged_by=JudgedBy.VICTIM, needs_its_job=True, why_advice=why_advice)
+SHARED_BANDWIDTH = Policy("shared-bandwidth", find_slowed=shared_bandwidth, evidence=SlowdownEvidence)

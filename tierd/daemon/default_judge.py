@@ -1,6 +1,6 @@
-"""Judges default stripings of directories by the metadata operations there, and undoes those that did not help.
+"""Judges default stripings of directories as their policy says, and undoes those that did not help.
 
-The journal has what is needed: the act, and the operations of its finding. So a restart loses no judgement.
+The journal has what is needed: the act, and the numbers of its finding. So a restart loses no judgement.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog
-from tierd.model import Facts, MetadataStormEvidence, evidence_of
-from tierd.verify.directory_striping import judge, rate_below
+from tierd.model import Evidence, Facts
+from tierd.policies.protocol import DefaultJudge
+from tierd.policies.registry import evidence_of, policy_of
 
 MAX_AGE_SECONDS = 7 * 86_400.0
 """Acts that are older are not judged any more."""
@@ -25,7 +26,7 @@ KEPT = "kept: "
 """Beginning of the detail of an act that was judged."""
 
 
-class StripingJudge:
+class DefaultsJudge:
     """Gives the verdicts. One thread calls it."""
 
     def __init__(self, journal: Journal, undo: Undo, finding_log: FindingLog, facts: Callable[[], Facts], clock: Clock,
@@ -35,7 +36,7 @@ class StripingJudge:
         self._log = finding_log
         self._facts = facts
         self._clock = clock
-        self._settings = settings
+        self._tables = settings.tables
         self._looked_at = 0.0
 
     def step(self) -> None:
@@ -44,18 +45,17 @@ class StripingJudge:
         if now < self._looked_at + LOOK_SECONDS:
             return
         self._looked_at = now
-        for entry, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
-            evidence = evidence_of("metadata-storm", numbers)
-            if (isinstance(evidence, MetadataStormEvidence)
-                    and now >= entry.intended_at + self._settings.directory_striping.judge_seconds):
-                self._judged(entry, evidence)
+        for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
+            evidence, policy = evidence_of(kind, numbers), policy_of(kind)
+            if (policy.default_judge is not None and isinstance(evidence, policy.evidence)
+                    and now >= entry.intended_at + policy.default_judge.seconds(self._tables)):
+                self._judged(entry, evidence, policy.default_judge)
 
-    def _judged(self, entry: Entry, evidence: MetadataStormEvidence) -> None:
+    def _judged(self, entry: Entry, evidence: Evidence, judge: DefaultJudge) -> None:
         facts = self._facts()
         if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
             return  # the operations since the act are not known yet
-        after = rate_below(entry.place, facts.directories, facts.directory_seconds)
-        found = judge(evidence.parent_operations_per_second, after, self._settings.directory_striping)
+        found = judge.judge(entry.place, evidence, facts, self._tables)
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result = self._undo(entry, found.sentence)

@@ -1,9 +1,10 @@
-"""Gives the verdicts on rebalances, and stops the moves of one that slows a job or does not help."""
+"""Judges runs of moves as their policy says, and stops the moves of one that slows a job or does not help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
@@ -12,25 +13,26 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation, RemediationStore
-from tierd.model import Facts, FillEvidence, Window
+from tierd.model import Facts, Window
+from tierd.policies.protocol import Moved, MoveJudge, MoveRun
+from tierd.policies.registry import policy_for
 from tierd.text import count_of
-from tierd.verify.judgement import JobTotals
-from tierd.verify.rebalance import FillNow, Moved, fill_now, judge_rebalance, slowed_by_moves
+from tierd.verify.judgement import JobTotals, Judgement
 
 END_SECONDS = 60.0
-"""Time without a move after which a rebalance has ended: the next plan would be made, and the space is up to date."""
+"""Time without a move after which a run has ended: the next plan would be made, and the space is up to date."""
 
 
 @dataclass(slots=True)
 class Run:
-    """Moves of one rebalance without a long pause."""
+    """Moves of one case without a long pause."""
 
     begun_at: float
     last_at: float
 
 
-class RebalanceJudge:
-    """Judges remediations of ``imbalance``. One thread calls it."""
+class MovesJudge:
+    """Judges remediations whose policy has a judge of moves. One thread calls it."""
 
     def __init__(self, store: RemediationStore, windows: Callable[[], Sequence[Window]], gate: Gate, journal: Journal,
                  finding_log: FindingLog, facts: Callable[[], Facts], clock: Clock, settings: Settings,
@@ -49,34 +51,30 @@ class RebalanceJudge:
         self._runs: dict[tuple[str, str, str], Run] = {}
 
     def step(self) -> None:
-        """Judge the rebalances that have ended, and stop those that slow a job."""
-        now, facts = self._clock.now(), self._facts()
+        """Judge the runs that have ended, and stop those that slow a job."""
         if self._gate.dry_run:
             return
-        cases = [case for case in self._store if isinstance(case.finding.evidence, FillEvidence)]
-        self._runs = {case.finding.key: run for case in cases if (run := self._runs.get(case.finding.key))}
-        for case in cases:
+        now, facts = self._clock.now(), self._facts()
+        cases = [(case, judge) for case in self._store if (judge := policy_for(case.finding).move_judge) is not None]
+        self._runs = {case.finding.key: run for case, _ in cases if (run := self._runs.get(case.finding.key))}
+        for case, judge in cases:
             with self._store.lock:
-                self._judged(case, facts, now)
+                self._judged(case, judge, facts, now)
         self._totals.settle()
 
-    def _judged(self, case: Remediation, facts: Facts, now: float) -> None:
-        evidence = case.finding.evidence
-        assert isinstance(evidence, FillEvidence)
+    def _judged(self, case: Remediation, judge: MoveJudge, facts: Facts, now: float) -> None:
         if case.abandoned:
             if case.verdict is not Verdict.UNDONE_BY_HAND and now >= case.judged_at + self._settings.cooldown_seconds:
                 case.verdict = Verdict.NONE  # it may be tried again
             return
-        fill = fill_now(facts, case.finding.targets[0])
-        if not case.moved or case.judged_at >= case.moved_at or fill is None:
+        if not case.moved or case.judged_at >= case.moved_at:
             return
-        run = self._run_of(case)
-        waits = self._gate.waiting_for(case.finding.key)
-        pool = facts.pools.get(facts.pool_of(case.finding.targets[0]), ())
-        slowed = slowed_by_moves(case.finding, pool, run.begun_at, self._windows(), now, self._settings,
-                                 self._totals) if waits or now < case.moved_at + END_SECONDS else {}
-        if slowed or (not waits and now >= case.moved_at + END_SECONDS):
-            self._settle(case, evidence, fill, slowed)
+        waits, lately = self._gate.waiting_for(case.finding.key), now < case.moved_at + END_SECONDS
+        judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
+            self._run_of(case).begun_at, not waits and not lately, bool(waits) or lately, partial(self._moved, case),
+            facts, self._windows(), now, self._settings, self._totals))
+        if judgement is not None:
+            self._settle(case, judge, judgement)
 
     def _run_of(self, case: Remediation) -> Run:
         """The present run of moves. One after a pause of ``judge_seconds`` begins a new one."""
@@ -89,18 +87,19 @@ class RebalanceJudge:
         self._runs[case.finding.key] = run
         return run
 
-    def _settle(self, case: Remediation, evidence: FillEvidence, fill: FillNow, slowed: Mapping[str, float]) -> None:
+    def _moved(self, case: Remediation) -> Moved:
         moves = [entry for entry in self._journal.acts_in_force(case.number)
                  if entry.kind == ActKind.MIGRATE and entry.outcome == Outcome.DONE]
-        moved = Moved(len(moves), sum(entry.size_bytes for entry in moves), case.begun_at, case.moved_at)
-        judgement = judge_rebalance(case.finding, evidence, moved, fill, slowed, self._settings)
+        return Moved(len(moves), sum(entry.size_bytes for entry in moves), case.begun_at, case.moved_at)
+
+    def _settle(self, case: Remediation, judge: MoveJudge, judgement: Judgement) -> None:
         case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, 0, judgement.verdict,
                                      judgement.won_back, self._clock.now(), 0.0, 0.0, 0.0)
-        sentences = [f"verdict on the rebalance: {judgement.words}"]
+        sentences = [f"verdict on the {judge.noun}: {judgement.words}"]
         if case.abandoned and (dropped := self._gate.drop(case.finding.key)):
             case.tried -= {action.path for action in dropped}  # they may be moved later
-            sentences.append(f"dropped {count_of(len(dropped), 'queued move')} of the rebalance")
+            sentences.append(f"dropped {count_of(len(dropped), 'queued move')} of the {judge.noun}")
         self._log.of_number(case.number, sentences)

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import binary_text, first_names, quoted, rate_text
 
 WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
@@ -32,7 +33,7 @@ class StorageWorkEvidence(Evidence):
     """Bytes that wait for it."""
 
 
-def detect(view: View, _: Settings) -> Iterator[Finding]:
+def find(view: View, _: Settings) -> Iterator[Finding]:
     """Find each pool of the storage that rebuilds or rebalances below a target."""
     targets: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     work = view.windows[-1].storage_work
@@ -42,7 +43,7 @@ def detect(view: View, _: Settings) -> Iterator[Finding]:
     for (kind, pool), slowed in sorted(targets.items()):
         one = work[slowed[0]]
         yield Finding(
-            DETECTOR.name, view.now, "", "", tuple(slowed),
+            POLICY.name, view.now, "", "", tuple(slowed),
             f"PowerFlex {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
             f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
             StorageWorkEvidence(storage_bytes_per_second=one.bytes_per_second, pending_bytes=one.pending_bytes),
@@ -52,4 +53,4 @@ def detect(view: View, _: Settings) -> Iterator[Finding]:
         )
 
 
-DETECTOR = Detector("storage-rebuild", Settings, detect)
+POLICY = Policy("storage-rebuild", Settings, find)

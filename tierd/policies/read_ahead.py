@@ -19,8 +19,9 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import percent
 
 MIB = 1 << 20
@@ -64,7 +65,7 @@ class ReadAheadEvidence(Evidence):
     """``hit_max_readahead_issue``."""
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
         hits, misses = total_over(clients, lambda c: c.read_ahead.get("hits", 0)), total_over(
@@ -74,7 +75,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         if not advice or only_small_files(fsname, view, settings):
             continue
         yield Finding(
-            DETECTOR.name, view.now, "", "", (),
+            POLICY.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
             ReadAheadEvidence(
@@ -93,7 +94,7 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
         return ""
 
     def low(why: str) -> bool:
-        held = (DETECTOR.name, "", f"{client.fsname}: {why}") in view.active
+        held = (POLICY.name, "", f"{client.fsname}: {why}") in view.active
         return hits < (settings.leave if held else settings.enter) * (hits + misses)
 
     jumps = events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0)
@@ -144,4 +145,4 @@ def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Adv
                      "in the application", "Lustre cannot predict random reads: each read takes the full latency")
 
 
-DETECTOR = Detector("read-ahead", Settings, detect)
+POLICY = Policy("read-ahead", Settings, find)

@@ -15,8 +15,9 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
 from tierd.detect.advice import by_cause, client_names, total_over
-from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import percent
 
 WASTE, UNBATCHED = "waste", "unbatched"
@@ -53,7 +54,7 @@ class StataheadEvidence(Evidence):
     clients: int
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     yield from unbatched(view, settings)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
@@ -63,7 +64,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
         less = max(most / 4, 8)
         yield Finding(
-            DETECTOR.name,
+            POLICY.name,
             view.now,
             "",
             "",
@@ -100,7 +101,7 @@ def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
         started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
                                         for name in ("started", "wrong", "hits", "misses"))
         yield Finding(
-            DETECTOR.name, view.now, "", "", (),
+            POLICY.name, view.now, "", "", (),
             f"statahead fetched {hits + misses:.0f} entries one by one, {percent(hits / (hits + misses))} of them were "
             f"used: statahead_batch_max is off on {client_names(clients)}",
             StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
@@ -125,7 +126,7 @@ def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
     if misses < settings.min_misses if hits + misses else started < settings.min_started:
         return ""
-    held = (DETECTOR.name, "", f"{client.fsname}: {WASTE}") in view.active
+    held = (POLICY.name, "", f"{client.fsname}: {WASTE}") in view.active
     edge = settings.leave if held else settings.enter
     return WASTE if waste(started, wrong, hits, misses) >= edge else ""
 
@@ -141,4 +142,4 @@ def waste(started: float, wrong: float, hits: float, misses: float) -> float:
     return wrong / started if started else 0.0
 
 
-DETECTOR = Detector("statahead-waste", Settings, detect)
+POLICY = Policy("statahead-waste", Settings, find)

@@ -13,9 +13,10 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
+from tierd.detect.view import View
 from tierd.model import Advice, DirectoryActivity, Evidence, Finding
+from tierd.policies.protocol import Common, Policy
 from tierd.text import percent, quoted
 
 
@@ -45,7 +46,7 @@ class OpenedForWritingEvidence(Evidence):
     written_share: float
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per job and directory."""
     jobs = view.profiles(settings.recent_seconds)
     for activity in view.facts.directories:
@@ -62,7 +63,7 @@ def only_reads(job: Profile, written_share: float) -> bool:
 
 def is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
     """Whether most opens in a directory are for writing, of files that the job does not create."""
-    held = (DETECTOR.name, activity.job, activity.directory) in view.active
+    held = (POLICY.name, activity.job, activity.directory) in view.active
     edge = settings.leave if held else settings.enter
     return (activity.write_opens >= settings.min_opens and activity.write_opens >= edge * activity.opens
             and not activity.creates)
@@ -73,7 +74,7 @@ def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
     share = activity.write_opens / max(activity.opens, activity.write_opens)
     written = sum(load.write_bytes for load in job.by_target.values()) / job.moved_bytes
     return Finding(
-        DETECTOR.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
+        POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
         f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
         f"recently ({percent(share)} of its opens), and only reads them",
         OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens, write_open_share=share,
@@ -87,4 +88,4 @@ def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
     )
 
 
-DETECTOR = Detector("opened-for-writing", Settings, detect)
+POLICY = Policy("opened-for-writing", Settings, find)

@@ -16,9 +16,10 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
-from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
+from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
+from tierd.policies.protocol import Common, Policy
 from tierd.text import binary_text, percent, quoted
 
 PAGE_BYTES = 4096
@@ -59,7 +60,7 @@ class RpcSizeEvidence(Evidence):
     clients: int
 
 
-def detect(view: View, settings: Settings) -> Iterator[Finding]:
+def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system, pool, direction and cause."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
@@ -96,7 +97,7 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
         return ""
     if load.max_pages < settings.large_pages and full_share(load) >= settings.full_share:
         return AT_LIMIT
-    held = (DETECTOR.name, "", " ".join((client.fsname, load.pool, load.direction, UNFILLED))) in view.active
+    held = (POLICY.name, "", " ".join((client.fsname, load.pool, load.direction, UNFILLED))) in view.active
     return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.max_pages else ""
 
 
@@ -114,7 +115,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
              if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
     return Finding(
-        DETECTOR.name, view.now, "", "", (), words,
+        POLICY.name, view.now, "", "", (), words,
         RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
                         rpcs=rpcs, clients=len(clients)),
         advice_only=True, subject=" ".join(subject), advice=advice,
@@ -166,4 +167,4 @@ def reads_in_sequence(client: ClientLoad) -> bool:
     return hits >= misses
 
 
-DETECTOR = Detector("rpc-size", Settings, detect)
+POLICY = Policy("rpc-size", Settings, find)

@@ -1,0 +1,86 @@
+"""A policy of another package: from its entry point to the verdict, and in all that people see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE
+from tests.tierd.site import Site, fetched, shown, site  # noqa: F401 -- a fixture
+from tierd.config.load import load
+from tierd.policies.registry import policies
+
+THEIRS = '''
+from dataclasses import dataclass
+
+from tierd.acts import ActKind
+from tierd.decide.plans import Plan, covers, flash_first
+from tierd.model import Action, Advice, Evidence, Finding
+from tierd.policies.protocol import Common, JudgedBy, Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyCreatesEvidence(Evidence):
+    creates_per_second: float
+
+
+def find(view, settings):
+    """Jobs that make five files or more a second in one directory."""
+    for each in view.facts.directories:
+        if (rate := each.creates / max(view.facts.directory_seconds, 30.0)) >= 5:
+            yield Finding("many-creates", view.now, each.job, "", (), f"{each.job} makes many files in {each.directory}",
+                          ManyCreatesEvidence(creates_per_second=rate), (each.directory,), advice_only=True,
+                          advice=(Advice("make fewer files", f"in {each.job}", "fewer seeks"),))
+
+
+def plan(finding, evidence, situation):
+    """A first component on flash."""
+    present, pools = situation.capacity.default_layouts, situation.pools
+    return Plan(tuple(Action(ActKind.SET_DEFAULT_LAYOUT, flash_first(1 << 20, present.get(place), pools),
+                             f"{evidence.creates_per_second:.0f} new files/s", finding.key, place)
+                      for place in finding.directories if not covers(present.get(place), 1 << 20, "flash")), ())
+
+
+POLICY = Policy("many-creates", Common, find, evidence=ManyCreatesEvidence, plan=plan, judged_by=JudgedBy.ITSELF)
+'''
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package, as pip installs it."""
+    folder = tmp_path / "site-packages"
+    about = folder / "site_policies-1.0.dist-info"
+    about.mkdir(parents=True)
+    (folder / "site_policies.py").write_text(THEIRS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: site-policies\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[lustre_tierd.policies]\nmany-creates = site_policies:POLICY\n")
+    monkeypatch.syspath_prepend(folder)
+    policies.cache_clear()
+    yield
+    policies.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+def test_it_is_found_planned_acted_on_judged_and_explained(
+        site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    text = tmp_path / "tierd.toml"
+    text.write_text('[act]\non = ["many-creates"]\n[detect.many_creates]\nbegin_looks = 1\n')
+    theirs = load(text)
+    site.settings = replace(site.settings, act=replace(site.settings.act, on=theirs.act.on), policies=theirs.policies)
+    site.begin_again(FluidCluster(recorded_test_bed(), (replace(NOISE, start_seconds=0.0),)))
+    site.run_until_said("FOUND many-creates: ", before=120)
+    assert any(words.startswith("SET default layout of /proj/ingest") for words in site.said)
+    assert "many-creates" in shown(capsys, "findings", site=site)
+    site.run_until_said("KEPT: ", before=400)
+    explained = shown(capsys, "explain", "F1", site=site)
+    assert "F1, many-creates" in explained
+    assert "creates: 2" in explained
+    assert "new files/s" in explained
+    assert "many-creates" in shown(capsys, "status", site=site)
+    _, metrics = fetched(site, "/metrics")
+    assert 'tierd_findings_total{kind="many-creates"} 1.0' in metrics

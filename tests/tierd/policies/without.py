@@ -1,0 +1,112 @@
+"""Runs tierd without one of its policies: as if its file and its lines in the registry were deleted.
+
+``python -m tests.tierd.policies.without NAME…`` tries each name in a process of its own, and prints what fails. Nothing
+of tierd that knows a policy may be imported before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+
+import numpy  # noqa: F401 -- these modules are the same in all processes
+import prometheus_client  # noqa: F401
+import pydantic  # noqa: F401
+
+import simulator.fluid.cluster
+import simulator.settings  # noqa: F401
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+
+TIERD = Path(__file__).parents[3] / "tierd"
+POLICIES = "tierd.policies"
+
+
+class Registry(SourceFileLoader):
+    """Loads the registry without the lines of one policy."""
+
+    without = ""
+
+    def get_data(self, path: str) -> bytes:
+        text = Path(path).read_text(encoding="utf-8")
+        return re.sub(rf"^    {self.without}[.,].*\n", "", text, flags=re.MULTILINE).encode()
+
+    def path_stats(self, path: str) -> dict[str, float]:
+        raise OSError(f"{path} is not cached")
+
+
+class Deleted(MetaPathFinder):
+    """Finds no module of one policy, and a registry without it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname == f"{POLICIES}.{self.name}":
+            raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
+        if fullname != f"{POLICIES}.registry":
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        assert spec is not None
+        assert spec.origin is not None
+        loader = Registry(fullname, spec.origin)
+        loader.without = self.name
+        spec.loader = loader
+        return spec
+
+
+def story(folder: Path) -> list[str]:
+    """What tierd logs in the story of the demonstration, in virtual time."""
+    from tierd import demo, simulation  # noqa: F401
+    from tierd.simulation.world import wire
+
+    jobs = (StreamingWriter(job_id="ior_stream.1002", path="/proj/flow/stream.dat"),
+            SmallFileWriter(start_seconds=25.0))
+    said: list[str] = []
+    cluster = simulator.fluid.cluster.FluidCluster(simulator.settings.recorded_test_bed(), jobs)
+    wire(cluster, demo.settings(), said.append, folder, False, None).run(until=70)
+    return said
+
+
+def run_without(name: str) -> None:
+    """Import tierd, and run the story. Raises what fails."""
+    sys.meta_path.insert(0, Deleted(name))
+    from tierd.policies.registry import BUILT_IN, policies
+
+    assert all(policy.find is None or policy.find.__module__ != f"{POLICIES}.{name}" for policy in BUILT_IN)
+    assert f"{POLICIES}.{name}" not in sys.modules
+    with TemporaryDirectory() as folder:
+        said = story(Path(folder))
+    assert any("FOUND noisy-neighbour" in words for words in said) == ("noisy-neighbour" in policies()), said
+    assert any("SET default layout" in words for words in said) == ("noisy-neighbour" in policies()), said
+
+
+def main(names: Sequence[str]) -> int:
+    """Try each name, in turn. Returns the number of those that fail."""
+    failed = 0
+    for name in names:
+        child = os.fork()
+        if child == 0:
+            try:
+                run_without(name)
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            print(f"tierd does not work without {name}", flush=True)
+            failed += 1
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

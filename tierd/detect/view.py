@@ -1,0 +1,68 @@
+"""What policies see: windows of half a minute and the facts. They read it and store nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tierd.detect.profile import Profile, profiles
+from tierd.model import Activities, DirectoryActivity, Facts, PoolPair, Window
+
+
+def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
+    """No activities. Used without changelogs."""
+    return ()
+
+
+def default_pools(_: str) -> PoolPair:
+    """The pools of every path if none are configured."""
+    return PoolPair("flash", "hdd")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The input of :attr:`tierd.policies.protocol.Policy.find`."""
+
+    windows: Sequence[Window]
+    """Windows of half a minute, oldest first; at least one."""
+    facts: Facts = field(default_factory=Facts)
+    activities: Activities = no_activities
+    active: Collection[tuple[str, str, str]] = ()
+    """Keys of active findings."""
+    pool_pairs: Sequence[PoolPair] = (PoolPair("flash", "hdd"),)
+    """Each flash pool with its disk pool: first the pools of the whole file system, then the pools of scopes."""
+    pools_of: Callable[[str], PoolPair] = default_pools
+    """The pools for a path, by its scope."""
+    memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
+    """Cache of ``profiles``, shared by all policies."""
+
+    @property
+    def now(self) -> float:
+        """End of the newest window; epoch seconds."""
+        return self.windows[-1].end
+
+    @property
+    def flash(self) -> Collection[str]:
+        """Full names of the flash targets of the file system and of scopes; empty if the pools are unknown."""
+        return tuple(dict.fromkeys(target for pools in self.pool_pairs
+                                   for target in self.facts.pools.get(pools.flash, ())))
+
+    @property
+    def flash_pool(self) -> str:
+        """The flash pool of the whole file system."""
+        return self.pool_pairs[0].flash
+
+    @property
+    def hdd_pool(self) -> str:
+        """The disk pool of the whole file system."""
+        return self.pool_pairs[0].hdd
+
+    def recent(self, seconds: float) -> Sequence[Window]:
+        """The windows of the last ``seconds``."""
+        return [window for window in self.windows if window.end > self.now - seconds]
+
+    def profiles(self, seconds: float) -> Mapping[str, Profile]:
+        """Profiles of all jobs over the last ``seconds``."""
+        if seconds not in self.memory:
+            self.memory[seconds] = profiles(self.recent(seconds))
+        return self.memory[seconds]

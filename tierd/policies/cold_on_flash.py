@@ -1,0 +1,182 @@
+"""Files on flash that have not been used for a long time, while the flash pool is short of space.
+
+An idle file in a pool with free space is no problem. tierd moves the longest unused files to disks until the pool has
+free space. It does not demote a file just because the aggressor has stopped: its next run would need the move again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
+from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.plans import Plan, joined
+from tierd.detect.advice import has_free_space
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
+from tierd.policies.protocol import Common, Policy, Situation, Tables
+from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, percent, quoted
+
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.8
+    """The finding begins at this used share of the flash pool."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
+    """The finding ends, and demotion stops, at this used share."""
+    cold_days: Annotated[float, Gt(0)] = 7.0
+    """Days without access. Set at least one day, because access times are updated late (``atime_diff``)."""
+    min_files: Annotated[int, Ge(1)] = 1
+
+
+@dataclass(frozen=True)
+class ColdToDisk:
+    """Limits of demotion: the table ``[cold_to_disk]``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    directories: tuple[str, ...] = ()
+    """Further directories (paths below the root of the file system) whose files may be demoted. tierd knows files that
+    it moved to flash itself from its journal."""
+    disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Share of the disk pool that stays free: full disks are slow."""
+    min_bytes: Annotated[int, Ge(0)] = 4096
+    """Smaller files are not moved: they free almost nothing."""
+    max_moves: Annotated[int, Ge(0)] = 500
+    """Maximum number of files in one plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdOnFlashEvidence(Evidence):
+    """Files on a flash pool that is short of space, unused for long."""
+
+    used_share: float
+    cold_files: int
+    cold_bytes: int
+    oldest_days: float
+    """Time since the last access of the coldest file."""
+    target_used_share: float
+    """Demotion stops at this share."""
+    cold_before: float
+    """Files last used before this time are cold; epoch seconds."""
+    bytes_to_free: float
+    """Bytes to move until ``target_used_share`` is reached."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """At most one finding for each flash pool."""
+    for pools in view.pool_pairs:
+        yield from of_pool(pools.flash, pools.hdd, view, settings)
+
+
+def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about one pool. Its cold files belong on the disk pool ``disks``."""
+    members = view.facts.pools.get(pool, ())
+    fills = [view.facts.fill[t] for t in members if t in view.facts.fill]
+    size = sum(f.size_bytes for f in fills)
+    if not size or len(fills) < len(members):
+        return  # the space of some target is unknown
+    used = 1 - sum(f.avail_bytes for f in fills) / size
+    if used < (settings.leave if (POLICY.name, "", pool) in view.active else settings.enter):
+        return
+    limit = view.now - settings.cold_days * DAY_SECONDS
+    stored = [file for file in view.facts.stored if pool in file.pools]
+    cold = [file for file in stored if file.read_at < limit]
+    if len(cold) < settings.min_files:
+        return
+    held = sum(file.size_bytes for file in cold)
+    oldest = min(file.read_at for file in cold)
+    yield Finding(
+        POLICY.name, view.now, "", "", tuple(sorted(members)),
+        f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
+        f"({bytes_text(held)}) have not been used for at least {settings.cold_days:g} days",
+        ColdOnFlashEvidence(
+            used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
+            target_used_share=settings.leave, cold_before=limit,
+            bytes_to_free=max(0.0, (used - settings.leave) * size)),
+        tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
+        advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the files idle for longest first",
+                       "frees flash for files in use; tierd does this for files it moved there, and in the directories "
+                       "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else (),
+    )
+
+
+def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) -> Plan:
+    """Plan for files on the finding's pool: each goes to the disk pool of its scope.
+
+    A file in a scope with another flash pool stays: a person put it there.
+    """
+    by_pools: defaultdict[Pools, list[StoredFile]] = defaultdict(list)
+    for file in situation.stored:
+        pools = situation.pools_of(file.path)
+        if finding.subject in file.pools and pools.flash_pool == finding.subject:
+            by_pools[pools].append(file)
+    plans: list[Plan] = []
+    left = evidence.bytes_to_free
+    for pools, files in by_pools.items():
+        planned = demotions(finding, left, evidence.cold_before, files, situation.capacity, pools,
+                            situation.tables.of(ColdToDisk))
+        left -= sum(action.size_bytes for action in planned.actions)
+        plans.append(planned)
+    return joined(plans)
+
+
+def demotions(finding: Finding, wanted: float, cold_before: float, stored: Sequence[StoredFile], capacity: Capacity,
+              pools: Pools, settings: ColdToDisk) -> Plan:
+    """Moves of cold files, the coldest first, until so many bytes are free."""
+    size, avail = capacity.size_bytes.get(pools.hdd_pool, 0), capacity.avail_bytes.get(pools.hdd_pool, 0)
+    if not capacity.pools.get(pools.hdd_pool):
+        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
+    left = avail - settings.disk_reserve * size
+    actions: list[Action] = []
+    too_large = 0
+    for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
+        if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= cold_before:
+            break
+        layout = disk_layout(file.layout, pools)
+        if layout is None or file.size_bytes < settings.min_bytes:
+            continue
+        if file.size_bytes > left:
+            too_large += 1
+            continue
+        wanted -= file.size_bytes
+        left -= file.size_bytes
+        days = (finding.time - file.read_at) / 86_400
+        actions.append(Action(
+            ActKind.MIGRATE, layout,
+            f"pool {pools.flash_pool!r} is short of space, and the file was not used for {days:.0f} days",
+            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
+    if too_large and not actions:
+        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(avail)} free, too little "
+                                 f"for the cold files on {pools.flash_pool!r}"),))
+    return Plan(tuple(actions), ())
+
+
+def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
+    """The layout of a file on disks, with the stripes of its last component. None if it must not be flattened."""
+    if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
+                                                          for c in present.components):
+        return None
+    tail = present.components[-1]
+    count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
+    return Layout((Component(0, None, pools.hdd_pool, count, tail.stripe_size),), composite=False)
+
+
+def directories(tables: Tables) -> Sequence[str]:
+    """Directories whose files may be demoted, besides those that tierd sent to flash."""
+    return tables.of(ColdToDisk).directories
+
+
+POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan, by_scope=False,
+                tables={"cold_to_disk": ColdToDisk}, directories=directories, on_by_default=True, can_wait=True)

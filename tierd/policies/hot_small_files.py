@@ -1,0 +1,230 @@
+"""A job repeatedly reads small files on disks. On flash these reads need no seeks.
+
+Three sources must agree: the changelog shows opens of existing files, job statistics show reads that reach the disk
+targets (reads from a client's cache do not count), and the bytes per open show that the files are small.
+
+tierd moves such files, first those that save most disk time per byte. A directory in which they are still created gets
+a default layout first: new files on flash need no move. The gain is the disk time of each read over the time that the
+job is expected to continue. The cost is one more read from these disks and a rewrite; it weighs more while a neighbour
+is slowed on them. Only files whose gain is several times their cost move. Where the MDT is expected to be better than
+flash, files go there; to move an existing file there, Lustre copies it twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.acts import ActKind
+from tierd.decide import data_on_mdt, sizing
+from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
+from tierd.detect.advice import has_free_space
+from tierd.detect.profile import Profile
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.refusal import Reason, Refusal
+from tierd.text import binary_text, count_of, percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    min_opens: Annotated[int, Ge(1)] = 100
+    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default)."""
+    reopened: Annotated[float, Gt(0)] = 2.0
+    """Minimum number of opens of existing files per created file. With fewer, the job mostly writes there."""
+    enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
+    """The finding begins at this rate of read RPCs to disk targets."""
+    leave_reads_per_second: Annotated[float, Gt(0)] = 5.0
+    """The finding ends below this rate."""
+    read_share: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """Minimum share of reads among the job's RPCs to disk targets."""
+    small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
+    """Maximum mean of bytes read per open."""
+
+
+@dataclass(frozen=True)
+class HotFilesToFlash:
+    """Limits of benefit and cost of moves: the table ``[hot_files_to_flash]``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    """Minimum disk time saved, as a multiple of the disk time that the move costs."""
+    horizon_seconds: Annotated[float, Gt(0)] = 3600.0
+    """Expected time for which the job continues to read at its present rate."""
+    disk_read_usec: Annotated[float, Gt(0)] = 8000.0
+    """Time of a small read from disk if job statistics show less: a seek."""
+    flash_read_usec: Annotated[float, Gt(0)] = 500.0
+    """Time of a small read from flash."""
+    disk_bytes_per_second: Annotated[float, Gt(0)] = 100e6
+    """Sequential throughput of a disk target while a file is copied."""
+    suffering_weight: Annotated[float, Ge(1)] = 3.0
+    """Weight of the cost while a neighbour is slowed on the same targets."""
+    max_moves: Annotated[int, Ge(0)] = 500
+    """Maximum number of files in one plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotSmallFilesEvidence(Evidence):
+    """Small files on disks that a job reads again and again."""
+
+    opens_per_second: float
+    disk_reads_per_second: float
+    """Read RPCs that reach disk targets."""
+    read_bytes_per_open: float
+    disk_read_share: float
+    """Bytes from disk targets among all bytes that the job reads."""
+    read_operations_share: float
+    """Reads among the job's bulk RPCs on disk targets."""
+    usec_per_rpc: float
+    """Mean service time of these RPCs; 0 if the servers print no times."""
+
+    @property
+    def shown_by_records(self) -> bool:
+        """True: such a job opens files all the time."""
+        return True
+
+    @property
+    def in_operations(self) -> bool:
+        """True: data on the MDT shows in no object target."""
+        return True
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding per job. It names the job's directories, the most opened first."""
+    if not has_free_space(view, view.flash):
+        return
+    jobs = view.profiles(settings.recent_seconds)
+    by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for activity in view.facts.directories:
+        if (activity.opens >= settings.min_opens and activity.opens >= settings.reopened * activity.creates
+                and activity.directory.startswith("/")):
+            by_job[activity.job].append(activity)
+    for job, activities in sorted(by_job.items()):
+        if job in jobs:
+            finding = of_job(jobs[job], activities, view, settings)
+            if finding is not None:
+                yield finding
+
+
+def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+    """The finding about one job, or None."""
+    on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
+    reads = sum(load.reads for load in on_disk.values())
+    operations = sum(load.bulk_operations for load in on_disk.values())
+    edge = (settings.leave_reads_per_second if (POLICY.name, job.job, "") in view.active
+            else settings.enter_reads_per_second)
+    recent = view.recent(settings.recent_seconds)
+    opens = sum(w.namespace[job.job].opens for w in recent if job.job in w.namespace) / job.seconds
+    read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
+    per_open = read_bytes / opens if opens else float("inf")
+    if (reads / job.seconds < edge or reads < settings.read_share * operations
+            or per_open > settings.small_file_bytes):
+        return None
+    share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
+    busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
+    places = sorted(activities, key=lambda a: (-a.opens, a.directory))
+    more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
+    return Finding(
+        POLICY.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
+        f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
+        f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
+        f"{reads / job.seconds:.0f} reads/s",
+        HotSmallFilesEvidence(
+            opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
+            disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
+        tuple(a.directory for a in places),
+        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
+                       f"files in {quoted(places[0].directory)}", "reads need no seeks; "
+                       "tierd does this if [act] on names hot-small-files"),),
+    )
+
+
+def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation) -> Plan:
+    """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
+    capacity, pools, activities = situation.capacity, situation.pools, situation.activities
+    settings = situation.tables.of(HotFilesToFlash)
+    rules = data_on_mdt.rules(situation.acts_on, situation.tables.by_name, situation.benefit)
+    if not capacity.pools.get(pools.flash_pool) or not capacity.pools.get(pools.hdd_pool):
+        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
+                                 "has no targets"),))
+    defaults: list[Action] = []
+    moves: list[Action] = []
+    refusals: list[Refusal] = []
+    room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools),
+            True: data_on_mdt.room_bytes(capacity, rules.settings)}
+    opens = sum(c.opens for a in activities for c in a.candidates) or 1
+    for activity in activities:
+        if activity.directory not in finding.directories:
+            continue
+        size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
+        if not size.component_bytes:
+            refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
+            continue
+        on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
+        use = data_on_mdt.Use(evidence.read_operations_share)
+        choice = data_on_mdt.choose(on_flash, use, capacity, pools.flash_pool, rules)
+        layout = choice.layout
+        if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
+                                           pools.flash_pool) and activity.directory in capacity.default_layouts:
+            defaults.append(Action(
+                ActKind.SET_DEFAULT_LAYOUT, layout,
+                f"{finding.aggressor} reads files created here again and again; new files need no move; "
+                + "; ".join(filter(None, (size.reason, choice.reason))), finding.key, directory=activity.directory))
+        per_open = evidence.opens_per_second / opens
+        worth = [(w, c) for c in activity.candidates
+                 if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
+                 and c.closed_at <= finding.time - pools.settle_seconds
+                 and (w := benefit_ratio(c, per_open, evidence, settings, situation.victim_slowed)
+                      / (2 if choice.on_mdt else 1)) >= settings.benefit_factor]
+        if not worth and activity.candidates:
+            refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
+                                    "that its move costs").about(activity.directory))
+        moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
+                           f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
+                           "costs",
+                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
+                    for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
+    if not activities:
+        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
+    return Plan((*defaults, *fitting_moves(moves, room, settings.max_moves)), tuple(refusals))
+
+
+def benefit_ratio(
+    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: HotFilesToFlash,
+    victim_slowed: bool,
+) -> float:
+    """Disk time saved over the horizon, per disk time that the move costs.
+
+    Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.
+    """
+    read_usec = max(evidence.usec_per_rpc, settings.disk_read_usec)
+    heat = opens_per_second * candidate.opens * min(
+        1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
+    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - settings.flash_read_usec)
+    cost_usec = read_usec + (candidate.size_bytes or 0) / settings.disk_bytes_per_second * 1e6
+    return saved_usec / (cost_usec * (settings.suffering_weight if victim_slowed else 1.0))
+
+
+def fitting_moves(actions: Sequence[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:
+    """The actions that fit, in order. ``room`` has the bytes on the MDTs (True) and on flash (False)."""
+    left = dict(room)
+    count = 0
+    for action in actions:
+        place = action.layout.components[0].on_mdt
+        if action.size_bytes <= left[place] and count < most:
+            left[place] -= action.size_bytes
+            count += 1
+            yield action
+
+
+POLICY = Policy("hot-small-files", Settings, find, evidence=HotSmallFilesEvidence, plan=plan,
+                tables={"hot_files_to_flash": HotFilesToFlash}, judged_by=JudgedBy.ITSELF, needs_its_job=True)

@@ -1,0 +1,406 @@
+"""One target of a pool is much fuller or busier than the others. The slowest target limits every striped file.
+
+Rebalance: files move from the fullest targets of a pool to the emptiest of the same pool, until the pool is even. The
+used share of the whole pool does not change by moves within it. A target above it by more than a band gives files, and
+never falls below it. A target below it takes files, and never rises above it. So every move brings two targets nearer
+to the pool, no target does both, and the moves end. A file moves once in ``rest_days``. A target that is drained or
+degraded, or creates no objects, takes none.
+
+Large files come first, because they need the fewest moves, and among files of similar size those unused for longest.
+Files whose objects are mostly on other targets come last: a move copies the whole file.
+
+It is judged by the fill, and by steady jobs while files move. It is not undone: a move back costs as much as the move,
+and the target would be full again. If a job loses, or the fill hardly changes, they stop for ``cooldown_seconds``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre.fid import Fid
+from tierd.acts import ActKind, Verdict
+from tierd.decide.plans import Plan
+from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
+from tierd.detect.profile import Classes, Profile, is_small_files
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Capacity, Evidence, Facts, Finding, StoredFile, TargetFill, Window
+from tierd.policies.protocol import Common, Moved, MoveJudge, MoveRun, Policy, Situation, Tables, Walk
+from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
+from tierd.verify import judgement as verify
+from tierd.verify.judgement import JobTotals, Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
+
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """The finding begins if a target's used share exceeds the median of the other targets by this difference."""
+    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.15
+    """The finding ends below this difference."""
+    enter_load: Annotated[float, Gt(1)] = 3.0
+    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets."""
+    leave_load: Annotated[float, Gt(1)] = 2.0
+    """The finding ends below this ratio."""
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
+    min_operations_per_second: Annotated[float, Gt(0)] = 50.0
+    """Minimum load of the target, in bytes or in operations."""
+    classes: Classes = field(default_factory=Classes)
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """Which files move, and how far: the table ``[rebalance]``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    directories: tuple[str, ...] = ("/",)
+    """Directories (paths below the root of the file system) whose files may move."""
+    scan_files_per_second: Annotated[float, Gt(0)] = 100.0
+    """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT."""
+    idle_days: Annotated[float, Ge(0)] = 1.0
+    """Files used more recently do not move. Lustre writes access times late (``atime_diff``)."""
+    min_bytes: Annotated[int, Ge(1)] = 1 << 20
+    """Smaller files do not move: they hardly change the fill."""
+    max_bytes: Annotated[int, Ge(1)] = 1 << 40
+    """Larger files do not move."""
+    band: Annotated[float, Gt(0), Lt(1)] = 0.03
+    """A target gives files while its used share exceeds that of its pool by more than this."""
+    reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
+    """Share of each target that stays free."""
+    rest_days: Annotated[float, Gt(0)] = 30.0
+    """Days in which a moved file does not move again."""
+    retry_hours: Annotated[float, Gt(0)] = 12.0
+    """Hours until a file is tried again after a move that did not succeed."""
+    max_moves: Annotated[int, Ge(0)] = 200
+    """Maximum number of files in one plan; the next plan may have more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillEvidence(Evidence):
+    """Used space of one target and of the other targets of its pool: ``imbalance`` by space."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the other targets."""
+    pool_used_share: float
+    """Used share of the whole pool, which moves within it do not change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesEvidence(Evidence):
+    """Throughput of one target and of the other targets of its pool."""
+
+    moved_bytes_per_second: float
+    others_moved_bytes_per_second: float
+    """Mean of the other targets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsEvidence(Evidence):
+    """Operations of one target and of the other targets of its pool."""
+
+    operations_per_second: float
+    others_operations_per_second: float
+    """Mean of the other targets."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find the fullest and the busiest target of each pool, if they exceed the thresholds."""
+    loads = loads_by_target(view.recent(settings.recent_seconds))
+    for pool, members in sorted(view.facts.pools.items()):
+        if len(members) > 1:
+            yield from fill_findings(pool, members, view, settings)
+            yield from load_findings(pool, members, loads, view, settings)
+
+
+def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
+    """Find a target that is fuller than the other targets of its pool, or emptier, as one that was just added.
+
+    A target that takes no files, such as a drained one, is never too empty, and the others are not compared with it.
+    """
+    known = {t: view.facts.fill[t] for t in members if t in view.facts.fill}
+    takers = {t: fill for t, fill in known.items() if t not in view.facts.closed}
+    if len(known) < 2 or not takers:
+        return
+    size = sum(fill.size_bytes for fill in known.values())
+    used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
+    for sign in (1, -1):
+        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, takers)), target)
+               for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
+        far = [each for each in far if each[1] >= (settings.leave_fill if each[0] else settings.enter_fill)]
+        if not far:
+            continue
+        chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
+        others = median_of_others(chosen, takers)
+        yield Finding(
+            POLICY.name, view.now, "", "", (chosen,),
+            f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
+            f"{quoted(pool)} is {percent(others)}",
+            FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
+            subject=f"fill of {chosen}", advice=fill_advice(pool, chosen, too_full=sign > 0))
+        return
+
+
+def is_active(target: str, view: View) -> bool:
+    """Whether a finding about the fill of a target holds."""
+    return (POLICY.name, "", f"fill of {target}") in view.active
+
+
+def median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
+    """Median used share of the other targets."""
+    return median(fill.used for other, fill in known.items() if other != target)
+
+
+def fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
+    """How to even out a pool by hand. tierd does it if ``act.on`` names ``imbalance``."""
+    name = quoted(target)
+    effect = "; tierd does this if act.on has imbalance"
+    if not too_full:
+        return (Advice(f"lfs find MOUNT --pool {quoted(pool)} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+                       f"--non-block -p {quoted(pool)} -o {int(target[-4:], 16)}",
+                       "on a client, when the file system is quiet, until the fill is even",
+                       f"moves large files to the emptier target{effect}"),)
+    return (
+        Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+               f"--non-block -p {quoted(pool)}",
+               "on a client, when the file system is quiet", f"moves large files to other targets of the pool{effect}"),
+        Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
+               "stops new objects there; existing files stay usable. To undo, set the previous value (20000)"),
+    )
+
+
+@dataclass(slots=True)
+class TargetLoad:
+    """Load of a target per second, and its operations by job."""
+
+    moved_bytes: float = 0.0
+    operations: float = 0.0
+    jobs: Counter[str] = field(default_factory=Counter)
+
+
+def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
+    """Load of each target."""
+    seconds = sum(window.seconds for window in recent)
+    found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
+    for window in recent:
+        for (target, job), part in window.loads.items():
+            done = found[target]
+            done.moved_bytes += part.moved_bytes / seconds
+            done.operations += part.operations / seconds
+            done.jobs[job] += int(part.operations)
+    return found
+
+
+def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
+         settings: Settings) -> Iterator[Finding]:
+    """Find a target that serves more bytes or operations than the other targets of its pool."""
+    least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
+    for of, enough in least.items():
+        rates = {target: float(getattr(loads[target], of)) for target in members}
+        busiest = max(members, key=lambda t: rates[t])
+        rate, others = rates[busiest], (sum(rates.values()) - rates[busiest]) / (len(members) - 1)
+        edge = settings.leave_load if (POLICY.name, "", f"load of {busiest}") in view.active else settings.enter_load
+        if rate < enough or rate < edge * others:
+            continue
+        (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
+        profile = view.profiles(settings.recent_seconds).get(job)
+        spread = profile is not None and can_spread(profile, busiest, members, settings)
+        shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
+                          (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
+        yield Finding(
+            POLICY.name, view.now, "", "", (busiest,),
+            f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
+            f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
+            BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
+            OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
+            advice_only=True, subject=f"load of {busiest}",
+            advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
+                           f"directories of {quoted(job)} with few large files",
+                           "spreads the bytes over more targets"),)
+            if spread else (),
+        )
+        return
+
+
+def can_spread(job: Profile, target: str, members: Sequence[str], settings: Settings) -> bool:
+    """Whether more stripes would relieve a target: the job has large files, and most of their bytes are there."""
+    here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
+    everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
+    return here >= 0.5 * everywhere > 0 and not is_small_files(job, settings.classes)
+
+
+LeftAlone = Callable[[Fid], bool]
+"""Whether a file moved, or was tried, lately."""
+
+
+def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
+    """Moves from targets above the used share of their pool to targets below it."""
+    capacity, settings = situation.capacity, situation.tables.of(Rebalance)
+    if situation.draining:
+        return Plan((), (Refusal(Reason.OTHER_MOVER, f"{first_names(sorted(situation.draining))} is being drained: "
+                                 "pools are evened out when that has ended"),))
+    if situation.victim_slowed:  # the moves would load its disks too
+        return Plan((), (Refusal(Reason.OTHERS_WOULD_LOSE, "a job is slowed on this target: files move when that has "
+                                 "ended"),))
+    every = {pool: (*members, *capacity.closed.get(pool, ())) for pool, members in capacity.pools.items()}
+    pools = [pool for pool, members in every.items() if finding.targets[0] in members]
+    pool = min(pools, key=lambda name: (len(every[name]), name), default="")
+    unknown = [target for target in every.get(pool, ()) if target not in capacity.fill]
+    if not pool or unknown:
+        return Plan((), (Refusal(Reason.NO_POOL, f"the space of {unknown[0]} is unknown" if unknown else
+                                 "the target is in no pool"),))
+    may_take = capacity.pools[pool]
+    members = [*may_take, *(target for target in capacity.closed.get(pool, ())
+                            if capacity.fill[target].used > used_of(may_take, capacity))]
+    level = used_of(members, capacity)
+    donors = {ost_index(target) for target in members if capacity.fill[target].used > level + settings.band}
+    takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
+    closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
+    room = Destinations({pool: every[pool]}, capacity.fill, settings.reserve, closed, takers)
+
+    def left_alone(fid: Fid) -> bool:
+        return situation.was_tried(fid, finding.time - settings.rest_days * DAY_SECONDS,
+                                   finding.time - settings.retry_hours * 3600.0)
+
+    actions = tuple(moves(finding, pool, level, donors, room, closed, situation.resident, settings, left_alone))
+    if actions or not donors:
+        return Plan(actions, ())
+    return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
+                             f"{settings.idle_days:g} days, not moved in {settings.rest_days:g} days, not larger than "
+                             "what the target has too much)"),))
+
+
+def used_of(members: Sequence[str], capacity: Capacity) -> float:
+    """Used share of a pool."""
+    size = sum(capacity.fill[target].size_bytes for target in members)
+    return 1 - sum(capacity.fill[target].avail_bytes for target in members) / size if size else 1.0
+
+
+def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Destinations, closed: set[int],
+          resident: Sequence[StoredFile], settings: Rebalance, left_alone: LeftAlone) -> Iterator[Action]:
+    """Moves in order, until no target is above the pool by more than the band.
+
+    A move makes a new object on each OST of the file that it does not leave, so such an OST must not be ``closed``.
+    """
+    idle_before = finding.time - settings.idle_days * DAY_SECONDS
+    chosen: set[Fid] = set()
+    for file in sorted(resident, key=lambda file: order(file, donors)):
+        leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + settings.band}
+        if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
+                or not settings.min_bytes <= file.size_bytes <= settings.max_bytes
+                or file.fid in chosen or left_alone(file.fid)):
+            continue
+        held = bytes_by_ost(file.layout, file.size_bytes)
+        leave = {index for index in leave if room.space[index].used_with(-held[index]) >= level}
+        stays = osts_of(file.layout) - leave
+        found = relocate(file.layout, file.size_bytes, leave, room) if leave and closed.isdisjoint(stays) else None
+        if found is None or isinstance(found, Refusal):
+            continue
+        fullest = max(leave, key=lambda index: held[index])
+        yield Action(
+            ActKind.MIGRATE, found.layout,
+            f"OST{fullest:04x} is fuller than pool {pool!r}, which is {percent(level)} full",
+            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
+        chosen.add(file.fid)
+        if len(chosen) >= settings.max_moves:
+            return
+
+
+def order(file: StoredFile, donors: set[int]) -> tuple[float, int, float, str]:
+    """Files that free most of the bytes that their move copies, then large ones, then those unused for longest."""
+    held = bytes_by_ost(file.layout, file.size_bytes) if file.layout is not None else {}
+    freed = sum(size for index, size in held.items() if index in donors) / max(file.size_bytes, 1)
+    return -round(freed, 2), -file.size_bytes.bit_length(), file.read_at, file.path
+
+
+@dataclass(frozen=True, slots=True)
+class FillNow:
+    """Used share of the target of a finding, and the median of the other targets of its pool that take files."""
+
+    used: float
+    others: float
+
+
+def fill_now(facts: Facts, target: str) -> FillNow | None:
+    """The present fill; None while it is unknown."""
+    members = facts.pools.get(facts.pool_of(target), ())
+    others = [facts.fill[other].used for other in members
+              if other != target and other in facts.fill and other not in facts.closed]
+    return FillNow(facts.fill[target].used, median(others)) if target in facts.fill and others else None
+
+
+def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, windows: Sequence[Window], now: float,
+                    settings: verify.Settings, totals: JobTotals) -> Mapping[str, float]:
+    """Steady jobs on the targets of the pool that lost throughput since moves began, with their loss.
+
+    They are compared with the time just before, and with jobs on other targets. Later than ``moving_seconds`` after
+    that, a loss may have any cause.
+    """
+    since = begun_at + settings.settle_seconds
+    if not since + settings.harm_seconds <= now <= begun_at + settings.moving_seconds:
+        return {}
+    before = [w for w in windows if begun_at - settings.judge_seconds <= w.start and w.end <= begun_at]
+    later = [w for w in windows if w.start >= max(since, now - settings.judge_seconds)
+             and w.conditions.keys().isdisjoint(pool)]
+    about = replace(finding, targets=tuple(pool))
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), about, settings)
+    near = jobs_on_targets(before, set(pool))
+    found = harmed_by(before, later, near, elsewhere, set(), settings, totals)
+    return {job: lost for job, lost in found.items() if job in near}
+
+
+def judge_rebalance(finding: Finding, evidence: FillEvidence, moved: Moved, fill: FillNow, slowed: Mapping[str, float],
+                    settings: verify.Settings) -> Judgement:
+    """The verdict. ``slowed`` are the jobs that lost throughput while files moved.
+
+    It helped if the difference of the fill is smaller by ``min_gain`` of what it was.
+    """
+    before, after = abs(evidence.used_share - evidence.others_used_share), abs(fill.used - fill.others)
+    share = 1 - after / before if before else 0.0
+    again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
+    if slowed:
+        verdict = Verdict.HARMED_OTHERS
+        losses = ", ".join(f"{quoted(job)} lost {percent(lost)}" for job, lost in sorted(slowed.items()))
+        begin = f"stopped: jobs got slower while files moved: {losses}; {again}"
+    elif share < settings.min_gain:
+        verdict, begin = Verdict.DID_NOT_HELP, f"stopped: the fill hardly changed; {again}"
+    else:
+        verdict = Verdict.HELPED
+        begin = f"it helped, and no steady job lost more than {percent(settings.max_harm)}"
+    words = (f"{begin}. {quoted(finding.targets[0])} was {percent(evidence.used_share)} full and the others "
+             f"{percent(evidence.others_used_share)}, now {percent(fill.used)} and {percent(fill.others)}; "
+             f"{count_of(moved.files, 'file')} with {bytes_text(moved.size_bytes)} moved in "
+             f"{max(1, round((moved.last_at - moved.begun_at) / 60))} min")
+    return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
+
+
+def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement | None:
+    """The verdict on a run of moves that has ended, or that slows a job; None before."""
+    fill = fill_now(run.facts, finding.targets[0])
+    if fill is None:
+        return None
+    pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
+    slowed = slowed_by_moves(finding, pool, run.begun_at, run.windows, run.now, run.settings,
+                             run.totals) if run.moving else {}
+    return judge_rebalance(finding, evidence, run.moved(), fill, slowed, run.settings) if slowed or run.ended else None
+
+
+def walk(tables: Tables) -> Walk:
+    """The directories whose files may move."""
+    settings = tables.of(Rebalance)
+    return Walk(settings.directories, settings.scan_files_per_second, settings.min_bytes)
+
+
+POLICY = Policy("imbalance", Settings, find, evidence=FillEvidence, plan=plan, by_scope=False,
+                tables={"rebalance": Rebalance}, can_wait=True, move_judge=MoveJudge("rebalance", judge), walk=walk)

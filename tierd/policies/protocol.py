@@ -1,0 +1,256 @@
+"""What a policy is: one kind of finding with all that tierd knows about it.
+
+A policy is a table of pure functions: they use only what they are given and keep no state. The engine, the daemon, the
+journal and the pages read this table and never the kind of a finding. A policy without ``plan`` only advises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from annotated_types import Ge
+
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from tierd.acts import Verdict
+from tierd.decide import benefit
+from tierd.decide.plans import FlashSettings, Plan
+from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
+from tierd.detect.view import View
+from tierd.model import Capacity, DirectoryActivity, Evidence, Facts, Finding, JobLoad, StoredFile, Window
+from tierd.refusal import Refusal
+from tierd.verify.judgement import JobTotals, Judgement
+from tierd.verify.judgement import Settings as VerifySettings
+
+Table = TypeVar("Table")
+
+
+class JudgedBy(Enum):
+    """What shows whether the acts of a policy helped."""
+
+    VICTIM = auto()
+    """The throughput of the job that the finding says is slowed."""
+    ITSELF = auto()
+    """The rate of the job whose files are moved: there is no victim."""
+    CAUSE = auto()
+    """Nothing is measured for a job: the case closes when its finding ends."""
+
+
+@dataclass(frozen=True)
+class Common:
+    """Settings of the table ``[detect.NAME]`` of every policy."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    enabled: bool = True
+    begin_looks: Annotated[int, Ge(1)] = 2
+    """Consecutive half minutes with the problem before the finding begins."""
+    end_looks: Annotated[int, Ge(1)] = 4
+    """Consecutive half minutes without the problem before the finding ends."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Settings of acts, by the names of their tables."""
+
+    by_name: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, table: type[Table]) -> Table:
+        """The table of this type, with its defaults if the configuration has none."""
+        return next((each for each in self.by_name.values() if isinstance(each, table)), table())
+
+
+def never_tried(_: Fid, __: float, ___: float) -> bool:
+    """Nothing is known about earlier moves."""
+    return False
+
+
+def default_flash(_: str) -> FlashSettings:
+    """The pools of every path if none are configured."""
+    return FlashSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan is made of, besides the finding."""
+
+    capacity: Capacity
+    pools: FlashSettings
+    """Pools and limits: of the scope of the activities, or of the whole file system."""
+    activities: Sequence[DirectoryActivity] = ()
+    """Activity of the aggressor in the directories of the finding, in one scope."""
+    tables: Tables = field(default_factory=Tables)
+    benefit: benefit.Settings = field(default_factory=benefit.Settings)
+    acts_on: Collection[str] = ()
+    """``[act] on``."""
+    stored: Sequence[StoredFile] = ()
+    """Files on flash, as far as scans have found them."""
+    resident: Sequence[StoredFile] = ()
+    """Files on the fuller targets of unevenly filled pools."""
+    victim_slowed: bool = False
+    """A job is slowed on the finding's targets."""
+    pools_of: Callable[[str], FlashSettings] = default_flash
+    """Pools and limits of a path."""
+    was_tried: Callable[[Fid, float, float], bool] = never_tried
+    """Whether a file was moved since one time, or tried since another."""
+    draining: Collection[str] = ()
+    """Targets that are being emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A walk of directories that looks for files on the fuller targets of unevenly filled pools."""
+
+    directories: Sequence[str]
+    files_per_second: float
+    min_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a run of moves without a long pause has moved, and when."""
+
+    files: int
+    size_bytes: int
+    begun_at: float
+    last_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRun:
+    """A run of moves to be judged."""
+
+    begun_at: float
+    ended: bool
+    """Whether no move waits, and the last one was made some time ago."""
+    moving: bool
+    """Whether moves wait, or were made just now."""
+    moved: Callable[[], Moved]
+    facts: Facts
+    windows: Sequence[Window]
+    now: float
+    settings: VerifySettings
+    totals: JobTotals
+
+
+@dataclass(frozen=True, slots=True)
+class MoveJudge:
+    """How moves are judged by what they change, and not by the rate of one job. They are stopped, and not undone."""
+
+    noun: str
+    """What the log calls them: ``rebalance``."""
+    judge: Callable[[Finding, Any, MoveRun], Judgement | None]
+    """The verdict; None while it is too early."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultVerdict:
+    """A verdict on the default of one directory."""
+
+    verdict: Verdict
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultJudge:
+    """How a default striping of directories is judged by itself, after some time."""
+
+    seconds: Callable[[Tables], float]
+    judge: Callable[[str, Any, Facts, Tables], DefaultVerdict]
+    """By the directory and the evidence of the finding."""
+
+
+Amend = Callable[[Finding, Mapping[str, JobLoad]], Finding]
+"""Changes a finding of another policy, by the loads of its aggressor by target."""
+
+
+def no_reason(_: Finding) -> None:
+    """No reason of its own."""
+
+
+def no_directories(_: Tables) -> Collection[str]:
+    """No further directories."""
+    return ()
+
+
+def not_asked(_: Layout, __: Capacity, ___: Tables) -> None:
+    """The policy does not answer for this layout."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One kind of finding, with all that tierd knows about it. Only ``name`` is needed."""
+
+    name: str
+    """Kind of the findings, such as ``hot-small-files``; an id in the journal. The table of its settings is
+    ``[detect.hot_small_files]``."""
+    settings: type[Common] = Common
+    find: Callable[[View, Any], Iterable[Finding]] | None = None
+    """Findings by the view of the last half minute and the settings, each problem once."""
+    find_slowed: Callable[[SlowdownView, SlowdownSettings], Iterable[Finding]] | None = None
+    """Findings about slowed streams by the model of interference, in every cycle. Settings are ``[noisy_neighbour]``.
+    """
+    evidence: type[Evidence] = Evidence
+    """Type of the numbers that the functions below read, also after they were stored in the journal."""
+
+    plan: Callable[[Finding, Any, Situation], Plan] | None = None
+    """What to do, by the finding, its evidence and the situation. ``[act] on`` may then name the policy."""
+    tables: Mapping[str, type] = field(default_factory=dict)
+    """Further tables of settings for the plan, by name."""
+    by_scope: bool = True
+    """Whether there is one plan for each scope. Otherwise one plan is made for the whole file system."""
+    on_by_default: bool = False
+    """Whether ``[act] on`` names it where the configuration does not say otherwise."""
+    option: str = ""
+    """What an entry in ``[act] on`` permits that other policies do: ``places small files on the MDT``."""
+
+    judged_by: JudgedBy = JudgedBy.CAUSE
+    needs_its_job: bool = False
+    """Whether moves pay off only while the aggressor is at work: they gather the files that it reads."""
+    waits_for_close: bool = False
+    """Whether its files are open while the finding begins, so that it is planned again until they are closed."""
+    restores_layouts: bool = False
+    """Whether moved files get their earlier layout where the acts did not help: the new one would slow each use."""
+    can_wait: bool = False
+    """Whether its moves give way to streams: no job is slow because of the finding."""
+    move_judge: MoveJudge | None = None
+    default_judge: DefaultJudge | None = None
+    why_advice: Callable[[Finding], Refusal | None] = no_reason
+    """Why a finding that names a victim is advice only."""
+
+    directories: Callable[[Tables], Collection[str]] = no_directories
+    """Further directories whose files on flash the scan examines."""
+    walk: Callable[[Tables], Walk] | None = None
+    """Directories to walk if ``[act] on`` names the policy."""
+    busy_directory: Callable[[Any], float] | None = None
+    """Operations per second in a directory, by the settings, from which the policy needs the MDTs of the directory."""
+    amends: Callable[[Facts], Amend] | None = None
+    """Changes findings about slowed streams by what the facts say."""
+    is_short: Callable[[Layout, Capacity, Tables], str | None] = not_asked
+    """For a default layout that the policy answers for: why no more files may go there, or ""."""
+
+    @property
+    def table(self) -> str:
+        """Name of its table below ``[detect]``."""
+        return self.name.replace("-", "_")
+
+    def found(self, view: View, settings: Common) -> Iterable[Finding]:
+        """Findings with the given settings. Raises TypeError for settings of another policy."""
+        if not isinstance(settings, self.settings):
+            raise TypeError(f"{self.name} needs {self.settings.__qualname__}, not {type(settings).__qualname__}")
+        return self.find(view, settings) if self.find is not None else ()
+
+
+@dataclass(frozen=True)
+class ConfiguredPolicy:
+    """A policy with its settings."""
+
+    policy: Policy
+    settings: Common
+
+    def __call__(self, view: View) -> Iterable[Finding]:
+        """Findings; none if the policy is not enabled."""
+        return self.policy.found(view, self.settings) if self.settings.enabled else ()

@@ -1,0 +1,149 @@
+"""All policies: those of tierd, in the order of its metrics, and those of other packages.
+
+Another package names its policies in the entry point group ``lustre_tierd.policies``. A new policy of tierd is one file
+and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from tierd.model import Evidence, Finding, OtherEvidence, typed_evidence
+from tierd.policies import (
+    block_accelerator,
+    cold_on_flash,
+    data_on_mdt,
+    flash_pressure,
+    hot_small_files,
+    imbalance,
+    metadata_bound,
+    metadata_imbalance,
+    metadata_storm,
+    noisy_neighbour,
+    omni_path,
+    opened_for_writing,
+    outgrown_component,
+    read_ahead,
+    rpc_size,
+    rpcs_in_flight,
+    shared_file_contention,
+    small_random_io,
+    statahead,
+    storage_rebuild,
+    striping,
+)
+from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
+
+GROUP = "lustre_tierd.policies"
+"""Entry point group of policies in other packages."""
+BUILT_IN: tuple[Policy, ...] = (
+    noisy_neighbour.POLICY,
+    noisy_neighbour.SHARED_BANDWIDTH,
+    small_random_io.POLICY,
+    shared_file_contention.POLICY,
+    outgrown_component.POLICY,
+    hot_small_files.POLICY,
+    cold_on_flash.POLICY,
+    flash_pressure.POLICY,
+    imbalance.POLICY,
+    read_ahead.POLICY,
+    statahead.POLICY,
+    rpcs_in_flight.POLICY,
+    rpc_size.POLICY,
+    omni_path.POLICY,
+    metadata_storm.POLICY,
+    metadata_imbalance.POLICY,
+    metadata_bound.POLICY,
+    striping.POLICY,
+    storage_rebuild.POLICY,
+    block_accelerator.POLICY,
+    opened_for_writing.POLICY,
+    data_on_mdt.POLICY,
+)
+UNKNOWN = Policy("")
+"""For findings of no policy, and for those whose stored numbers are of another version: nothing is done or judged."""
+
+
+class PolicyError(ValueError):
+    """A policy of another package cannot be used. The message has the reason."""
+
+
+def available_policies(found: Iterable[EntryPoint]) -> tuple[Policy, ...]:
+    """The policies of tierd, then those of other packages by name. Raises PolicyError for one that cannot be used."""
+    policies = list(BUILT_IN)
+    for entry in sorted(found, key=lambda e: e.name):
+        try:
+            policy = entry.load()
+        except Exception as error:
+            raise PolicyError(f"policy {entry.name} ({entry.value}) cannot be loaded: {error}") from error
+        if not isinstance(policy, Policy) or not issubclass(policy.settings, Common):
+            raise PolicyError(f"policy {entry.name} ({entry.value}) is not a tierd.policies.protocol.Policy with "
+                              "settings derived from tierd.policies.protocol.Common")
+        if policy.name in {each.name for each in policies}:
+            raise PolicyError(f"policy {entry.name} ({entry.value}): the name {policy.name!r} is taken")
+        policies.append(policy)
+    return tuple(policies)
+
+
+@cache
+def policies() -> Mapping[str, Policy]:
+    """All policies by name. The entry points are read once. Raises PolicyError."""
+    return {policy.name: policy for policy in available_policies(entry_points(group=GROUP))}
+
+
+def default_policies() -> tuple[ConfiguredPolicy, ...]:
+    """The policies of tierd with their default settings."""
+    return tuple(ConfiguredPolicy(policy, policy.settings()) for policy in BUILT_IN if policy.find is not None)
+
+
+def table_types(known: Iterable[Policy]) -> Mapping[str, type[Any]]:
+    """Types of the further tables of settings, by name. Several policies may have one."""
+    return {name: table for policy in known for name, table in policy.tables.items()}
+
+
+def default_tables() -> Tables:
+    """These tables with their defaults."""
+    return Tables({name: table() for name, table in table_types(BUILT_IN).items()})
+
+
+def acted_on_by_default() -> tuple[str, ...]:
+    """Kinds that ``[act] on`` has where the configuration does not say otherwise."""
+    return tuple(name for name, policy in policies().items() if policy.on_by_default)
+
+
+def policy_of(kind: str) -> Policy:
+    """The policy of a kind of finding."""
+    return policies().get(kind, UNKNOWN)
+
+
+def policy_for(finding: Finding) -> Policy:
+    """The policy of a finding. :data:`UNKNOWN` if the finding lacks the numbers that the policy reads."""
+    policy = policy_of(finding.kind)
+    return policy if isinstance(finding.evidence, policy.evidence) else UNKNOWN
+
+
+def lacks_numbers(finding: Finding) -> bool:
+    """Whether the journal has other numbers of a finding than its policy reads."""
+    return isinstance(finding.evidence, OtherEvidence) and policy_for(finding) is not policy_of(finding.kind)
+
+
+def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:
+    """The typed evidence of stored numbers; :class:`OtherEvidence` if the kind is unknown or a number is missing.
+
+    >>> evidence_of("tape-drive", {"mounts": 2.0})
+    OtherEvidence(values={'mounts': 2.0})
+    """
+    return typed_evidence(policy_of(kind).evidence, stored)
+
+
+def has_victim(finding: Finding) -> bool:
+    """Whether the throughput of a victim shows if an act helped. Other findings close when their cause has ended."""
+    return policy_for(finding).judged_by is JudgedBy.VICTIM
+
+
+def kinds_of_slowdowns() -> tuple[str, ...]:
+    """Kinds of findings about slowed streams."""
+    return tuple(name for name, policy in policies().items() if policy.find_slowed is not None)

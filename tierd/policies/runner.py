@@ -1,0 +1,80 @@
+"""Runs the policies each time a window of half a minute is complete. Findings begin and end after several runs.
+
+A finding begins after ``begin_looks`` consecutive runs that yield it, and ends after ``end_looks`` runs that do not.
+``view.active`` has the keys of active findings, so that a finding can end at a laxer threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tierd.detect.view import View
+from tierd.model import Finding, OtherEvidence, typed_evidence
+from tierd.policies.protocol import ConfiguredPolicy
+
+Key = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class _Streak:
+    """A finding as last seen, and the number of consecutive runs that found or missed it."""
+
+    finding: Finding
+    policy: ConfiguredPolicy
+    seen: int = 0
+    missed: int = 0
+    holds: bool = False
+
+
+class PolicyRunner:
+    """Runs the configured policies. Findings begin and end only after several consecutive runs."""
+
+    def __init__(self, policies: Iterable[ConfiguredPolicy]) -> None:
+        self._policies = tuple(policies)
+        self._streaks: dict[Key, _Streak] = {}
+        self.faults: dict[str, str] = {}
+        """Errors of the policies that failed in the last run. Other policies are not affected."""
+
+    def take_over(self, before: PolicyRunner) -> None:
+        """Continue the findings of the same policies in earlier settings."""
+        policies = {each.policy.name: each for each in self._policies}
+        self._streaks = {key: replace(streak, policy=policies[name]) for key, streak in before._streaks.items()
+                         if (name := streak.policy.policy.name) in policies}
+
+    @property
+    def active(self) -> Collection[Key]:
+        """Keys of active findings."""
+        return frozenset(key for key, streak in self._streaks.items() if streak.holds)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Active findings, each as last seen."""
+        return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
+
+    def run(self, view: View) -> tuple[Finding, ...]:
+        """Run all policies once. Returns the active findings."""
+        view = replace(view, active=self.active)
+        self.faults = {}
+        seen = {finding.key: (finding, policy) for policy in self._policies
+                for finding in self._found(policy, view)}
+        for key, (finding, policy) in seen.items():
+            streak = self._streaks.setdefault(key, _Streak(finding, policy))
+            streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
+            streak.holds = streak.holds or streak.seen >= policy.settings.begin_looks
+        for key in [key for key in self._streaks if key not in seen]:
+            streak = self._streaks[key]
+            streak.seen, streak.missed = 0, streak.missed + 1
+            if not streak.holds or streak.missed >= streak.policy.settings.end_looks:
+                del self._streaks[key]
+        return self.findings
+
+    def _found(self, policy: ConfiguredPolicy, view: View) -> Iterator[Finding]:
+        """Findings of one policy. An exception of a policy must not stop the daemon."""
+        try:
+            for finding in policy(view):
+                evidence = finding.evidence
+                yield finding if not isinstance(evidence, OtherEvidence) else replace(
+                    finding, evidence=typed_evidence(policy.policy.evidence, evidence.values))
+        except Exception as error:  # noqa: BLE001 -- any error of a policy is reported and disables only that policy
+            self.faults[policy.policy.name] = f"{type(error).__name__}: {error}"
