@@ -23,7 +23,8 @@ from tierd.carrier import Carrier
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.loads import Bools, Columns, Floats, texts
-from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
+from tierd.model import Finding, JobLoad, Window
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.sense.counters import CounterTable
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import Reading

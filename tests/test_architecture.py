@@ -219,7 +219,7 @@ OTHER_NAMES = {
 
 MOVING = {"tierd.decide.data_on_mdt", *(f"tierd.detect.{name}" for name in (
     "block_accelerator", "metadata_bound", "metadata_storm", "outgrown_component", "shared_file_contention",
-    "slowdowns", "small_random_io", "striping"))}
+    "small_random_io", "striping"))}
 """Parts of policies that are not in their file yet."""
 
 

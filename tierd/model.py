@@ -317,41 +317,6 @@ class SlowdownEvidence(Evidence):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyNeighbourEvidence(SlowdownEvidence):
-    """A stream that slowed down after a job of small files or small I/O came to its targets."""
-
-    aggressor_operations_per_second: float
-    """On the shared targets."""
-    aggressor_operations_share: float
-    """Part of the two jobs' operations on the shared targets."""
-    aggressor_bytes_per_second: float
-    """On all targets."""
-    aggressor_mean_rpc_bytes: float
-    aggressor_largest_rpc_bytes: int
-    """0 if the kernel prints no sizes of RPCs."""
-    aggressor_read_share: float
-    """Reads among the aggressor's bulk RPCs."""
-    aggressor_files_per_second: float
-    """0 for I/O within large files."""
-    aggressor_bytes_per_file: float
-    """0 for I/O within large files."""
-    device_time_share: float | None = None
-    """The aggressor's part of the service time of the shared targets; None while the costs of service are not known."""
-    device_time_share_error: float | None = None
-    """Standard error of it."""
-
-    @property
-    def whole_small_files(self) -> bool:
-        """Whether the aggressor works on whole small files, not within large ones."""
-        return self.aggressor_bytes_per_file > 0
-
-    @property
-    def shown_by_records(self) -> bool:
-        """Whether only records show that it works: it opens or creates a file at least."""
-        return self.whole_small_files
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OutgrownComponentEvidence(Evidence):
     """Files that outgrew the first component of their directory's default layout."""
 

@@ -16,7 +16,8 @@ from tierd.__main__ import main
 from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.engine import Engine
-from tierd.model import Facts, Finding, NoisyNeighbourEvidence, SlowdownEvidence
+from tierd.model import Facts, Finding, SlowdownEvidence
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import parameters

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tierd.carrier import Carrier
-from tierd.model import JobLoad, NamespaceLoad, NoisyNeighbourEvidence, Window
+from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 
 TARGETS = tuple(f"lustre-OST000{n}" for n in range(2, 6))
 MIB = 1 << 20

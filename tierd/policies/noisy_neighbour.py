@@ -1,31 +1,157 @@
-"""Puts small files of a noisy neighbour on flash: new files by a default layout, existing files by moves.
+"""A stream loses throughput to a job that works on small files, or does small I/O, on the same targets.
 
-New files come first, since that moves no data. Existing files move only if the job reads them: rewriting unread files
-loads the disks that the move should relieve.
+It is found by the posterior of :mod:`tierd.detect.interference` and nothing else. The small files go to flash: new
+files by a default layout, existing files by moves. New files come first, since that moves no data. Existing files move
+only if the job reads them: rewriting unread files loads the disks that the move should relieve.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypedDict
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
+from tierd.carrier import Carrier
 from tierd.decide import data_on_mdt, sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
-from tierd.detect.slowdowns import noisy_neighbours, shared_bandwidth
-from tierd.model import (
-    Action,
-    Candidate,
-    Capacity,
-    DirectoryActivity,
-    Finding,
-    NoisyNeighbourEvidence,
-    SlowdownEvidence,
+from tierd.detect.costs import mean_share
+from tierd.detect.interference import Loss
+from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
+from tierd.detect.slowdowns import (
+    ERRORS_OF_90_PERCENT,
+    SlowdownSettings,
+    SlowdownView,
+    is_found,
+    names_of_targets,
+    slowdown_numbers,
+    slower,
 )
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, SlowdownEvidence
 from tierd.policies.protocol import JudgedBy, Policy, Situation
 from tierd.refusal import Reason, Refusal
-from tierd.text import binary_text, bytes_text, count_of, rate_text
+from tierd.text import binary_text, bytes_text, count_of, percent, rate_text
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyNeighbourEvidence(SlowdownEvidence):
+    """A stream that slowed down after a job of small files or small I/O came to its targets."""
+
+    aggressor_operations_per_second: float
+    """On the shared targets."""
+    aggressor_operations_share: float
+    """Part of the two jobs' operations on the shared targets."""
+    aggressor_bytes_per_second: float
+    """On all targets."""
+    aggressor_mean_rpc_bytes: float
+    aggressor_largest_rpc_bytes: int
+    """0 if the kernel prints no sizes of RPCs."""
+    aggressor_read_share: float
+    """Reads among the aggressor's bulk RPCs."""
+    aggressor_files_per_second: float
+    """0 for I/O within large files."""
+    aggressor_bytes_per_file: float
+    """0 for I/O within large files."""
+    device_time_share: float | None = None
+    """The aggressor's part of the service time of the shared targets; None while the costs of service are not known."""
+    device_time_share_error: float | None = None
+    """Standard error of it."""
+
+    @property
+    def whole_small_files(self) -> bool:
+        """Whether the aggressor works on whole small files, not within large ones."""
+        return self.aggressor_bytes_per_file > 0
+
+    @property
+    def shown_by_records(self) -> bool:
+        """Whether only records show that it works: it opens or creates a file at least."""
+        return self.whole_small_files
+
+
+def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
+    """A stream that loses throughput to small files or small I/O; one finding for each of these jobs."""
+    for loss in view.losses:
+        victim = view.jobs[loss.victim]
+        suspects = [view.jobs[job] for job in loss.suspects]
+        held = any((POLICY.name, job, victim) in view.active for job in suspects)
+        if not is_found(loss, held, settings):
+            continue
+        for job in suspects:
+            if job in view.profiles:
+                yield finding_about(view, loss, victim, view.profiles[job], settings)
+
+
+def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
+                  settings: SlowdownSettings) -> Finding:
+    """The finding about one stream and one job."""
+    targets = names_of_targets(view, loss)
+    shared = tuple(target for target in targets if target in suspect.by_target) or targets
+    times = [view.device_time[target] for target in shared if target in view.device_time]
+    taken = mean_share(times, suspect.job) if times else None
+    stream = view.profiles.get(victim)
+    evidence = NoisyNeighbourEvidence(
+        **slowdown_numbers(loss, settings), **aggressor_numbers(suspect, stream, shared, settings.classes),
+        device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
+        learnt_windows=view.remembered.get(victim))
+    return Finding(POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings),
+                   evidence, advice_only=is_in_between(suspect, settings.classes))
+
+
+class AggressorNumbers(TypedDict):
+    """What an aggressor does."""
+
+    aggressor_operations_per_second: float
+    aggressor_operations_share: float
+    aggressor_bytes_per_second: float
+    aggressor_mean_rpc_bytes: float
+    aggressor_largest_rpc_bytes: int
+    aggressor_read_share: float
+    aggressor_files_per_second: float
+    aggressor_bytes_per_file: float
+
+
+def aggressor_numbers(suspect: Profile, victim: Profile | None, targets: Collection[str],
+                      classes: Classes) -> AggressorNumbers:
+    """What an aggressor does on the shared targets, and altogether."""
+    files = is_small_files(suspect, classes)
+    own, theirs = operations_on(targets, suspect), operations_on(targets, victim) if victim else 0.0
+    return {
+        "aggressor_operations_per_second": own / suspect.seconds,
+        "aggressor_operations_share": own / (own + theirs) if own else 0.0,
+        "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
+        "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
+        "aggressor_largest_rpc_bytes": suspect.largest_rpc_bytes,
+        "aggressor_read_share": suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        "aggressor_files_per_second": suspect.files / suspect.seconds if files else 0.0,
+        "aggressor_bytes_per_file": suspect.bytes_per_file if files else 0.0,
+    }
+
+
+def operations_on(targets: Collection[str], job: Profile) -> float:
+    """Operations of a job on some targets."""
+    return sum(job.by_target[target].operations for target in targets if target in job.by_target)
+
+
+CARRIED = {
+    Carrier.HISTORY: "compared with Prometheus' history beside {}",
+    Carrier.ARRIVAL: "since {} came",
+    Carrier.LOAD: "and less when {} does more",
+    Carrier.DEVICE_TIME: "beside {} (by device time alone)",
+}
+def sentence(victim: str, loss: Loss, suspect: Profile, settings: SlowdownSettings) -> str:
+    """The finding in one sentence, with what it rests on."""
+    low, high = loss.quantile(-ERRORS_OF_90_PERCENT), loss.quantile(ERRORS_OF_90_PERCENT)
+    return (f"{slower(victim, loss)}, {CARRIED[loss.carrier].format(suspect.job)}; "
+            f"{suspect.job} {work_sentence(suspect, settings.classes)} on the same "
+            f"{count_of(len(loss.targets), 'target')}; loss {percent(low)} to {percent(high)}")
+
+
+def work_sentence(suspect: Profile, classes: Classes) -> str:
+    """What an aggressor does, in a few words."""
+    if is_small_files(suspect, classes):
+        return f"accesses {suspect.files / suspect.seconds:.0f} files/s of {binary_text(suspect.bytes_per_file)}"
+    return f"sends {suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {binary_text(suspect.mean_rpc_bytes)}"
 
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
     """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
@@ -176,6 +302,5 @@ def why_advice(finding: Finding) -> Refusal | None:
                    "files: this may be small I/O, or a stream over short stripes")
 
 
-POLICY = Policy("noisy-neighbour", find_slowed=noisy_neighbours, evidence=NoisyNeighbourEvidence, plan=plan,
+POLICY = Policy("noisy-neighbour", find_slowed=find_slowed, evidence=NoisyNeighbourEvidence, plan=plan,
                 on_by_default=True, judged_by=JudgedBy.VICTIM, needs_its_job=True, why_advice=why_advice)
-SHARED_BANDWIDTH = Policy("shared-bandwidth", find_slowed=shared_bandwidth, evidence=SlowdownEvidence)

@@ -29,6 +29,7 @@ from tierd.policies import (
     read_ahead,
     rpc_size,
     rpcs_in_flight,
+    shared_bandwidth,
     shared_file_contention,
     small_random_io,
     statahead,
@@ -41,7 +42,7 @@ GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
 BUILT_IN: tuple[Policy, ...] = (
     noisy_neighbour.POLICY,
-    noisy_neighbour.SHARED_BANDWIDTH,
+    shared_bandwidth.POLICY,
     small_random_io.POLICY,
     shared_file_contention.POLICY,
     outgrown_component.POLICY,

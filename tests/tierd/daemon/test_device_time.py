@@ -16,7 +16,7 @@ from tierd.daemon.loop import COSTS_STATE
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.status import device_time_rows
 from tierd.detect.costs import costs_from_json
-from tierd.model import NoisyNeighbourEvidence
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 
 ALWAYS_THERE = replace(NOISE, start_seconds=0.0)
 BEFORE_TIERD = 60.0

@@ -13,7 +13,8 @@ from tests.tierd.simulated import NOISE, STREAM, World, world
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext, registry, slowed_streams, stream_metrics
 from tierd.daemon.states import State
-from tierd.model import Finding, NoisyNeighbourEvidence
+from tierd.model import Finding
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 
 PAIR = {"victim": STREAM.job_id, "aggressor": NOISE.job_id}
 FS = MetricsContext(fs="lustre")

@@ -5,7 +5,8 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.worlds import noise
 from tierd.decide.benefit import Settings, cost_refusal, effect, refusal
-from tierd.model import Action, Finding, NoisyNeighbourEvidence
+from tierd.model import Action, Finding
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.refusal import Reason
 
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", noise())

@@ -14,17 +14,10 @@ from tests.tierd.worlds import noise
 from tierd.decide import data_on_mdt
 from tierd.decide.data_on_mdt import Rules, Settings, Use
 from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
-from tierd.model import (
-    Candidate,
-    Capacity,
-    DirectoryActivity,
-    Finding,
-    MetadataSpace,
-    MetadataTargets,
-    NoisyNeighbourEvidence,
-)
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, MetadataSpace, MetadataTargets
 from tierd.policies import hot_small_files, noisy_neighbour
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
 

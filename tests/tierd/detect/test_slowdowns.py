@@ -14,19 +14,11 @@ from tierd.carrier import Carrier
 from tierd.config.settings import Settings
 from tierd.detect.interference import Loss
 from tierd.detect.profile import profiles
-from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, noisy_neighbours, shared_bandwidth
+from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found
 from tierd.engine import Engine
-from tierd.model import (
-    Activities,
-    DirectoryActivity,
-    Facts,
-    Finding,
-    JobLoad,
-    NamespaceLoad,
-    NoisyNeighbourEvidence,
-    SlowdownEvidence,
-    Window,
-)
+from tierd.model import Activities, DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad, SlowdownEvidence, Window
+from tierd.policies import noisy_neighbour, shared_bandwidth
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
 SETTINGS = SlowdownSettings()
@@ -47,7 +39,7 @@ def only(found: Iterable[Finding]) -> Finding:
 
 
 def test_a_finding_has_the_numbers_of_the_posterior() -> None:
-    found = only(noisy_neighbours(view(LOSS), SETTINGS))
+    found = only(noisy_neighbour.find_slowed(view(LOSS), SETTINGS))
     assert (found.kind, found.aggressor, found.victim, found.targets) == ("noisy-neighbour", "m.2", "s.1", TARGETS)
     assert not found.advice_only
     evidence = found.evidence
@@ -68,20 +60,20 @@ def test_a_finding_has_the_numbers_of_the_posterior() -> None:
     (Carrier.DEVICE_TIME, ", beside m.2 (by device time alone); m.2 accesses"),
 ])
 def test_a_sentence_says_what_the_loss_rests_on(carrier: Carrier, words: str) -> None:
-    sentence = only(noisy_neighbours(view(replace(LOSS, carrier=carrier)), SETTINGS)).sentence
+    sentence = only(noisy_neighbour.find_slowed(view(replace(LOSS, carrier=carrier)), SETTINGS)).sentence
     assert sentence.startswith(f"s.1 streams at 44.0 MB/s instead of 65.6 MB/s (67%){words}")
 
 
 def test_small_io_is_no_files_and_requests_in_between_are_advice() -> None:
-    found = only(noisy_neighbours(view(replace(LOSS, suspects=(2,))), SETTINGS))
+    found = only(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(2,))), SETTINGS))
     assert found.evidence.numbers()["aggressor_bytes_per_file"] == 0
     assert "f.3 sends 40 RPCs/s of 4 KiB" in found.sentence
     assert not found.advice_only
-    assert only(noisy_neighbours(view(replace(LOSS, suspects=(3,))), SETTINGS)).advice_only
+    assert only(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(3,))), SETTINGS)).advice_only
 
 
 def test_each_suspect_of_a_loss_has_a_finding() -> None:
-    found = list(noisy_neighbours(view(replace(LOSS, suspects=(1, 2))), SETTINGS))
+    found = list(noisy_neighbour.find_slowed(view(replace(LOSS, suspects=(1, 2))), SETTINGS))
     assert [(each.aggressor, each.victim) for each in found] == [("m.2", "s.1"), ("f.3", "s.1")]
 
 
@@ -89,21 +81,21 @@ def test_each_suspect_of_a_loss_has_a_finding() -> None:
 def test_a_finding_ends_at_a_lower_probability_than_it_began(mean: float, error: float, active: bool) -> None:
     loss = replace(LOSS, mean=mean, error=error)
     key = [("noisy-neighbour", "m.2", "s.1")] if active else []
-    assert bool([*noisy_neighbours(view(loss, active=key), SETTINGS)]) == (
+    assert bool([*noisy_neighbour.find_slowed(view(loss, active=key), SETTINGS)]) == (
         loss.probability(0.05) >= (0.5 if active else 0.6))
     assert is_found(loss, True, SETTINGS) >= is_found(loss, False, SETTINGS)
 
 
 def test_shared_bandwidth_is_advice() -> None:
     loss = replace(LOSS, suspects=(4,))
-    found = only(shared_bandwidth(view(rivals=[loss]), SETTINGS))
+    found = only(shared_bandwidth.find_slowed(view(rivals=[loss]), SETTINGS))
     assert (found.kind, found.aggressor, found.victim, found.advice_only) == ("shared-bandwidth", "t.5", "s.1", True)
     assert type(found.evidence) is SlowdownEvidence
     assert "since t.5 streams to the same 4 targets at 20.0 MB/s; flash for small files would not" in found.sentence
-    elsewhere = only(shared_bandwidth(view(rivals=[loss], others=(*TARGETS, "lustre-OST0009")), SETTINGS))
+    elsewhere = only(shared_bandwidth.find_slowed(view(rivals=[loss], others=(*TARGETS, "lustre-OST0009")), SETTINGS))
     assert "other targets for one of the two jobs would help" in elsewhere.sentence
-    assert not [*shared_bandwidth(view(rivals=[replace(loss, mean=0.05)]), SETTINGS)]
-    assert not [*noisy_neighbours(view(rivals=[loss]), SETTINGS)]
+    assert not [*shared_bandwidth.find_slowed(view(rivals=[replace(loss, mean=0.05)]), SETTINGS)]
+    assert not [*noisy_neighbour.find_slowed(view(rivals=[loss]), SETTINGS)]
 
 
 # with an engine, from windows to findings

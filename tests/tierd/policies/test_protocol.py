@@ -33,7 +33,7 @@ def find(view, settings):
     """Jobs that make five files or more a second in one directory."""
     for each in view.facts.directories:
         if (rate := each.creates / max(view.facts.directory_seconds, 30.0)) >= 5:
-            yield Finding("many-creates", view.now, each.job, "", (), f"{each.job} makes many files in {each.directory}",
+            yield Finding("many-creates", view.now, each.job, "", (), f"{each.job} makes many files",
                           ManyCreatesEvidence(creates_per_second=rate), (each.directory,), advice_only=True,
                           advice=(Advice("make fewer files", f"in {each.job}", "fewer seeks"),))
 

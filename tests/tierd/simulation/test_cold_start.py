@@ -9,7 +9,7 @@ from simulator.jobs.large_files import RandomWriter
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tierd.config.settings import Settings
-from tierd.model import NoisyNeighbourEvidence
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.simulation.run import Outcome, run
 
 STARTS = 20.0

@@ -14,7 +14,7 @@ from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import library
 from tierd.config.settings import Settings
-from tierd.model import NoisyNeighbourEvidence
+from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
 from tierd.simulation.run import Outcome, run
 
 STREAM, NOISE = "ior.1002", "mdtest.1001"

@@ -1,0 +1,30 @@
+"""A stream gets less because another stream uses the same targets. tierd only reports it: no layout helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tierd.detect.slowdowns import SlowdownSettings, SlowdownView, is_found, names_of_targets, slowdown_numbers, slower
+from tierd.model import Finding, SlowdownEvidence
+from tierd.policies.protocol import Policy
+from tierd.text import count_of, rate_text
+
+
+def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
+    """A stream that gets less because another stream uses the same targets. Flash for small files does not help."""
+    for loss in view.rival_losses:
+        victim, rivals = view.jobs[loss.victim], [view.jobs[job] for job in loss.suspects]
+        held = any((POLICY.name, job, victim) in view.active for job in rivals)
+        if not rivals or rivals[0] not in view.profiles or not is_found(loss, held, settings):
+            continue
+        other = view.profiles[rivals[0]]
+        targets = names_of_targets(view, loss)
+        mend = "" if set(view.others) <= set(targets) else "other targets for one of the two jobs would help; "
+        yield Finding(
+            POLICY.name, view.now, other.job, victim, targets,
+            f"{slower(victim, loss)} since {other.job} streams to the same {count_of(len(targets), 'target')} at "
+            f"{rate_text(other.moved_bytes / other.seconds)}; {mend}flash for small files would not help",
+            SlowdownEvidence(**slowdown_numbers(loss, settings)), advice_only=True)
+
+
+POLICY = Policy("shared-bandwidth", find_slowed=find_slowed, evidence=SlowdownEvidence)
