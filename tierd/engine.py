@@ -17,6 +17,7 @@ from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
 from tierd.detect.costs import CostLearner, DeviceCosts, TargetTime, device_times
+from tierd.detect.gain import StreamTrack, Tracks
 from tierd.detect.history import History, without_sizes
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
@@ -67,6 +68,7 @@ class EngineMemory:
     recent: RecentWindows
     learner: CostLearner
     interference: Interference
+    tracks: Tracks
     streams: StreamWatch
     active: Mapping[tuple[str, str, str], Finding]
     runner: PolicyRunner
@@ -87,6 +89,8 @@ class Engine:
         """Windows of Prometheus' history by job."""
         self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
         self._interference = Interference()
+        verify = settings.verify
+        self._tracks = Tracks(verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
         self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
         self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
@@ -112,10 +116,15 @@ class Engine:
         return self._history.windows
 
     @property
+    def tracks(self) -> Mapping[str, StreamTrack]:
+        """Slowed streams, and those beside them, for verdicts; by job."""
+        return self._tracks.known
+
+    @property
     def memory(self) -> EngineMemory:
         """What this engine has seen."""
-        return EngineMemory(self._history, self._recent, self._learner, self._interference, self._streams, self._active,
-                            self._watch, self._arrays, self._tasks)
+        return EngineMemory(self._history, self._recent, self._learner, self._interference, self._tracks,
+                            self._streams, self._active, self._watch, self._arrays, self._tasks)
 
     def take_over(self, memory: EngineMemory) -> None:
         """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
@@ -123,6 +132,7 @@ class Engine:
         self._active = dict(memory.active)
         self._watch.take_over(memory.runner)
         self._recent, self._interference, self._streams = memory.recent, memory.interference, memory.streams
+        self._tracks = memory.tracks
         if memory.learner.flash == self._learner.flash:
             self._learner = memory.learner
         settings = self._settings.noisy_neighbour
@@ -171,6 +181,9 @@ class Engine:
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
+        acted_on = {self._recent.jobs[each.victim] for each in found.values()
+                    if has_victim(each) and not each.advice_only}
+        self._tracks.add(window.end, acted_on, self._interference, view.jobs)
         self._targets_of_victims = {target for each in found.values()
                                     if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)

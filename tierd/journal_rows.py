@@ -55,3 +55,5 @@ class JudgementRow(Struct):
     """Beside the aggressor, before the acts."""
     after: float
     """After the acts."""
+    regained: tuple[float, float, float] | None = None
+    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""

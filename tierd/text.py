@@ -70,6 +70,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
+def regained_text(part: float, low: float, high: float) -> str:
+    """The part of its loss that a stream has regained, with the interval that holds it with a probability of 90%.
+
+    >>> regained_text(0.75, 0.6, 0.9)
+    '75% of the loss regained (60% to 90%)'
+    """
+    return f"{percent(part)} of the loss regained ({percent(low)} to {percent(high)})"
+
+
 def bytes_text(size_bytes: float) -> str:
     """Bytes for people, in powers of 1000, as disks are sold.
 

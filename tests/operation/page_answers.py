@@ -52,7 +52,7 @@ CASE = CaseAnswer(
     moves_held=True, curve=tuple((NOW - 300 + 5 * n, 65e6 if n < 42 else 44e6 + 1e5 * n) for n in range(60)),
     time_before=TIMES.replaced(target=""), time_now=TIMES.replaced(target="", utilisation=0.9))
 KEPT = CASE.replaced(finding=2, active=False, state="closed", verdict="helped", judged=True, after=62e6,
-               judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
+                     regained=(0.86, 0.71, 1.02), judged_at=NOW - 10, why_not=(), moves_held=False, waiting_moves=0)
 ADVICE = FindingAnswer(id=3, kind="striping", time=NOW, aggressor="", victim="", targets=(), directories=(),
                        advice_only=True, subject="/proj", evidence={"sentence": "one stripe for a file of 2 TB"},
                        advice=(AdviceAnswer("lfs setstripe -c 4 /p", "anywhere", "x"),))
@@ -77,7 +77,7 @@ EXPLAIN = ExplainAnswer(
                        directories=(DIRECTORY,), subject=""),
     holds=True, ordered=False, advice=(), acts=(ACT,), all_acts=1, files_moved=0, bytes_moved=0,
     outcomes={"set-default-layout dry-run": 1}, messages=(MessageRow(NOW - 60, f"FOUND {EVIL}"),),
-    judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6),),
+    judgements=(JudgementRow(1, NOW - 10, "helped", 65e6, 44e6, 62e6, (0.86, 0.71, 1.02)),),
     same=(SameFindingRow(0, NOW - 9000, 2),))
 ANSWERS: dict[str, dict[str, Any]] = {
     "status": to_json(STATUS), "overview": to_json(OVERVIEW), "history": to_json(HISTORY), "explain": to_json(EXPLAIN)}

@@ -215,8 +215,7 @@ def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
         state = f"{case.state}: {case.measured_text}"
     who = f"{case.aggressor} against {case.victim}" if case.aggressor or case.victim else case.subject
     place = f" in {first_names(case.directories)}" if case.directories else ""
-    gain = (gain_text(rates.usual, rates.contended, rates.after or None, case.verdict) if rates and case.judged
-            else "")
+    gain = gain_text(rates.contended, rates.after or None, rates.regained) if rates and case.judged else ""
     return (f"case F{case.finding}: {who}{place} since {time_text(case.since)}: {state}{gain and '; '}{gain}"
             f"{waiting_text(case)}")
 

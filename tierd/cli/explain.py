@@ -26,7 +26,7 @@ from tierd.daemon.answers import (
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.states import UNDONE_VERDICT, result_text, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
-from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, shell_word
+from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,8 +176,10 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
         lines.append(f"Verdict, {time_text(found.time)}: {verdict_text(found.verdict)}. The victim had "
                      f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
                      f"{rate_text(found.after)} after.")
-        measured = "in doubt" if found.verdict == Verdict.CANNOT_TELL else change_text(found.after - found.contended)
-        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: {measured}.")
+        measured = (change_text(found.after - found.contended) if found.regained or found.verdict != Verdict.CANNOT_TELL
+                    else "in doubt")
+        regained = f"; {regained_text(*found.regained)}" if found.regained else ""
+        lines.append(f"  Expected: {expected_text(found, answer.finding.evidence)}. Measured: {measured}{regained}.")
     if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines

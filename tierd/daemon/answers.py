@@ -201,6 +201,8 @@ class MeasuredAnswer(Struct):
     """Before the acts."""
     after: float
     """After the acts; 0 if it could not be measured."""
+    regained: tuple[float, float, float] | None = None
+    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
 
 
 class RemediationAnswer(Struct, kw_only=True, json_names={"undo_reason": "taking_back"},
@@ -283,6 +285,8 @@ class CaseAnswer(Struct, kw_only=True, omitted=("measured_text",)):
     """In the last seconds; None without a curve."""
     after: float | None
     """As measured for the verdict."""
+    regained: tuple[float, float, float] | None = None
+    """Part of the loss that the victim has regained, and the ends of its interval of 90%."""
     acted_at: float | None
     """When the first default layout was set, or the first file was moved."""
     judged_at: float | None

@@ -265,7 +265,7 @@ def _acted_on(case: RemediationSnapshot, active: bool, why_not: Sequence[Refusal
         undo_reason=case.undo_reason, usual=measured.usual if measured else answer.usual,
         contended=measured.contended if measured else answer.contended,
         measured_text=judgement.words if judgement else "",
-        after=measured.after or None if measured else None,
+        after=measured.after or None if measured else None, regained=measured.regained if measured else None,
         acted_at=(case.begun_at if case.defaults else case.moved_at or case.acted_at) if has_acted(case) else None,
         judged_at=case.judged_at or None, defaults=case.defaults, waiting_defaults=case.waiting_defaults,
         moves=case.queued, waiting_moves=case.waiting_moves, moves_held=case.moves_held,

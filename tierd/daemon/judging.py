@@ -21,6 +21,7 @@ from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.decide.plans import reserved
+from tierd.detect.gain import StreamTrack
 from tierd.model import Action, Capacity, MetadataTargets, SiteFacts, Window
 from tierd.policies.protocol import JudgedBy
 from tierd.policies.registry import policies, policy_for
@@ -46,7 +47,7 @@ class Judge:
     def __init__(
         self,
         store: RemediationStore,
-        windows: Callable[[], Sequence[Window]],
+        history: Callable[[], tuple[Sequence[Window], Mapping[str, StreamTrack]]],
         gate: Gate,
         undo: Undo,
         journal: Journal,
@@ -58,12 +59,12 @@ class Judge:
         executor: Executor | None = None,
         site_facts: Callable[[], SiteFacts] = SiteFacts,
     ) -> None:
-        """``windows`` returns the history. ``executor`` undoes several acts at the same time."""
+        """``history`` returns the windows, and tracks of slowed streams. ``executor`` undoes several acts at once."""
         self._site_facts = site_facts
         self._executor = executor
         self._store = store
         self._lock = store.lock
-        self._windows = windows
+        self._history = history
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -86,11 +87,11 @@ class Judge:
         """Judge remediations that were measured long enough, and undo those that did not help. Retry failed undos."""
         judged = self._store.open()
         flash = space.capacity(self._filesystem, ()).pools if judged else {}
-        windows = self._windows()
+        windows, tracks = self._history()
         for case in judged:
             with self._lock:
                 if case.state in OPEN:
-                    self._judged(case, windows, flash.get(case.pool, ()), now)
+                    self._judged(case, windows, tracks, flash.get(case.pool, ()), now)
         self._totals.settle()
         with self._lock:
             unseen = windows[-1].unseen if windows else frozenset[str]()
@@ -99,7 +100,8 @@ class Judge:
         for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
 
-    def _judged(self, case: Remediation, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
+    def _judged(self, case: Remediation, windows: Sequence[Window], tracks: Mapping[str, StreamTrack],
+                flash: Collection[str], now: float) -> None:
         """Give the verdict on one remediation, if there is one by now.
 
         Moves load the disks themselves, so throughput measured after the last move counts, if that move ends soon.
@@ -117,11 +119,11 @@ class Judge:
             return
         case.to(State.JUDGING)
         on_mdt = case.layout.components[0].on_mdt
-        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash, on_mdt), windows, now, settings,
-                          self._totals)
+        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash, on_mdt), windows, tracks, now,
+                          settings, self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
-            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, now, settings,
-                          self._totals)
+            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, tracks, now,
+                          settings, self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
@@ -267,7 +269,7 @@ class Judge:
         rates = ((0.0, 0.0, 0.0) if judgement.operations  # the journal has throughput, for people
                  else (judgement.usual, judgement.contended, judgement.after))
         self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
-                                     judgement.won_back, self._clock.now(), *rates)
+                                     judgement.won_back, self._clock.now(), *rates, interval=judgement.interval)
         self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
 
     def _undo(self, case: Remediation, reason: str) -> None:

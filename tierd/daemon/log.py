@@ -21,7 +21,7 @@ from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.refusal import Refusal
-from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, without_figures
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text, regained_text, without_figures
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
@@ -155,28 +155,17 @@ def throughput_text(finding: Finding, judgement: Judgement) -> str:
             f"({rate_text(low)} to {rate_text(high)}) without the noise")
 
 
-def elsewhere_text(judgement: Judgement) -> str:
-    """What happened to jobs on other targets meanwhile, if a share counts it; empty if it is little.
-
-    >>> elsewhere_text(Judgement(Verdict.HELPED, 66e6, 46e6, 50e6, elsewhere=0.8))
-    '; jobs on other targets have 80% of their rate before, which the share counts'
-    """
-    if judgement.verdict == Verdict.CANNOT_TELL or abs(judgement.elsewhere - 1) < SMALL_CHANGE:
-        return ""
-    return f"; jobs on other targets have {percent(judgement.elsewhere)} of their rate before, which the share counts"
-
-
-SMALL_CHANGE = 0.05
-"""Change of the whole file system that is not worth a word: within the variation of most jobs."""
-
-
 def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after the noise, and the verdict."""
     if judgement.own:
         return own_judged_sentence(finding, judgement)
-    numbers = throughput_text(finding, judgement) + elsewhere_text(judgement)
+    numbers = throughput_text(finding, judgement)
+    if judgement.regained:
+        numbers += f"; {regained_text(*judgement.regained)}"
     if judgement.verdict == Verdict.HELPED:
-        return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss regained)"
+        return f"KEPT: it helped. {numbers}"
+    if judgement.verdict == Verdict.CANNOT_TELL and judgement.regained:
+        return f"KEPT: it is not known whether it helped. {numbers}"
     if judgement.verdict == Verdict.CANNOT_TELL:
         return f"KEPT: the effect cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
     if judgement.verdict == Verdict.HARMED_OTHERS:

@@ -168,8 +168,8 @@ class Daemon:
         self._remediations = Remediations(
             self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
-        self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.counters, executor, site_facts)
+        self._judge = Judge(self._store, lambda: (self._detection.windows, self._detection.tracks), gate, undo, journal,
+                            self._log, filesystem, clock, settings, self.counters, executor, site_facts)
         self._defaults_judge = DefaultsJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
         self._moves_judge = MovesJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
                                        lambda: self._facts.known, clock, settings, self.counters)
@@ -394,6 +394,7 @@ class Daemon:
         active = {key: finding for key, finding in memory.engine.active.items() if key in self._log.known.numbers}
         self._engine.take_over(replace(memory.engine, active=active))
         self._detection.windows, self._detection.findings = self._engine.windows, tuple(active.values())
+        self._detection.tracks = self._engine.tracks
 
     @property
     def device_time(self) -> Mapping[str, TargetTime]:

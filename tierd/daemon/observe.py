@@ -6,7 +6,7 @@ jobs at work, so that their usual throughput is known without waiting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -16,6 +16,7 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import RemediationStore
+from tierd.detect.gain import StreamTrack
 from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
 from tierd.sense.changelogs.ingest import ChangelogIngest
@@ -220,6 +221,7 @@ class Detection:
         self._unlisted = UnlistedJobs(table.operations_of)
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last reading, oldest window first."""
+        self.tracks: Mapping[str, StreamTrack] = engine.tracks
         self.findings: tuple[Finding, ...] = ()
         self.fresh: tuple[Finding, ...] = ()
         """Findings of the last cycle; empty while tierd is blind."""
@@ -240,7 +242,7 @@ class Detection:
             failed = self._engine.policy_faults.get(name, "")
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
-        self.windows = self._engine.windows
+        self.windows, self.tracks = self._engine.windows, self._engine.tracks
         with self._store.lock:
             self._log_changes(result)
         self.findings = self.fresh = result.findings

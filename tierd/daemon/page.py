@@ -47,7 +47,17 @@ from tierd.daemon.states import (
     state_text,
     verdict_text,
 )
-from tierd.text import bytes_text, count_of, evidence_parts, percent, printable, quoted, rate_text, shell_word
+from tierd.text import (
+    bytes_text,
+    count_of,
+    evidence_parts,
+    percent,
+    printable,
+    quoted,
+    rate_text,
+    regained_text,
+    shell_word,
+)
 
 HERE = Path(__file__).parent
 TOP_ROWS, TOP_CASES, MANY_ROWS, ALL_ROWS = 12, 20, 500, 10_000
@@ -339,7 +349,7 @@ def brought(case: CaseAnswer) -> str:
         return ""
     if case.measured_text:
         return f"{case.measured_text}."
-    gain = gain_text(case.usual, case.contended, case.after, case.verdict)
+    gain = gain_text(case.contended, case.after, case.regained)
     return f"{verdict_text(case.verdict)}: {gain}." if gain else f"{verdict_text(case.verdict)}."
 
 
@@ -472,7 +482,7 @@ def environment() -> Environment:
     made.globals |= {
         "chart": chart, "bar": bar, "steps": steps, "case_title": case_title, "brought": brought, "count": count_of,
         "state_text": state_text, "state_texts": {state.value: text for state, text in STATE_TEXTS.items()},
-        "verdict_text": verdict_text, "undone_verdict": UNDONE_VERDICT,
+        "verdict_text": verdict_text, "regained_text": regained_text, "undone_verdict": UNDONE_VERDICT,
         "roles_of": roles_of, "colours": colours, "source_text": source_text,
         "link": link, "evidence": evidence_parts,
         "outcomes": [outcome.value for outcome in Outcome], "kinds": [kind.value for kind in ActKind],

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tierd.acts import Verdict
 from tierd.carrier import Carrier
-from tierd.text import percent, rate_text
+from tierd.text import percent, rate_text, regained_text
 
 
 class State(StrEnum):
@@ -156,18 +155,15 @@ UNDONE_VERDICT = "taken-back"
 """Verdict of acts that an administrator undid. Nothing is said of what they brought before."""
 
 
-def gain_text(usual: float | None, contended: float | None, after: float | None, verdict: str) -> str:
-    """What the acts brought, from the rates of the victim that the verdict rests on; empty where one is not known.
+def gain_text(contended: float | None, after: float | None, regained: tuple[float, float, float] | None) -> str:
+    """What the acts brought the victim: its rates, empty where one is not known, and the part of the loss regained.
 
-    A verdict that nothing can be told has no share: the figures are in doubt.
-
-    >>> gain_text(66e6, 46e6, 61e6, "helped"), gain_text(66e6, None, None, "helped")
-    ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained', '')
-    >>> gain_text(66e6, 46e6, 61e6, "cannot-tell")
+    >>> gain_text(46e6, 61e6, (0.75, 0.6, 0.9)), gain_text(None, None, None)
+    ('46.0 MB/s before the acts, 61.0 MB/s after: 75% of the loss regained (60% to 90%)', '')
+    >>> gain_text(46e6, 61e6, None)
     '46.0 MB/s before the acts, 61.0 MB/s after'
     """
-    if usual is None or contended is None or after is None:
+    if contended is None or after is None:
         return ""
-    loss, known = usual - contended, verdict != Verdict.CANNOT_TELL
-    part = f": {percent(max(0.0, (after - contended) / loss))} of the loss regained" if loss > 0 and known else ""
-    return f"{rate_text(contended)} before the acts, {rate_text(after)} after{part}"
+    return f"{rate_text(contended)} before the acts, {rate_text(after)} after" + (
+        f": {regained_text(*regained)}" if regained else "")

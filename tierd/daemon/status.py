@@ -188,7 +188,7 @@ def remediation_answer(case: RemediationSnapshot) -> RemediationAnswer:
     """A remediation."""
     judgement = case.judgement if case.verdict != UNDONE_VERDICT else None
     return RemediationAnswer(
-        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after)
+        measured=(MeasuredAnswer(judgement.usual, judgement.contended, judgement.after, judgement.regained)
                   if judgement and not judgement.words else None),
         measured_text=judgement.words if judgement else "", subject=case.finding.subject,
         finding=case.number, aggressor=case.finding.aggressor, victim=case.finding.victim, since=case.finding.time,

@@ -24,7 +24,7 @@ it is away, so that a later visit goes on with what the former taught.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import erf, exp, log, log1p, sqrt
 
@@ -187,6 +187,23 @@ class Streams:
     """How far an I/O limit of the devices would be full: 0 to 1."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamState:
+    """One stream after a window."""
+
+    log_rate: float
+    """Logarithm of bytes per second."""
+    suspects: Ints
+    """Number of the job of each slot; -1 for a free one."""
+    exposure: Floats
+    """D of each slot, and R."""
+    mean: Floats
+    """Of the posterior: level, b of each slot, b of other streams."""
+    covariance: Floats
+    noise: float
+    """Variance of the log rate of a window."""
+
+
 class Interference:
     """The posteriors of all streams."""
 
@@ -202,6 +219,8 @@ class Interference:
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
         """What the streams of the newest window lose to other streams that came while they were seen."""
+        self._newest: tuple[Streams, Floats, Floats, Floats, Floats] | None = None
+        """Streams of the newest window, their exposure, rate, and mean and covariance of the posterior."""
 
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
@@ -240,6 +259,7 @@ class Interference:
 
         ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
+        self._newest = None
         streams = self._streams(recent, kinds, costs)
         if streams is None:
             return []
@@ -259,8 +279,21 @@ class Interference:
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)
         mean, covariance = self._posterior(streams.row)
+        self._newest = streams, exposure, rate, mean, covariance
         self.rival_losses = list(self._to_rivals(streams, recent, kinds, costs, exposure, rate, mean, covariance))
         return list(self._losses(streams, exposure, rate, mean, covariance))
+
+    def states(self, wanted: Collection[int]) -> Iterator[tuple[int, StreamState]]:
+        """These streams, and those that the same targets hold up, after the newest window."""
+        if self._newest is None:
+            return
+        streams, exposure, rate, mean, covariance = self._newest
+        theirs = np.isin(streams.target, streams.target[np.isin(streams.job[streams.of], list(wanted))])
+        for at in np.unique(streams.of[theirs]).tolist():
+            if rate[at] > 0:
+                row = streams.row[at]
+                yield int(streams.job[at]), StreamState(log(rate[at]), self._slot[row].copy(), exposure[at], mean[at],
+                                                        covariance[at], float(self._noise[row]))
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)

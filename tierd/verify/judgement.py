@@ -1,8 +1,9 @@
-"""Judges whether an act helped or harmed: throughput after it and before it, compared with unaffected jobs.
+"""Judges whether an act helped or harmed.
 
-This is a difference in differences: if jobs on other targets became 10% faster or slower meanwhile, the victim's
-throughput is corrected by that. Jobs that share the victim's targets, the flash targets of the files or the metadata
-targets must not lose: if another steady job became clearly slower, tierd undoes the act at once.
+What a slowed stream has regained is known from its posterior (:mod:`tierd.detect.gain`). A job whose own files were
+moved is compared with itself before, corrected by what jobs on other targets became faster or slower meanwhile. Jobs
+that share the victim's targets, the flash targets of the files or the metadata targets must not lose: if another steady
+job became clearly slower, tierd undoes the act at once.
 
 Rates are bytes per second, and metadata operations per second, of each job in a window on all targets together.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from math import expm1, log, log1p
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
 
@@ -19,6 +21,8 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
+from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
+from tierd.detect.slowdowns import ERRORS_OF_90_PERCENT
 from tierd.model import Finding, Window
 
 
@@ -144,7 +148,7 @@ MAX_CONTROL_VARIATION = 0.3
 MIN_CONTROL_SHARE = 0.01
 """Part of the victim's rate that a job must move, or single calls make its rate. This is a choice."""
 COMPARABLE = 0.5, 2.0
-"""Change of the whole file system, as a ratio, outside of which throughput before and after cannot be compared."""
+"""Change of the whole file system, as a ratio, outside of which a job's own rates cannot be compared."""
 
 
 def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
@@ -155,11 +159,6 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {*finding.aggressors}
               if median(was[job]) >= least and relative_variation(was[job]) <= MAX_CONTROL_VARIATION]
     return median(ratios) if len(ratios) >= settings.min_controls else 1.0
-
-
-def is_comparable(elsewhere: float) -> bool:
-    """Whether the whole file system changed so little that a job can be compared with its past."""
-    return COMPARABLE[0] <= elsewhere <= COMPARABLE[1]
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
@@ -180,10 +179,6 @@ def relative_variation(values: Sequence[float]) -> float:
     return (cuts[-1] - cuts[0]) / median(values)
 
 
-MAX_GAIN = 3.0
-"""A victim with more than this multiple of its usual throughput does not owe it to the act."""
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """``verdict`` is ``too-early``, ``helped``, ``did-not-help``, ``harmed-others`` or ``cannot-tell``.
@@ -197,8 +192,8 @@ class Judgement:
     after: float
     """Rate of the victim after the act, as measured."""
     elsewhere: float = 1.0
-    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few. Verdicts compare
-    ``after`` divided by this."""
+    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few. A job's own files are
+    judged by ``after`` divided by this."""
     harmed: Mapping[str, float] = field(default_factory=dict)
     """Fraction of its rate that each job lost."""
     own: bool = False
@@ -209,6 +204,13 @@ class Judgement:
     """The verdict and what it rests on, where that is no rate."""
     part: float | None = None
     """``won_back`` where it does not follow from rates."""
+    interval: tuple[float, float] | None = None
+    """Interval that holds ``part`` with a probability of 90%; None where the posterior was not asked."""
+
+    @property
+    def regained(self) -> tuple[float, float, float] | None:
+        """``part`` and its interval, where the posterior knows it."""
+        return None if self.part is None or self.interval is None else (self.part, *self.interval)
 
     @property
     def won_back(self) -> float:
@@ -218,11 +220,7 @@ class Judgement:
         """
         if self.part is not None:
             return self.part
-        after = self.after / self.elsewhere
-        if self.own:
-            return after / self.contended - 1 if self.contended > 0 else 0.0
-        loss = self.usual - self.contended
-        return (after - self.contended) / loss if loss > 0 else 0.0
+        return self.after / self.elsewhere / self.contended - 1 if self.own and self.contended > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +237,17 @@ class Act:
     """Whether files went to an MDT: the aggressor then works on, though its data shows in no object target."""
 
 
-def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
+CERTAIN = 0.8
+"""Probability of ``min_gain`` from which an act has helped; below 1 minus this it has not. Between, the effect is not
+known. A choice."""
+
+
+def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack], now: float, settings: Settings,
           totals: JobTotals | None = None) -> Judgement:
-    """Judge one act by the windows before and after it.
+    """Judge one act by what the posterior says that the victim has gained since. ``tracks`` are by victim.
 
     The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
-    victim is faster than the act can explain. It proves nothing for or against the act.
+    gain is not known well enough. It proves nothing for or against the act.
     """
     finding, evidence, totals = act.finding, act.finding.evidence.of_stream, totals or JobTotals()
     if evidence is None:
@@ -258,32 +261,39 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     later = [w for w in seen if w.start >= since and w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in seen if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and any_at_work(finding.aggressor, finding.tasks, w.jobs)]
-    was, got = compared_rates(before, later, totals.moved)
-    elsewhere = control_ratio(before, later, was, got, finding, settings)
     lately = [w for w in later if totals.moved(w).get(finding.victim, 0.0) > 0
               and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
     after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
-    harmed: Mapping[str, float] = {}
-    if now >= since + settings.harm_seconds:
-        near = jobs_on_targets(before, {*finding.targets, *act.flash})
-        harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings, totals)
-    if harmed:
-        return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)
+    if now >= since + settings.harm_seconds and (
+            harmed := harmed_by_act(act, before, later, tracks, settings, totals)):
+        return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
     if now < since + settings.judge_seconds:
-        return Judgement(Verdict.TOO_EARLY, usual, contended, after, elsewhere)
-    if lately and not is_possible(after, elsewhere, lately, seen, finding.victim, usual, totals):
-        return Judgement(Verdict.CANNOT_TELL, usual, contended, mean_rate(lately, finding.victim, totals), elsewhere)
-    if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual or not is_comparable(elsewhere):
-        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, elsewhere)
-    gained = after / elsewhere - contended >= settings.min_gain * (usual - contended)
-    return Judgement(Verdict.HELPED if gained else Verdict.DID_NOT_HELP, usual, contended, after, elsewhere)
+        return Judgement(Verdict.TOO_EARLY, usual, contended, after)
+    mean = mean_rate(lately, finding.victim, totals) if lately else 0.0
+    if len(lately) < max(2, len(every) // 2) or after > MAX_ABOVE_MEAN * mean:
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, min(after, mean))
+    track = tracks.get(finding.victim)
+    found = gain(track, finding.aggressor, seen_in(track, before), seen_in(track, lately)) if track else None
+    lost = found.share * log(usual / contended) if found and usual > contended > 0 else 0.0
+    if found is None or lost <= 0:
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
+    probability = found.probability(log1p(settings.min_gain * expm1(lost)))
+    verdict = (Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP if probability <= 1 - CERTAIN
+               else Verdict.CANNOT_TELL)
+    part, low, high = (expm1(each) / expm1(lost) for each in (
+        found.mean, found.low(ERRORS_OF_90_PERCENT), found.high(ERRORS_OF_90_PERCENT)))
+    return Judgement(verdict, usual, contended, after, part=part, interval=(low, high))
+
+
+def seen_in(track: StreamTrack | None, windows: Sequence[Window]) -> list[StreamWindow]:
+    """The part of a track in some windows."""
+    spans = [(w.start, w.end) for w in windows]
+    return [each for each in track.windows if any(start < each.end <= end for start, end in spans)] if track else []
 
 
 MAX_ABOVE_MEAN = 1.5
 """A median of windows above so many times their mean is a mistake of the measurement, or of a job that stood still."""
-MAX_ABOVE_RUN = 1.1
-"""A corrected rate above so many times the highest rate of the whole history was never there."""
 
 
 def mean_rate(windows: Sequence[Window], job: str, totals: JobTotals) -> float:
@@ -291,19 +301,37 @@ def mean_rate(windows: Sequence[Window], job: str, totals: JobTotals) -> float:
     return sum(totals.moved(w)[job] * w.seconds for w in windows) / sum(w.seconds for w in windows)
 
 
-def is_possible(after: float, elsewhere: float, lately: Sequence[Window], windows: Sequence[Window], victim: str,
-                usual: float, totals: JobTotals) -> bool:
-    """Whether a rate agrees with the bytes counted from the first to the last window, and with the whole history."""
-    highest = max([usual, *[totals.moved(w).get(victim, 0.0) for w in windows]])
-    return (after <= MAX_ABOVE_MEAN * mean_rate(lately, victim, totals)
-            and after / elsewhere <= MAX_ABOVE_RUN * highest)
+def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], tracks: Mapping[str, StreamTrack],
+                  settings: Settings, totals: JobTotals) -> Mapping[str, float]:
+    """Other jobs that lost to an act for a victim, with their loss.
+
+    The act can slow a job on the targets of the finding, on flash targets where the aggressor works since, and, if its
+    files went to an MDT, by metadata operations. A stream whose loss cannot come from what others take of its targets
+    became slow by itself.
+    """
+    finding = act.finding
+    flash = {target for w in later for target, job in w.loads if target in act.flash
+             and any_at_work(finding.aggressor, finding.tasks, (job,))}
+    near = jobs_on_targets(before, {*finding.targets, *flash})
+    elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), finding, settings)
+    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings, totals, operations=act.on_mdt)
+    found = {}
+    for job, lost in harmed.items():
+        track = tracks.get(job)
+        was, now = seen_in(track, before), seen_in(track, later)
+        if not (track and was and now) or probability_of_loss_to_others(
+                track, was, now, settings.max_harm) > 1 - CERTAIN:
+            found[job] = lost
+    return found
 
 
 def harmed_by(before: Sequence[Window], later: Sequence[Window], near: Set[str], elsewhere: float,
-              spared: Set[str], settings: Settings, totals: JobTotals) -> dict[str, float]:
+              spared: Set[str], settings: Settings, totals: JobTotals, *, operations: bool = True) -> dict[str, float]:
     """Jobs that lost bytes on the targets, or metadata operations anywhere, with their loss; without ``spared``."""
     was, now = compared_rates(before, later, totals.moved)
     harmed = harmed_jobs(was, now, near - spared, elsewhere, settings)
+    if not operations:
+        return harmed
     before, later = ([w for w in windows if not any("-MDT" in target for target in w.unseen)]
                      for windows in (before, later))
     was, now = compared_rates(before, later, totals.operations)
@@ -346,7 +374,7 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     if not was or len(got) < MIN_OWN_WINDOWS:
         waits = bool(was) and now < act.acted_at + settings.moving_seconds
         return judged(Verdict.TOO_EARLY if waits else Verdict.CANNOT_TELL, contended, after, elsewhere)
-    if not is_comparable(elsewhere):
+    if not COMPARABLE[0] <= elsewhere <= COMPARABLE[1]:
         return judged(Verdict.CANNOT_TELL, contended, after, elsewhere)
     if 1 - after / elsewhere / contended > max(settings.max_harm, own_variation(was), own_variation(got)):
         return judged(Verdict.DID_NOT_HELP, contended, after, elsewhere)

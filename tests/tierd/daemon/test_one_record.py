@@ -94,8 +94,10 @@ def test_all_views_of_a_case_agree_at_each_stage(site: Site, capsys: pytest.Capt
     assert assert_one_record(views(site, capsys, active=False, acted=True)) == acting
     page, status = card(site), shown(capsys, "status", site=site)
     explained, report = shown(capsys, "explain", "F1", site=site), report_of(site)
-    before, after, part = only(r"([\d.]+ MB/s) before the acts, ([\d.]+ MB/s) after: (\d+%) of the loss regained", page)
-    assert f"{before} before the acts, {after} after: {part} of the loss regained" in status
+    before, after, part = only(r"([\d.]+ MB/s) before the acts, ([\d.]+ MB/s) after: "
+                               r"(\d+% of the loss regained \(.*?\))", page)
+    assert f"{before} before the acts, {after} after: {part}" in status
+    assert f"; {part}." in explained
     assert f"{before} during, {after} after" in explained
     assert f"{before} during, {after} after" in report
     assert acting.rates is not None

@@ -140,12 +140,13 @@ class JournalReader:
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
     def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[JudgementRow]:
-        """Verdicts on acts, with the victim's throughput before, during and after."""
+        """Verdicts on acts, with the victim's throughput before, during and after, and what it has regained."""
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
-        rows = self._all("SELECT finding, time, verdict, usual, contended, after FROM judgements "  # noqa: S608
-                         f"WHERE {where} time BETWEEN ? AND ? "
-                         "ORDER BY time", *values, since, until)
-        return [JudgementRow(*row) for row in rows]
+        rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
+                         f"FROM judgements LEFT JOIN gain_intervals USING (finding) WHERE {where} "
+                         "time BETWEEN ? AND ? ORDER BY time", *values, since, until)
+        return [JudgementRow(number, time, verdict, usual, contended, after, None if low is None else (part, low, high))
+                for number, time, verdict, usual, contended, after, part, low, high in rows]
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
         """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""

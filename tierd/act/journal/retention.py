@@ -255,6 +255,7 @@ class Retention:
         sums = Counter((int(time // _DAY), "verdict", "", verdict) for time, _, verdict, _ in gone)
         self._add_sums((*key, count, 0) for key, count in sums.items())
         self._delete("DELETE FROM judgements WHERE finding = ?", gone)
+        self._delete("DELETE FROM gain_intervals WHERE finding = ?", gone)
         return self._portion_ends(rows)
 
     def _delete(self, statement: str, rows: Sequence[Row]) -> None:

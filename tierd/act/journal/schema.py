@@ -33,6 +33,8 @@ CREATE TABLE IF NOT EXISTS judgements (
     finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
     size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
     usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS gain_intervals (
+    finding INTEGER PRIMARY KEY REFERENCES findings(id), low REAL NOT NULL, high REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS samples_by_time ON samples(time);
 CREATE INDEX IF NOT EXISTS findings_by_time ON findings(time);

@@ -304,14 +304,17 @@ class Judgements:
         self._db = db
 
     def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: Verdict, won_back: float,
-            now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
+            now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0,
+            interval: tuple[float, float] | None = None) -> None:
         """Enter the verdict on the acts of a finding; later decisions use it.
 
         ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
-        second: for people.
+        second, and ``interval`` holds ``won_back`` with a probability of 90%: for people.
         """
         self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                          (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
+        if interval:
+            self._db.execute("INSERT OR REPLACE INTO gain_intervals VALUES (?, ?, ?)", (finding, *interval))
 
     def undone_by_hand(self, finding: int) -> None:
         """An administrator has undone the acts of a finding, so that their verdict no longer holds."""
