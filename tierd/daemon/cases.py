@@ -184,7 +184,7 @@ def has_acted(case: RemediationSnapshot) -> bool:
 
 
 def onset(finding: Finding) -> float:
-    """When the aggressor came. 0 if it was active before the stream or tierd began."""
+    """When the aggressor came. 0 if it was there before the stream was seen."""
     return finding.evidence.aggressor_came_at if isinstance(finding.evidence, SlowdownEvidence) else 0.0
 
 
