@@ -761,6 +761,8 @@ class MetadataService:
     """Mean number of requests in progress at the start of a request."""
     queued: float
     """Mean number of requests in the queue at the start of a request."""
+    mdts: frozenset[str] = frozenset()
+    """Its MDTs, by full name."""
 
 
 @dataclass(frozen=True, slots=True)

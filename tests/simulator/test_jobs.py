@@ -13,6 +13,7 @@ from simulator.clients.readahead import ReadAheadSettings
 from simulator.cluster import Cluster
 from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
 from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import RaidSettings
 from simulator.jobs import Job
 from simulator.jobs.job import Distribution
 from simulator.jobs.large_files import RandomWriter, SharedFile
@@ -124,6 +125,20 @@ def test_more_objects_let_more_clients_write_one_file() -> None:
     over = ran(disks(4, 8), replace(job, layout=striped(16, "raid0,overstriped")))
     assert rate(four, "piece") > 1.5 * rate(one, "piece")
     assert rate(over, "piece") > rate(one, "piece")
+
+
+def test_overstriping_on_many_disks_serves_processes_that_each_have_an_object() -> None:
+    """Two groups of 20 disks, and 32 processes that write 1 MiB in turn. Rates are those of the disks."""
+    group = replace(DISKS, device=RaidSettings(disks=20))
+    found = {}
+    for objects in (2, 32):
+        job = SharedFile(nodes=8, threads=4, piece_bytes=MIB, pieces_each=1000, layout=striped(
+            objects, "raid0,overstriped"))
+        cluster = ran(disks(2, 8, group), job, 1.0)
+        before = sum(ost.bulk.written_bytes for ost in cluster.osts)
+        cluster.advance(1.0)
+        found[objects] = sum(ost.bulk.written_bytes for ost in cluster.osts) - before
+    assert found[32] > 1.5 * found[2]
 
 
 def test_clients_that_write_one_object_take_each_others_locks() -> None:

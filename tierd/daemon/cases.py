@@ -184,7 +184,7 @@ def has_acted(case: RemediationSnapshot) -> bool:
 
 
 def onset(finding: Finding) -> float:
-    """When the aggressor came. 0 if it was active before the stream or tierd began."""
+    """When the aggressor came. 0 if it was there before the stream was seen."""
     stream = finding.evidence.of_stream
     return stream.aggressor_came_at if stream is not None else 0.0
 

@@ -6,8 +6,8 @@ The rules of the NOTUR guide and of DDN's slides on overstriping:
   each target (overstriping), each with locks of its own.
 * Few large files: 2 to 8 stripes. The number grows with the root of the size, as in ``lfs migrate -A``.
 * Many small files: one stripe.
-* Stripe size: a record of the application lies in one stripe. 1 MiB is enough for small records; the guide measured
-  32 MiB as best for large ones.
+* Stripe size: a record of the application lies in one stripe. 1 MiB is enough for small records; for a file of many
+  clients the guide measured 32 MiB as best on one of two machines, and no difference on the other.
 
 New files get a default layout, which moves no data: its first component keeps one stripe, so that small files beside
 large ones have one object. A closed file is rewritten only if the job uses it again, and the time that it is expected
@@ -26,6 +26,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
+from tierd.advised import RPC_BYTES
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.random_io_to_flash import is_used_again, open_files
@@ -99,6 +100,15 @@ def stripe_bytes(record_bytes: int) -> int:
     return min(MAX_STRIPE_BYTES, max(MIN_STRIPE_BYTES, boundary(max(record_bytes, 1))))
 
 
+def shared_stripe_bytes(rpc_bytes: int) -> int:
+    """Stripe size of a shared file by its RPCs. The largest RPCs hide how large records are: then 32 MiB, as the guide.
+
+    >>> [shared_stripe_bytes(rpc << 20) >> 20 for rpc in (1, 4, 8, 16)]
+    [1, 4, 8, 32]
+    """
+    return MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else stripe_bytes(rpc_bytes)
+
+
 def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bool) -> Stripes | None:
     """Stripes of a file with many openers; None if it has as many objects as it can use.
 
@@ -109,7 +119,7 @@ def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bo
         wanted = targets
     if targets < 1 or wanted <= evidence.objects:
         return None
-    return Stripes(wanted, stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
+    return Stripes(wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
 
 
 def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:

@@ -6,7 +6,7 @@ that takes all writes in has no step, and flash and plain disks have none either
 
 With ``io_latency_stats`` (Lustre 2.17) the durations of each size show the step. Before, ``brw_stats`` has one table of
 sizes and one of durations. If the share of fast writes follows the share of writes up to a size, reading after reading
-and while the mix changes, then that size is the limit. Without a changing mix nothing is found.
+and while both change, then that size is the limit. Without fast writes or a changing mix nothing is found.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SLOW_BYTES_PER_SECOND = 100e6
 MIN_WRITES = 100.0
 MIN_READINGS = 4
 MIN_CHANGE = 0.2
-"""Smallest change of the share of small writes between readings."""
+"""Smallest change of the share of small writes between readings, and of fast ones. A choice."""
 MAX_ERROR = 0.08
-"""Largest mean difference of the share of fast writes from the share of small ones."""
+"""Largest mean difference of the share of fast writes from the share of small ones. A choice."""
 FAST_MSEC = 1
 """Bucket of ``brw_stats`` for durations below 2 ms, which its label calls 1."""
 MAX_BYPASS_BYTES = 256 << 10
@@ -138,10 +138,13 @@ def below(shares: Mapping[int, float], size: int) -> float:
 
 
 def fits(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether the shares of fast and of small writes agree, and change."""
-    small = [share for _, share in pairs]
-    error = sum(abs(fast - share) for fast, share in pairs) / len(pairs)
-    return error <= MAX_ERROR and max(small) - min(small) >= MIN_CHANGE
+    """Whether the shares of fast and of small writes agree, and both change.
+
+    On plain disks all writes are slow: no share of fast writes changes with the sizes.
+    """
+    fast, small = zip(*pairs, strict=True)
+    error = sum(abs(a - b) for a, b in pairs) / len(pairs)
+    return error <= MAX_ERROR and all(max(shares) - min(shares) >= MIN_CHANGE for shares in (fast, small))
 
 
 def median(table: Mapping[int, float]) -> float:
@@ -171,11 +174,13 @@ def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
 def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
     """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
 
-    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
+    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing. The durations of
+    each size must show the accelerators: what only follows from mixes may be wrong, and leaves the finding as it is.
     """
+    shown = {target: seen for target, seen in accelerated.items() if seen.fast_usec is not None}
     if finding.advice_only or not finding.targets:
         return finding
-    if not all(target in loads and absorbs(accelerated.get(target), loads[target]) for target in finding.targets):
+    if not all(target in loads and absorbs(shown.get(target), loads[target]) for target in finding.targets):
         return finding
     return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
         "move no files of this job to flash", f"for {quoted(finding.aggressor)}",

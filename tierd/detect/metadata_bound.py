@@ -17,6 +17,7 @@ from typing import Annotated
 
 from annotated_types import Gt, Le, Lt
 
+from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Evidence, Finding, MetadataLoad, MetadataService
 from tierd.text import percent, quoted
@@ -37,14 +38,14 @@ class Settings(Common):
     leave_operation_usec: Annotated[float, Gt(0)] = 2000.0
     """The finding ends below this time."""
     min_operations_per_second: Annotated[float, Gt(0)] = 200.0
-    """Minimum operations of the MDTs of the file system."""
+    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
     one_job_share: Annotated[float, Gt(0), Lt(1)] = 0.7
     """Share of the operations from which one job counts as the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataBoundEvidence(Evidence):
-    """The service for metadata requests of one MDS, and the operations of the file system."""
+    """The service for metadata requests of one MDS, and the operations of the MDTs that it names."""
 
     requests_per_second: float
     wait_usec: float
@@ -53,7 +54,7 @@ class MetadataBoundEvidence(Evidence):
     active: float
     """Mean number of requests in progress."""
     operation_usec: float
-    """Mean time of an operation; 0 if unknown."""
+    """Mean time of an operation on the slowest of its busy MDTs; 0 if unknown."""
     change_share: float
     """Creates and unlinks among the operations."""
     stat_share: float
@@ -63,37 +64,43 @@ class MetadataBoundEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find each MDS that is the limit of metadata operations."""
-    loads = view.facts.metadata_loads
-    total = sum(load.operations for load in loads)
-    if total < settings.min_operations_per_second:
-        return
+    """Find each MDS that is the limit of metadata operations. One whose MDTs are unknown is left out."""
     for service in view.facts.metadata_services:
-        yield from of_service(service, loads, total, view, settings)
+        loads = [load for load in view.facts.metadata_loads if load.mdt in service.mdts and load.operations]
+        if sum(load.operations for load in loads) >= settings.min_operations_per_second:
+            yield from of_service(service, loads, view, settings)
 
 
-def of_service(service: MetadataService, loads: Sequence[MetadataLoad], total: float, view: View,
+def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: View,
                settings: Settings) -> Iterator[Finding]:
-    """The finding about one MDS, or none."""
-    usec = sum(load.usec_per_operation * load.operations for load in loads) / total
+    """The finding about one MDS, or none. ``loads`` are those of its MDTs.
+
+    The MDTs of an MDS share its processors and threads, and each has its own device: the slowest counts.
+    """
+    slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
+                  key=lambda load: load.usec_per_operation, default=None)
     subject = f"mds of {service.node}"
     active = (DETECTOR.name, "", subject) in view.active
     busy = service.threads > 0 and service.active >= settings.busy_share * service.threads
     waits = service.wait_usec >= (settings.leave_wait_usec if active else settings.enter_wait_usec)
+    usec = slowest.usec_per_operation if slowest else 0.0
     slow = usec >= (settings.leave_operation_usec if active else settings.enter_operation_usec)
     queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
     if not ((busy and waits) or (slow and not busy and not queueing)):
         return
+    if slowest and not busy:
+        loads = [slowest]
+    total = sum(load.operations for load in loads)
     job, share = largest_job(loads, total)
     changes = sum(load.creates + load.unlinks for load in loads) / total
     stats = sum(load.stats for load in loads) / total
     cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= settings.one_job_share else ""
     words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
              f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
-             f"an operation takes {usec / 1000:.1f} ms with {service.active:.0f} of {service.threads:.0f} threads in "
-             "use: the latency of its devices limits it")
+             f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
+             f"{service.threads:.0f} threads in use: the latency of its devices limits it")
     yield Finding(
-        DETECTOR.name, view.now, "", "", tuple(load.mdt for load in loads if load.operations),
+        DETECTOR.name, view.now, "", "", tuple(load.mdt for load in loads),
         f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
         MetadataBoundEvidence(
             requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
@@ -103,7 +110,7 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], total: f
 
 
 def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
-    """The job with most operations on all MDTs, and its share."""
+    """The job with most operations on these MDTs, and its share."""
     by_job: defaultdict[str, float] = defaultdict(float)
     for load in loads:
         for job, rate in load.jobs:
@@ -140,7 +147,8 @@ def server_advice(service: MetadataService, busy: bool, changes: float, stats: f
                      "creates in a directory are bound by one thread and its clock rate; more processors do not help "
                      "one directory (Cray, CUG 2018)")
     if stats >= 0.5:
-        yield Advice("lctl set_param llite.*.statahead_batch_max=1024", "on clients with Lustre 2.16 and newer",
+        yield Advice(f"lctl set_param llite.*.statahead_batch_max={STATAHEAD_BATCH}",
+                     "on clients with Lustre 2.16 and newer",
                      "one request for many stats: 10.1 s became 5.4 s for a million files (DDN, 2022)")
     if view.facts.metadata_targets < 2:
         yield Advice("add a metadata server with its own MDT", "for new top-level directories (lfs mkdir -i)",

@@ -8,6 +8,9 @@ takes locks of other processes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from tierd.detect.plugin import View
 from tierd.model import Advice
 from tierd.text import binary_text, quoted
 
@@ -15,6 +18,16 @@ STRIPE_BYTES = 4 << 20
 """Stripe size for collective buffering: the size of a usual RPC."""
 SMALL_RECORD_BYTES = 1 << 20
 """Records below this size are worth collecting; larger ones already fill a good part of an RPC."""
+
+
+def works_on_several_nodes(job: str, directories: Collection[str], view: View) -> bool:
+    """Whether a job is known to work on several nodes: by its clients in these directories, or by the scheduler.
+
+    The processes of one node share its cache and its locks, so collective buffering brings them nothing.
+    """
+    clients = {nid for activity in view.activities(job, view.windows[0].start) if activity.directory in directories
+               for nid in activity.clients}
+    return max(len(clients), view.facts.job_nodes.get(job, 0)) > 1
 
 
 def hints(job: str, record_bytes: float, read_share: float, objects: int) -> tuple[Advice, ...]:

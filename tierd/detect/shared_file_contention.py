@@ -1,8 +1,9 @@
 """Many processes write one file on few targets, and wait for each other's locks and disks.
 
 The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
-does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: several
-objects per target, each with its own lock. More objects than stripes are useless. Locks of readers do not conflict.
+does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: an object
+with its own lock for each process, so that each writes to its own. Fewer objects gain little, more than stripes are
+useless, and records smaller than a stripe meet in the same objects again. Locks of readers do not conflict.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Layout
-from tierd.detect.mpi_hints import hints
+from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile, seconds_active
 from tierd.model import Advice, ContentionEvidence, Finding, SharedFile
 from tierd.text import quoted
 
 UNKNOWN_STRIPES = 1 << 30
+MAX_OBJECTS = 2000
+"""Most stripes of a file: ``LOV_MAX_STRIPE_COUNT`` in lustre/include/uapi/linux/lustre/lustre_user.h."""
+MIN_STRIPE_BYTES = 1 << 20
+"""Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class Settings(Common):
     concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
     """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
-    max_objects_per_target: Annotated[int, Ge(1)] = 8
-    """Maximum number of objects per target. More objects cost more locks than they save."""
+    max_objects_per_target: Annotated[int, Ge(1)] = 64
+    """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
 
@@ -76,13 +81,14 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
                   "the network and the processes are fast enough")
     else:
-        wanted = min(file.openers, available * settings.max_objects_per_target, most)
+        wanted = file.openers
         read = sum(load.read_bytes for load in job.by_target.values())
-        if wanted <= max(objects, available) or read >= settings.read_share * job.moved_bytes:
+        if (not max(objects, available) < wanted <= min(available * settings.max_objects_per_target, most, MAX_OBJECTS)
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= settings.read_share * job.moved_bytes):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
-        effect = (f"{wanted} objects, {wanted // available} on each of the {available} targets, each with its own lock "
-                  "(overstriping, Lustre 2.13 and newer on servers and clients)")
+        effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
+                  "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
     return Finding(
         DETECTOR.name, view.now, job.job, "", targets,
         f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
@@ -95,7 +101,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
                    "when no process has it open", "gives the existing file this layout; rewrites all its data"),
-            *hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available)),
+            *(hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available))
+              if works_on_several_nodes(job.job, (directory,), view) else ()),
         ),
     )
 

@@ -16,7 +16,7 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
 from tierd.detect.block_accelerator import Accelerator, absorbs, accelerators
-from tierd.detect.mpi_hints import hints
+from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, seconds_active
 from tierd.model import Advice, Finding, SmallRandomIoEvidence
@@ -95,7 +95,8 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
             Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
                    f"in {quoted(job.job)}",
                    f"up to {per_mib:.0f} times fewer operations for the same bytes"),
-            *hints(job.job, job.mean_rpc_bytes, job.reads / job.bulk_operations, max(len(on_disk), 1)),
+            *(hints(job.job, job.mean_rpc_bytes, job.reads / job.bulk_operations, max(len(on_disk), 1))
+              if works_on_several_nodes(job.job, places, view) else ()),
         ),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from lustre.background import DaemonExecutor
@@ -245,7 +245,7 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
         changelogs |= one.changelogs
         is_flash |= one.is_flash
         limits |= one.data_limits
-        services |= one.services
+        services |= {origin: replace(service, mdts=service.mdts - others) for origin, service in one.services.items()}
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
     return Reading(time, joined_tables(tables), frozenset(shown), conditions,

@@ -35,6 +35,7 @@ from tierd.sense.readings import (
     Reading,
     ServiceCounters,
     Stamp,
+    is_ost,
     number_of,
 )
 
@@ -329,7 +330,8 @@ def reading_of(body: bytes, origin: str, time: float) -> Reading:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             view.add(name, head, tail, value)
         counters = view.counters()
-        is_flash, limits, service = flash_devices(body), data_limits(body), metadata_service(body)
+        is_flash, limits = flash_devices(body), data_limits(body)
+        service = metadata_service(body, frozenset(target for target in view.targets if not is_ost(target)))
     except ValueError as error:
         raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
@@ -376,8 +378,8 @@ _SERVICE_FIELDS = {
 }
 
 
-def metadata_service(body: bytes) -> ServiceCounters | None:
-    """The service for metadata requests; None if the node has none. Raises ValueError for an invalid line."""
+def metadata_service(body: bytes, mdts: frozenset[str] = frozenset()) -> ServiceCounters | None:
+    """The service for metadata requests of these MDTs; None if there is none. Raises ValueError for an invalid line."""
     found: dict[str, float] = {}
     for family, field in _SERVICE_FIELDS.items():
         line = f'{family}{{service="mdt"}} '.encode()
@@ -388,4 +390,4 @@ def metadata_service(body: bytes) -> ServiceCounters | None:
         if not 0 <= value < 1e300:
             raise ValueError(f"{family}: {value}")
         found[field] = value * 1e6 if field == "wait_usec" else value
-    return ServiceCounters(**found) if found["requests"] else None
+    return ServiceCounters(**found, mdts=mdts) if found["requests"] else None

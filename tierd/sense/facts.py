@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -76,6 +76,12 @@ class RecentDirectories:
         self._step_seconds = step_seconds
         self._places: dict[Key, int] = {}
         self._snapshots: deque[tuple[float, array[int]]] = deque()
+        self._begun: dict[Key, tuple[float, Counts]] = {}
+        """Counts that begin later than the oldest snapshot, with their time."""
+
+    def begin_again(self, activities: Iterable[DirectoryActivity], now: float) -> None:
+        """Count these activities from now on."""
+        self._begun |= {(activity.job, activity.directory): (now, _counts(activity)) for activity in activities}
 
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                    ) -> tuple[tuple[DirectoryActivity, ...], float]:
@@ -85,9 +91,11 @@ class RecentDirectories:
         while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
             self._snapshots.popleft()
         begun, before = self._snapshots[0]
+        self._begun = {key: since for key, since in self._begun.items() if since[0] > begun}
         found = []
         for activity in activities:
-            done = _difference(self._counts(before, activity), _counts(activity))
+            again = self._begun.get((activity.job, activity.directory))
+            done = _difference(again[1] if again else self._counts(before, activity), _counts(activity))
             if any(done):
                 creates, opens, closes, unlinks, outgrown, write_opens = done
                 found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
@@ -231,13 +239,22 @@ class FactsCollector:
         self._clients: ClientSource = clients or NoClients()
         self._recent = RecentDirectories()
         self._growth = FillRates()
+        self._default_layouts: dict[str, Layout | None] = {}
+        """Default layouts of busy directories as read last."""
+        self._layouts_since: dict[str, float] = {}
+        """When the default layout of a busy directory was found changed."""
         self.faults: dict[str, str] = {}
         """Error of each part that the last collection could not read."""
 
     def facts(self, now: float) -> Facts:
         """Collect all facts now."""
         self.faults = {}
-        directories, seconds = self._recent.since_oldest_snapshot(self._table.summaries(0.0), now)
+        activities = self._table.summaries(0.0)
+        directories, seconds = self._recent.since_oldest_snapshot(activities, now)
+        layouts = self._layouts(directories)
+        if changed := self._changed(layouts, activities, now):
+            self._recent.begin_again((each for each in activities if each.directory in changed), now)
+            directories, seconds = self._recent.since_oldest_snapshot(activities, now)
         facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
         with self._or_unknown("room"):
             space = self._filesystem.space()
@@ -263,7 +280,7 @@ class FactsCollector:
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
         busy = self._busy(directories, seconds)
-        return replace(facts, default_layouts=self._layouts(directories),
+        return replace(facts, default_layouts=layouts,
                        placements=self._placements(busy),
                        job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
@@ -308,6 +325,17 @@ class FactsCollector:
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
         places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self._filesystem, places)
+
+    def _changed(self, layouts: Mapping[str, Layout | None], activities: Sequence[DirectoryActivity],
+                 now: float) -> set[str]:
+        """Directories whose default layout is another one than before, set by tierd or by anyone."""
+        before, known = self._default_layouts, {each.directory for each in activities}
+        changed = {place for place, layout in layouts.items() if place in before and before[place] != layout}
+        self._default_layouts = {place: layout for place, layout in {**before, **layouts}.items() if place in known}
+        self._layouts_since = {place: since for place, since in {
+            **self._layouts_since, **dict.fromkeys(changed, now)}.items() if place in known}
+        self._table.begin_layouts(self._layouts_since)
+        return changed
 
     def _busy(self, directories: Sequence[DirectoryActivity], seconds: float) -> list[str]:
         """Directories in which very many operations happen, the busiest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -100,9 +100,9 @@ def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService 
     before, now = first.services.get(node), last.services[node]
     if before is None:
         return None
-    more = {each.name: getattr(now, each.name) - getattr(before, each.name) for each in fields(ServiceCounters)}
+    more = {name: getattr(now, name) - getattr(before, name) for name in ("requests", "wait_usec", "active", "queued")}
     requests = more["requests"]
-    if requests <= 0 or min(more["wait_usec"], more["active"], more["queued"]) < 0:
+    if requests <= 0 or min(more.values()) < 0:
         return None
     return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
-                           more["wait_usec"] / requests, more["active"] / requests, more["queued"] / requests)
+                           more["wait_usec"] / requests, more["active"] / requests, more["queued"] / requests, now.mdts)

@@ -6,7 +6,7 @@ The files may come from a server, a recording or the simulator. By default clien
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from sys import intern
 
 from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status, stats
@@ -21,6 +21,7 @@ from tierd.sense.readings import (
     Reading,
     ServiceCounters,
     Stamp,
+    is_ost,
     number_of,
 )
 
@@ -48,7 +49,8 @@ def reading(tree: Tree, time: float, now: Callable[[], float] | None = None) -> 
                 conditions[target] = condition
     return Reading(
         time, CounterTable.of(jobs), frozenset(targets), conditions, changelogs=changelogs(tree),
-        is_flash=flash_devices(tree), data_limits=data_limits(tree), services=metadata_services(tree), stamps=stamps,
+        is_flash=flash_devices(tree), data_limits=data_limits(tree), services=metadata_services(tree, targets),
+        stamps=stamps,
     )
 
 
@@ -56,8 +58,8 @@ THIS_NODE = "this node"
 SERVICE = "mds/MDS/mdt"
 
 
-def metadata_services(tree: Tree) -> dict[str, ServiceCounters]:
-    """The service for metadata requests of this node; empty if it serves no MDT."""
+def metadata_services(tree: Tree, targets: Collection[str] = ()) -> dict[str, ServiceCounters]:
+    """The service for metadata requests of this node and its targets; empty if it serves no MDT."""
     data = tree.read(f"{SERVICE}/stats")
     if data is None:
         return {}
@@ -66,7 +68,8 @@ def metadata_services(tree: Tree) -> dict[str, ServiceCounters]:
     if wait is None or active is None or queued is None or wait.samples <= 0:
         return {}
     threads = [df.integer(tree.read(f"{SERVICE}/threads_{which}") or b"") or 0 for which in ("started", "max")]
-    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, queued.sum)}
+    mdts = frozenset(target for target in targets if not is_ost(target))
+    return {THIS_NODE: ServiceCounters(threads[0], threads[1], wait.samples, wait.sum, active.sum, queued.sum, mdts)}
 
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")

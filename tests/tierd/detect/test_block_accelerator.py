@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
+from simulator.jobs import Job
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios import scenario
 from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
@@ -21,6 +24,7 @@ from tierd.detect import small_random_io
 from tierd.detect.block_accelerator import DETECTOR, Accelerator, accelerators, of_latency, of_mixes, with_absorbed
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
 from tierd.sense.disks import DiskPoller, disks_of_node
+from tierd.simulation.beds import BedKind, draw_bed
 
 KIB, MIB = 1024, 1 << 20
 SIZES = (4096, 8192, 16384, 32768, 65536, 131072, MIB)
@@ -76,6 +80,12 @@ def test_a_constant_mix_connects_no_size_with_a_duration() -> None:
     assert of_mixes(mixes(32 * KIB, (0.5,) * 8)) is None
 
 
+def test_slow_writes_alone_show_nothing_however_rare_the_small_ones_are() -> None:
+    disks = mixes(0, (0.0,) * 7 + (0.25, 0.25), slow_msec=128)
+    assert of_mixes(disks) is None
+    assert of_mixes(disks[4:8]) is None
+
+
 def test_few_readings_show_nothing() -> None:
     assert of_mixes(mixes(32 * KIB)[:3]) is None
 
@@ -127,7 +137,7 @@ def neighbour(**changes: object) -> Finding:
 
 
 def test_a_neighbour_whose_writes_are_taken_in_is_advice_only() -> None:
-    seen = {"l-OST0001": Accelerator(32768, 65536)}
+    seen = {"l-OST0001": Accelerator(32768, 65536, 400.0, 9000.0)}
     small = {"l-OST0001": JobLoad("l-OST0001", "fio.7", write_bytes=4096e3, writes=1e3, sizes={4096: 1e3})}
     assert with_absorbed(neighbour(), small, seen).advice_only
     assert not with_absorbed(neighbour(), small, {}).advice_only
@@ -137,26 +147,38 @@ def test_a_neighbour_whose_writes_are_taken_in_is_advice_only() -> None:
     assert not with_absorbed(neighbour(), large, seen).advice_only
     elsewhere = neighbour(targets=("l-OST0001", "l-OST0002"))
     assert not with_absorbed(elsewhere, small, seen).advice_only
+    inferred = {"l-OST0001": Accelerator(32768, 65536)}
+    assert not with_absorbed(neighbour(), small, inferred).advice_only, "mixes alone do not stop tierd"
 
 
-def found_in(settings: ClusterSettings, tmp_path: Path) -> dict[str, Accelerator]:
-    root = tmp_path
-    cluster = Cluster(settings, scenario.library("accelerator-mixes").jobs)
+def found_in(settings: ClusterSettings, jobs: Sequence[Job], until: float, root: Path) -> list[dict[str, Accelerator]]:
+    """Accelerators found in each half minute."""
+    cluster = Cluster(settings, jobs)
     poller = DiskPoller({"node": disks_of_node(Tree(Roots.of(root / "proc", root / "sys")))}, SettableClock(0.0))
-    writes = {}
-    while cluster.now < 180:
+    found = []
+    while cluster.now < until:
         cluster.advance(30)
         cluster.write_parameters(root, clients=False)
-        writes = dict(poller())
-    return accelerators(writes)
+        found.append(accelerators(poller()))
+    return found
 
 
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_a_simulated_accelerator_is_found_and_plain_disks_are_not(accelerated: bool, tmp_path: Path) -> None:
-    settings = scenario.library("accelerator-mixes").settings()
+    scene = scenario.library("accelerator-mixes")
+    settings = scene.settings()
     if not accelerated:
         settings = replace(settings, osts=tuple(replace(ost, accelerator=None) for ost in settings.osts))
-    found = found_in(settings, tmp_path)
+    found = found_in(settings, scene.jobs, 180.0, tmp_path)[-1]
     assert set(found) == ({"lustre-OST0000", "lustre-OST0001"} if accelerated else set())
     for seen in found.values():
         assert seen.bypass_low_bytes <= 32 * KIB < seen.bypass_high_bytes
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_neighbours_on_plain_raid_groups_are_no_accelerator(seed: int, tmp_path: Path) -> None:
+    bed = draw_bed(BedKind.RAID, seed)
+    small = SmallFileWriter(files_per_second=8.0, sizes=(4 * KIB, 16 * KIB, 64 * KIB), keep=2000,
+                            start_seconds=121.0, stop_seconds=185.0)
+    found = found_in(bed.cluster, bed.placed([StreamingWriter(), small]), 240.0, tmp_path)
+    assert found == [{}] * 8

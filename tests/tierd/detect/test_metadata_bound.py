@@ -12,8 +12,9 @@ from tierd.model import Facts, Finding, MetadataFill, MetadataLoad, MetadataServ
 from tierd.policies import metadata_imbalance
 
 LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
-BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, 30.0)
-CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, 0.0)
+OWN = frozenset({"l-MDT0000"})
+BUSY = MetadataService("mds1", 64, 64, 5000.0, 4000.0, 60.0, 30.0, OWN)
+CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, 0.0, OWN)
 
 
 def found(service: MetadataService, *loads: MetadataLoad, active: bool = False, mdts: int = 1) -> list[Finding]:
@@ -34,15 +35,15 @@ def test_an_mds_whose_threads_are_all_in_use_is_reported() -> None:
 def test_stats_get_batches_and_not_a_higher_clock_rate() -> None:
     (finding,) = found(BUSY, replace(LOAD, creates=50.0, unlinks=0.0, stats=900.0), mdts=2)
     words = " ".join(piece.command for piece in finding.advice)
-    assert "statahead_batch_max" in words
+    assert "statahead_batch_max=64" in words
     assert "clock rate" not in words
     assert "lfs setdirstripe -D -c 1 -i -1" in words
 
 
 def test_slow_operations_with_free_threads_are_the_devices() -> None:
     (finding,) = found(CALM, replace(LOAD, usec_per_operation=6000.0))
-    assert "an operation takes 6.0 ms with 4 of 64 threads in use: the latency of its devices limits it" in (
-        finding.sentence)
+    assert ("an operation on l-MDT0000 takes 6.0 ms with 4 of 64 threads in use: the latency of its devices limits "
+            "it") in finding.sentence
     assert [piece.command.split(",")[0] for piece in finding.advice] == ["put the MDT on faster SSDs"]
 
 
@@ -63,6 +64,42 @@ def test_an_idle_file_system_is_well_whatever_the_counters_say() -> None:
     assert found(BUSY, replace(LOAD, creates=1.0, unlinks=0.0, stats=0.0, opens=0.0)) == []
 
 
+OTHER = MetadataLoad("l-MDT0001", 0.0, 0.0, 5000.0, 0.0, 0.0, (("c.3", 4900.0),), 300.0)
+SLOW = replace(LOAD, creates=150.0, unlinks=0.0, stats=50.0, opens=0.0, jobs=(("a.1", 190.0),),
+               usec_per_operation=9000.0)
+
+
+def of_two(*services: MetadataService, loads: tuple[MetadataLoad, ...] = (SLOW, OTHER)) -> list[Finding]:
+    facts = Facts(metadata_loads=loads, metadata_services=services, metadata_targets=2)
+    return look(metadata_bound.DETECTOR, facts=facts)
+
+
+def test_each_mds_is_measured_by_its_own_mdts() -> None:
+    second = replace(CALM, node="mds2", mdts=frozenset({"l-MDT0001"}))
+    (finding,) = of_two(CALM, second)
+    assert (finding.subject, finding.targets) == ("mds of mds1", ("l-MDT0000",)), "a fast MDT beside it hides nothing"
+    assert finding.sentence.endswith("; a.1 causes 95% of the operations"), "and its jobs are not the cause"
+    (finding,) = of_two(CALM, second, loads=(replace(SLOW, creates=5000.0), replace(OTHER, stats=1.0)))
+    assert finding.subject == "mds of mds1", "an idle MDS is not slow because of another"
+
+
+def test_a_slow_mdt_is_not_hidden_by_a_fast_one_of_its_mds() -> None:
+    (finding,) = of_two(replace(CALM, mdts=frozenset({"l-MDT0000", "l-MDT0001"})))
+    assert "an operation on l-MDT0000 takes 9.0 ms" in finding.sentence
+    assert finding.targets == ("l-MDT0000",)
+
+
+def test_the_job_of_a_busy_mds_is_one_of_its_own_mdts() -> None:
+    (finding,) = of_two(replace(BUSY, node="mds2", mdts=frozenset({"l-MDT0001"})))
+    assert finding.sentence.endswith("; c.3 causes 98% of the operations")
+    (finding,) = of_two(BUSY, loads=(LOAD, OTHER))
+    assert "causes" not in finding.sentence
+
+
+def test_an_mds_whose_mdts_are_unknown_is_left_out() -> None:
+    assert of_two(replace(BUSY, mdts=frozenset())) == []
+
+
 def test_hysteresis() -> None:
     between = replace(BUSY, wait_usec=1500.0)
     assert found(between) == []
@@ -71,7 +108,7 @@ def test_hysteresis() -> None:
 
 @given(st.floats(0, 1e5), st.floats(0, 500), st.floats(0, 512), st.floats(0, 1e5))
 def test_every_finding_has_advice(wait: float, active: float, threads: float, usec: float) -> None:
-    for finding in found(MetadataService("mds1", threads, 512, 100.0, wait, active, 0.0),
+    for finding in found(MetadataService("mds1", threads, 512, 100.0, wait, active, 0.0, OWN),
                          replace(LOAD, usec_per_operation=usec)):
         assert finding.advice
 

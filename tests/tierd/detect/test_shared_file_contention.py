@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
 from tierd.detect.mpi_hints import hints
+from tierd.detect.plugin import View
 from tierd.detect.shared_file_contention import DETECTOR
-from tierd.model import Facts, Finding, SharedFile
+from tierd.model import DirectoryActivity, Facts, Finding, SharedFile
 
 
 def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS[:1], job: str = "mpi.5",
-           active: set[tuple[str, str, str]] | None = None) -> list[Finding]:
+           record_bytes: int = 1 << 20, active: set[tuple[str, str, str]] | None = None) -> list[Finding]:
     layout = Layout((Component(pool="hdd", stripe_count=stripes),), composite=False) if stripes else None
     facts = Facts(pools=POOLS, shared_files=(SharedFile(job, "/proj/run/check point", openers, layout),))
-    return look(DETECTOR, halves(stream("mpi.5", 40, seconds=30.0, targets=targets)), facts, active or ())
+    records = [load._replace(sizes={record_bytes: load.writes})
+               for load in stream("mpi.5", 40, seconds=30.0, targets=targets)]
+    return look(DETECTOR, halves(records), facts, active or ())
 
 
 def test_one_stripe_under_many_writers_should_be_striped() -> None:
@@ -27,7 +32,14 @@ def test_one_stripe_under_many_writers_should_be_striped() -> None:
 
 def test_on_all_targets_already_it_should_be_overstriped() -> None:
     (found,) = shared(64, 4, TARGETS)
-    assert found.advice[0].command == "lfs setstripe -C 32 -p hdd /proj/run"
+    assert found.advice[0].command == "lfs setstripe -C 64 -p hdd /proj/run"
+    assert "64 objects, 16 on each of the 4 targets: one for each process" in found.advice[0].effect
+
+
+def test_overstriping_that_gives_not_every_process_its_own_object_is_not_advised() -> None:
+    assert shared(256, 4, TARGETS)[0].evidence.numbers()["wanted_objects"] == 256, "64 on each target"
+    assert shared(257, 4, TARGETS) == []
+    assert shared(64, 4, TARGETS, record_bytes=47008) == [], "records of several processes lie in each object"
 
 
 def test_targets_replace_an_unreadable_layout() -> None:
@@ -50,7 +62,7 @@ def test_hysteresis() -> None:
 
 
 def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
-    facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/one", 64, None),))
+    facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/one", 64, None),), job_nodes={"mpi.5": 2})
     whole = stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1])
     records = [load._replace(sizes={65536: load.writes}) for load in whole]
     (found,) = look(DETECTOR, halves(records), facts)
@@ -59,6 +71,13 @@ def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
                            "striping_unit 4194304")
     assert "H5Pset_alignment" in hdf5.command
     assert len(shared(64, 1)[0].advice) == 2, "large records need no hints"
+    one_node = replace(facts, job_nodes={})
+    assert len(look(DETECTOR, halves(records), one_node)[0].advice) == 2, "nothing shows a second node"
+    clients = DirectoryActivity("mpi.5", "/proj", clients=("10.0.0.1@tcp", "10.0.0.2@tcp"))
+    view = View(halves(records), one_node, lambda job, since: [clients])
+    assert len(next(iter(DETECTOR.detect(view, DETECTOR.settings()))).advice) == 4
+    same = View(halves(records), one_node, lambda job, since: [replace(clients, clients=clients.clients[:1])])
+    assert len(next(iter(DETECTOR.detect(same, DETECTOR.settings()))).advice) == 2
 
 
 @pytest.mark.parametrize(("read_share", "reads", "writes"), [(0.0, False, True), (0.5, True, True), (1.0, True, False)])

@@ -3,9 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tierd.detect.views import FLASH, halves, look
+from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
 from tierd.detect.small_random_io import DETECTOR
+from tierd.model import Facts
 
 
 def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
@@ -14,6 +15,13 @@ def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
     assert found.evidence.numbers()["operations_per_mib"] == 256
     assert "48 RPCs/s of 4 KiB" in found.sentence
     assert found.advice[0].command == "lfs migrate --non-block -c 1 -p flash FILE"
+    assert not any("romio" in piece.command for piece in found.advice), "a database on one node uses no MPI-IO"
+
+
+def test_hints_for_mpi_io_need_several_nodes() -> None:
+    facts = Facts(pools=POOLS, fill=filled(), job_nodes={"fio.7": 4})
+    (found,) = look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0)), facts)
+    assert any("romio" in piece.command for piece in found.advice)
 
 
 def test_a_stream_is_none() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tests.tierd.detect.views import POOLS, filled, halves, look
+from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
 from tierd.detect.striping import DETECTOR
 from tierd.model import DirectoryActivity, Facts, Finding
@@ -34,25 +34,29 @@ def test_a_stream_to_one_of_several_targets_is_reported() -> None:
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
 
 
+def test_the_stream_of_the_guide_with_25_mib_a_second_is_found() -> None:
+    assert look(DETECTOR, halves(stream("big.1", 25 * 1.048576, seconds=30.0, targets=TARGETS[:1])))
+
+
 def test_a_stream_over_all_and_a_slow_one_are_well() -> None:
     assert look(DETECTOR, halves(stream("big.1", 400, seconds=30.0))) == []
     assert look(DETECTOR, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
 
 
-def crowded(targets: tuple[str, ...], files_per_second: float = 60, pools: dict[str, tuple[str, ...]] = POOLS
-            ) -> list[Finding]:  # fmt: skip
-    return look(DETECTOR, halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)),
-                Facts(pools=pools, fill=filled()))
+def small_files_on(targets: tuple[str, ...], files_per_second: float = 5) -> list[Finding]:
+    return look(DETECTOR, halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)))
 
 
-def test_many_small_files_on_one_target_of_a_pool_are_reported() -> None:
-    (found,) = crowded(TARGETS[:1])
-    assert found.targets == TARGETS[:1]
+def test_few_small_files_belong_on_one_target() -> None:
+    (found,) = small_files_on(TARGETS)
+    assert found.sentence == (
+        "m.2 has 5 small files a second on 4 targets; the busiest, lustre-OST0005, has 25% of their RPCs")
     assert found.advice_only
-    assert found.advice[0].command == "lfs setstripe -c 1 -i -1 -p hdd DIRECTORY"
+    assert found.advice[0].command == "lfs setstripe -c 1 -i 5 -p hdd DIRECTORY"
 
 
-def test_a_few_small_files_on_one_target_are_what_the_guide_advises() -> None:
-    assert crowded(TARGETS[:1], 5) == []
-    assert crowded(TARGETS) == []
-    assert crowded(TARGETS[:1], pools={"hdd": TARGETS[:1]}) == []
+def test_small_files_on_one_target_on_flash_or_in_large_numbers_are_well() -> None:
+    assert small_files_on(TARGETS[:1]) == [], "as the guide advises"
+    assert small_files_on(TARGETS[:1], 60) == []
+    assert small_files_on(FLASH) == []
+    assert small_files_on(TARGETS, 60) == [], "more than one target should serve"

@@ -220,6 +220,31 @@ def test_default_layouts_of_busy_directories() -> None:
     assert facts.directory_seconds == 30.0
 
 
+def test_files_outgrow_the_default_layout_of_their_own_time_only() -> None:
+    files = Files(files={"/d": (status(1, 1.0), ON_FLASH)})
+    table = ActivityTable(files.path_of)
+    gather = gatherer(files, table)
+
+    def grown(numbers: range, kind: RecordType, time: float) -> None:
+        job = b"" if kind is RecordType.LAYOUT else b"mpi.5"
+        table.add([Record(n, kind, time, target=Fid(0x200000401, n, 0), parent=DIRECTORY, name=b"check", job_id=job)
+                   for n in numbers])
+
+    gather.facts(1000.0)
+    grown(range(100, 150), RecordType.CREATE, 1005.0)
+    grown(range(100, 130), RecordType.LAYOUT, 1006.0)
+    (before,) = gather.facts(1030.0).directories
+    assert (before.creates, before.outgrown) == (50, 30)
+    files.files["/d"] = status(1, 1.0), ON_DISK
+    assert gather.facts(1060.0).directories == (), "the directory has another default layout"
+    grown(range(130, 150), RecordType.LAYOUT, 1070.0)
+    assert gather.facts(1090.0).directories == (), "these files were made before"
+    grown(range(200, 240), RecordType.CREATE, 1095.0)
+    grown(range(200, 202), RecordType.LAYOUT, 1096.0)
+    (since,) = gather.facts(1120.0).directories
+    assert (since.creates, since.outgrown) == (40, 2)
+
+
 @pytest.mark.parametrize(("nid", "asked"), [("", [{"j.1"}]), ("10.0.0.1@tcp", [])])
 def test_a_scheduler_is_asked_for_nodes_only_where_the_changelog_names_no_clients(
         nid: str, asked: list[set[str]]) -> None:

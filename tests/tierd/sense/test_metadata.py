@@ -9,6 +9,7 @@ import pytest
 from lustre.parameters import Roots, Tree
 from tierd.sense import exposition, parameters
 from tierd.sense.counters import JobEntry
+from tierd.sense.exporters import joined_reading
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.readings import Reading, ServiceCounters
 
@@ -56,8 +57,9 @@ def test_readings_that_are_close_together_are_ignored_and_old_ones_are_forgotten
 def test_the_service_of_an_mds() -> None:
     meter = MetadataMeter()
     meter.learn(reading(0.0, {}, service=ServiceCounters(8, 64, 100, 1e6, 500, 50)))
-    meter.learn(reading(50.0, {}, service=ServiceCounters(16, 64, 1100, 3e6, 8500, 1050)))
+    meter.learn(reading(50.0, {}, service=ServiceCounters(16, 64, 1100, 3e6, 8500, 1050, frozenset({MDT}))))
     (service,) = meter.services
+    assert service.mdts == {MDT}
     assert (service.node, service.threads, service.threads_max, service.requests_per_second) == ("mds1", 16, 64, 20.0)
     assert (service.wait_usec, service.active, service.queued) == (2000.0, 8.0, 1.0)
     meter.learn(reading(100.0, {}, service=ServiceCounters(16, 64, 10, 3e3, 85, 10)))
@@ -80,7 +82,8 @@ def test_the_parameters_of_an_mds(tmp_path: Path) -> None:
     (settings / "threads_started").write_text("16\n")
     (settings / "threads_max").write_text("64\n")
     tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
-    assert parameters.metadata_services(tree) == {"this node": ServiceCounters(16, 64, 200, 4000, 1600, 100)}
+    known = {"this node": ServiceCounters(16, 64, 200, 4000, 1600, 100, frozenset({MDT}))}
+    assert parameters.metadata_services(tree, (MDT, OST)) == known
     assert parameters.metadata_services(Tree(Roots.of(tmp_path / "none", tmp_path / "none"))) == {}
 
 
@@ -98,3 +101,15 @@ def test_the_metrics_of_an_mds() -> None:
     assert exposition.metadata_service(EXPOSITION.replace(b'"mdt"', b'"ost"')) is None
     with pytest.raises(ValueError, match="convert"):
         exposition.metadata_service(EXPOSITION.replace(b" 1600", b" many"))
+
+
+def test_the_mdts_of_each_mds_are_those_of_its_exporter() -> None:
+    def of(name: str, *targets: str) -> Reading:
+        jobs = "".join(f'lustre_jobs{{fs="l",target="{target}"}} 0\n' for target in targets)
+        return exposition.reading_of(EXPOSITION + jobs.encode(), name, 10.0)
+
+    readings = {"mds1": of("mds1", "MDT0000", "MDT0002", "OST0000"), "mds2": of("mds2", "MDT0001", "MDT0002")}
+    shown = {"l-MDT0000": "mds1", "l-MDT0001": "mds2", "l-MDT0002": "mds2", OST: "mds1"}
+    services = joined_reading(readings, shown, 10.0, {}).services
+    assert {name: service.mdts for name, service in services.items()} == {
+        "mds1": {MDT}, "mds2": {"l-MDT0001", "l-MDT0002"}}, "one MDT moved to mds2"

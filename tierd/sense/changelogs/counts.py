@@ -102,6 +102,8 @@ class CountTables:
         """By job and directory."""
         self.directories: dict[str, set[str]] = {}
         """Directories of each job in the table of counts."""
+        self.layouts_since: dict[str, float] = {}
+        """When the default layout of a directory was found changed. Files made before outgrow an earlier one."""
         self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
         """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 

@@ -270,7 +270,7 @@ class RollUp:
             if not path:
                 return  # an unnamed file that a mover copies into
             self._movers.moved(directory_of(path), job.name, time, record)
-        elif file is not None:
+        elif file is not None and file.created_at >= self._known.layouts_since.get(file.directory, 0.0):
             self._known.counts_of(file, time).outgrown += 1
 
     def _rename(self, record: Record) -> None:

@@ -298,6 +298,14 @@ class ActivityTable:
             for fid in fids:
                 self._path.renamed(fid)
 
+    def begin_layouts(self, since: Mapping[str, float]) -> None:
+        """Count files that outgrow a component only if they were made since their directory got its default layout.
+
+        A reader counts all files of its MDT, because it reads no layouts.
+        """
+        with self._lock:
+            self._known.layouts_since = dict(since)
+
     def forget_directory(self, directory: str) -> None:
         """Remove a directory's counts and their files."""
         with self._lock:
