@@ -217,9 +217,7 @@ OTHER_NAMES = {
 """Modules in which the word of a kind is the name of something else."""
 
 
-MOVING = {"tierd.decide.data_on_mdt", *(f"tierd.detect.{name}" for name in (
-    "block_accelerator", "metadata_bound", "metadata_storm", "outgrown_component", "shared_file_contention",
-    "small_random_io", "striping"))}
+MOVING = {"tierd.decide.data_on_mdt", "tierd.detect.metadata_storm"}
 """Parts of policies that are not in their file yet."""
 
 

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
-from tierd.model import Action, Capacity
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity
 from tierd.refusal import Refusal
 
 NO_CHANGELOG_SENTENCE = (
@@ -78,3 +78,14 @@ def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> boo
     first = present.components[0]
     on_flash = first.on_mdt or first.pool == flash_pool
     return on_flash and (first.extent_end is None or first.extent_end >= component_bytes)
+
+
+def open_files(activity: DirectoryActivity) -> list[str]:
+    """Paths of files that the job has open and did not create."""
+    closed = {candidate.fid for candidate in activity.candidates}
+    return [file.path for file in activity.existing_files if file.path and file.fid not in closed]
+
+
+def is_used_again(candidate: Candidate) -> bool:
+    """Whether the job opened a file that was there before, or one of its own again."""
+    return candidate.created_at == 0 or candidate.opens > 0

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -26,34 +25,27 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
-from tierd.advised import RPC_BYTES
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.random_io_to_flash import is_used_again, open_files
+from tierd.decide.plans import Plan, is_used_again
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
 from tierd.model import (
     Action,
     Candidate,
     Capacity,
-    ContentionEvidence,
     DirectoryActivity,
     Finding,
-    StripingEvidence,
 )
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text
 
 MIN_STRIPE_BYTES, MAX_STRIPE_BYTES = 1 << 20, 32 << 20
 """Stripe sizes of the guide."""
-MIN_STRIPES, MAX_STRIPES = 2, 8
-"""Stripes of few large files, by the guide."""
-GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Limits of benefit, size and space."""
+class Restripe:
+    """Limits of benefit, size and space: the table ``[restripe]``."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -100,89 +92,6 @@ def stripe_bytes(record_bytes: int) -> int:
     return min(MAX_STRIPE_BYTES, max(MIN_STRIPE_BYTES, boundary(max(record_bytes, 1))))
 
 
-def shared_stripe_bytes(rpc_bytes: int) -> int:
-    """Stripe size of a shared file by its RPCs. The largest RPCs hide how large records are: then 32 MiB, as the guide.
-
-    >>> [shared_stripe_bytes(rpc << 20) >> 20 for rpc in (1, 4, 8, 16)]
-    [1, 4, 8, 32]
-    """
-    return MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else stripe_bytes(rpc_bytes)
-
-
-def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bool) -> Stripes | None:
-    """Stripes of a file with many openers; None if it has as many objects as it can use.
-
-    The finding names the objects that the file can use: by its openers, its size, and the objects that a target takes.
-    """
-    wanted = min(evidence.openers, evidence.wanted_objects)
-    if wanted > targets and not overstripe:
-        wanted = targets
-    if targets < 1 or wanted <= evidence.objects:
-        return None
-    return Stripes(wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
-
-
-def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:
-    """Stripes of one of few large files: 2 to 8, and no more than targets. None if there is one target only.
-
-    >>> [stream_stripes(gib << 30, 0, 96).count for gib in (0, 1, 4, 16, 1000)]
-    [2, 2, 3, 5, 8]
-    """
-    count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
-    return Stripes(count, stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
-
-
-def decide_shared(finding: Finding, evidence: ContentionEvidence, activities: Sequence[DirectoryActivity],
-                  capacity: Capacity, pools: Pools, settings: Settings) -> Plan:
-    """A default layout for the next shared file, and the move of this one once it is closed."""
-    place = the_pool(finding, capacity, pools)
-    if isinstance(place, Refusal):
-        return Plan((), (place,))
-    stripes = shared_stripes(evidence, len(capacity.pools[place]),
-                             overstripe=settings.overstripe and capacity.overstriping)
-    if stripes is None:
-        return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
-            finding.subject),))
-    mine = [activity for activity in activities if activity.directory in finding.directories]
-    if not mine:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
-    why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
-    part = 1 - evidence.objects / stripes.count
-    closed = [(a, c) for a in mine for c in a.candidates if c.path == finding.subject]
-    plan = _rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
-                      evidence.bytes_per_second, evidence.objects)
-    waits = [file for a in mine for file in open_files(a) if file == finding.subject]
-    refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
-                ] if waits else []
-    return Plan((*_defaults(finding, mine, stripes, place, capacity, settings, why), *plan.actions),
-                (*plan.refusals, *refusals))
-
-
-def decide_striping(finding: Finding, evidence: StripingEvidence, activities: Sequence[DirectoryActivity],
-                    capacity: Capacity, pools: Pools, settings: Settings) -> Plan:
-    """For small files one stripe, for a stream several."""
-    mine = [activity for activity in activities if activity.directory in finding.directories]
-    if not mine:
-        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
-    if evidence.files_created is not None:
-        return _small_files(finding, mine, capacity, pools, settings)
-    place = the_pool(finding, capacity, pools)
-    if isinstance(place, Refusal):
-        return Plan((), (place,))
-    targets = len(capacity.pools[place])
-    record = evidence.record_bytes or 0
-    sizes = [c.size_bytes or 0 for a in mine for c in a.candidates]
-    usual = stream_stripes(max(sizes, default=0), record, targets)
-    if usual is None:
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
-    why = f"{finding.aggressor} streams to one target of {targets}"
-    closed = [(a, c) for a in mine for c in a.candidates]
-    saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
-    plan = _rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
-                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    return Plan((*_defaults(finding, mine, usual, place, capacity, settings, why), *plan.actions), plan.refusals)
-
-
 def the_pool(finding: Finding, capacity: Capacity, pools: Pools) -> str | Refusal:
     """The smallest pool with all targets of the finding, or else the disk pool of the scope, if it has targets."""
     holding = sorted((len(members), pool) for pool, members in capacity.pools.items()
@@ -193,8 +102,8 @@ def the_pool(finding: Finding, capacity: Capacity, pools: Pools) -> str | Refusa
     return place
 
 
-def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
-               stripes_of: Callable[[Candidate], Stripes | None], pool: str, capacity: Capacity, settings: Settings,
+def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], why: str,
+               stripes_of: Callable[[Candidate], Stripes | None], pool: str, capacity: Capacity, settings: Restripe,
                saved_seconds: float, rate: float, objects: int) -> Plan:
     """Moves of closed files that are used again and pay, while the pool has space.
 
@@ -224,7 +133,7 @@ def _rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candid
               and candidate.closed_at <= finding.time - min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, size / rate))):
             left -= size
             layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
-            actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {_words(stripes)}", finding.key,
+            actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {words(stripes)}", finding.key,
                                   activity.directory, candidate.path, size, candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
 
@@ -246,7 +155,7 @@ def placed(layout: Layout, capacity: Capacity) -> Layout:
     return replace(layout, components=tuple(map(of, layout.components)))
 
 
-def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity, settings: Settings) -> bool:
+def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacity, settings: Restripe) -> bool:
     """Whether as many targets as the copy uses have room for its part on each. Unknown space counts as free.
 
     Lustre places a stripe on any target of the pool that is not full, however little room it has.
@@ -266,13 +175,14 @@ MAX_SETTLE_SECONDS = 60.0
 for this time at most, because its finding ends soon after the job has closed it."""
 
 
-def _words(stripes: Stripes) -> str:
+def words(stripes: Stripes) -> str:
+    """The stripes, for a reason."""
     objects = f"{stripes.count} objects (overstriping)" if stripes.overstriped else f"{stripes.count} stripes"
     return f"{objects} of {size_text(stripes.size_bytes)}"
 
 
-def _defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
-              capacity: Capacity, settings: Settings, why: str) -> Iterator[Action]:
+def defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes: Stripes, pool: str,
+              capacity: Capacity, settings: Restripe, why: str) -> Iterator[Action]:
     """Default layouts for directories in which the job makes large files."""
     for activity in activities:
         where = activity.directory
@@ -281,14 +191,14 @@ def _defaults(finding: Finding, activities: Sequence[DirectoryActivity], stripes
             continue
         wanted = with_stripes(capacity.default_layouts[where], stripes, pool, small_end(activity, settings))
         if wanted is not None:
-            yield Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{why}; new files get {_words(stripes)}", finding.key,
+            yield Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{why}; new files get {words(stripes)}", finding.key,
                          directory=where)
 
 
-def small_end(activity: DirectoryActivity, settings: Settings) -> int:
+def small_end(activity: DirectoryActivity, settings: Restripe) -> int:
     """End of the first component of new files: small files of the directory fit.
 
-    >>> small_end(DirectoryActivity("j", "/d", sizes=(100, 3 << 20, 1 << 40)), Settings()) >> 20
+    >>> small_end(DirectoryActivity("j", "/d", sizes=(100, 3 << 20, 1 << 40)), Restripe()) >> 20
     4
     """
     small = [size for size in activity.sizes if 0 < size <= settings.largest_small_bytes]
@@ -313,48 +223,3 @@ def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) 
 
 def _has_stripes(component: Component, stripes: Stripes) -> bool:
     return component.stripe_count < 0 or component.stripe_count >= stripes.count
-
-
-def _small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
-                 settings: Settings) -> Plan:
-    """One stripe for small files: the beginning of new files, and existing files that are read again and again."""
-    actions: list[Action] = []
-    refusals: list[Refusal] = []
-    for activity in activities:
-        where = activity.directory
-        wanted = with_one_stripe(capacity.default_layouts.get(where), small_end(activity, settings), pools.hdd_pool)
-        if where not in capacity.default_layouts or not where.startswith("/") or where == "/":
-            refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
-            continue
-        if wanted is None:
-            refusals.append(Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
-                                    "purpose, or has one stripe already").about(where))
-            continue
-        actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} makes small files here; one "
-                              "stripe takes one object each", finding.key, directory=where))
-        first = wanted.components[0]
-        if not capacity.pools.get(first.pool):
-            continue
-        again = [c for c in activity.candidates if c.opens >= settings.min_opens and c.size_bytes is not None
-                 and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
-        left = capacity.avail_bytes.get(first.pool, 0) - settings.reserve * capacity.size_bytes.get(first.pool, 0)
-        for candidate in sorted(again, key=lambda c: (-c.opens, c.path))[:settings.max_moves]:
-            if (candidate.size_bytes or 0) <= left:
-                left -= candidate.size_bytes or 0
-                actions.append(Action(
-                    ActKind.MIGRATE, placed(wanted, capacity),
-                    f"{finding.aggressor} opens the small file again and again, and it has several objects",
-                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
-    return Plan(tuple(actions), tuple(refusals))
-
-
-def with_one_stripe(present: Layout | None, end: int, pool: str) -> Layout | None:
-    """A plain default layout with one stripe at the beginning of each file. None if it must not change."""
-    if present is None or len(present.components) != 1 or present.mirror_count > 1:
-        return None
-    only = present.components[0]
-    if only.on_mdt or only.foreign is not None or only.stripe_count in {0, 1}:
-        return None
-    return Layout((Component(0, end, only.pool or pool, 1),
-                   replace(only, extent_start=end, extent_end=None, pool=only.pool or pool, objects=(), flags=())))
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tierd.detect.plugin import View
+from tierd.detect.view import View
 from tierd.model import Advice
 from tierd.text import binary_text, quoted
 

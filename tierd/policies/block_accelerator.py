@@ -1,24 +1,138 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""Flash in front of the disks of a target: small writes are fast, larger ones are not.
+
+What :mod:`tierd.detect.accelerators` sees is reported, with advice on the bypass size. Where an accelerator takes the
+writes of a noisy neighbour in, its files on flash would save the disks nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated
 
-from tierd.detect.block_accelerator import DETECTOR, Accelerator, accelerators, with_absorbed
-from tierd.model import Facts, Finding, JobLoad
-from tierd.policies.protocol import Amend
+from annotated_types import Gt, Lt
+
+from tierd.detect.accelerators import Accelerator, absorbs, accelerators
+from tierd.detect.view import View
+from tierd.model import Advice, Evidence, Facts, Finding, JobLoad
+from tierd.policies.protocol import Amend, Common, Policy
+from tierd.text import binary_text, count_of, percent, quoted
+
+MAX_BYPASS_BYTES = 256 << 10
+"""Largest bypass size that is advised; larger writes use whole stripes well."""
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    min_gain_share: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Share of the writes that a larger bypass size must take in before it is advised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockAcceleratorEvidence(Evidence):
+    """Small writes that are fast on targets whose larger writes are slow."""
+
+    bypass_low_bytes: int
+    bypass_high_bytes: int
+    small_write_share: float
+    """Share of the disk writes up to the lower bound."""
+    next_write_share: float
+    """Share of the disk writes above it, up to four times as large."""
+    targets: int
+    fast_usec: float | None = None
+    slow_usec: float | None = None
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding for each pool."""
+    pools: defaultdict[str, dict[str, Accelerator]] = defaultdict(dict)
+    for target, seen in accelerators(view.facts.disk_writes).items():
+        if target not in view.flash:
+            pools[view.facts.pool_of(target)][target] = seen
+    for pool, members in sorted(pools.items()):
+        yield finding(pool, members, view, settings)
+
+
+def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
+    """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
+
+    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing. The durations of
+    each size must show the accelerators: what only follows from mixes may be wrong, and leaves the finding as it is.
+    """
+    shown = {target: seen for target, seen in accelerated.items() if seen.fast_usec is not None}
+    if finding.advice_only or not finding.targets:
+        return finding
+    if not all(target in loads and absorbs(shown.get(target), loads[target]) for target in finding.targets):
+        return finding
+    return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
+        "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
+        "a block accelerator or write cache in front of these targets takes its small writes in already: "
+        "the disks are slow for another reason")))
+
+
+def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings: Settings) -> Finding:
+    """The finding about one pool."""
+    low = min(seen.bypass_low_bytes for seen in members.values())
+    high = max(seen.bypass_high_bytes for seen in members.values())
+    sizes: defaultdict[int, float] = defaultdict(float)
+    for target in members:
+        for reading in view.facts.disk_writes[target]:
+            for size, count in reading.sizes.items():
+                sizes[size] += count
+    every = sum(sizes.values())
+    small = sum(count for size, count in sizes.items() if size <= low) / every if every else 0.0
+    wanted = next_bypass(sizes, low, settings.min_gain_share)
+    gained = sum(count for size, count in sizes.items() if low < size <= 4 * low) / every if every else 0.0
+    times = [(seen.fast_usec, seen.slow_usec) for seen in members.values()
+             if seen.fast_usec is not None and seen.slow_usec is not None]
+    fast, slow = (max(a for a, _ in times), min(b for _, b in times)) if times else (None, None)
+    took = f" (median {fast / 1000:.1f} ms, larger ones {slow / 1000:.1f} ms)" if fast and slow else ""
+    where = f"{count_of(len(members), 'target')}{f' of pool {quoted(pool)}' if pool else ''}"
+    return Finding(
+        POLICY.name, view.now, "", "", tuple(sorted(members)),
+        f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
+        "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
+        f"{percent(small)} of the disk writes are small enough",
+        BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
+                                 next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
+        advice_only=True, subject=pool, advice=tuple(advise(low, high, wanted, gained, where)),
+    )
+
+
+def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> int | None:
+    """A larger bypass size that takes in a considerable share of the writes; None if there is none.
+
+    >>> next_bypass({4096: 50.0, 65536: 40.0, 1048576: 10.0}, 32768, 0.1)
+    65536
+    """
+    every = sum(sizes.values())
+    for size in (2 * low, 4 * low):
+        gained = sum(count for upper, count in sizes.items() if low < upper <= size)
+        if size <= MAX_BYPASS_BYTES and every and gained / every >= min_gain_share:
+            return size
+    return None
+
+
+def advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
+    """What to do with an accelerator."""
+    between = f"between {binary_text(low)} and {binary_text(high)}"
+    if wanted is None:
+        yield Advice("no change of the bypass size", where,
+                     f"it is {between}; few writes are a little larger. Files with random writes up to "
+                     f"{binary_text(low)} need no move to flash")
+    else:
+        yield Advice(f"raise the bypass size to {wanted >> 10} KiB, with the tools of the array", where,
+                     f"it is {between}; up to {percent(gained)} more of the disk writes would be fast. The flash of "
+                     "the accelerator fills sooner, and wears more")
 
 
 def amends(facts: Facts) -> Amend:
-    """How accelerators change findings."""
-    return partial(amended, accelerators(facts.disk_writes))
+    """Findings about neighbours whose writes accelerators take in become advice."""
+    return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
 
 
-def amended(seen: Mapping[str, Accelerator], finding: Finding, loads: Mapping[str, JobLoad]) -> Finding:
-    """The finding, as advice only if accelerators take the writes in."""
-    return with_absorbed(finding, loads, seen) if seen else finding
-
-
-POLICY = replace(DETECTOR, amends=amends)
+POLICY = Policy("block-accelerator", Settings, find, evidence=BlockAcceleratorEvidence, amends=amends)

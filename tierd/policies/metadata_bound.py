@@ -1,7 +1,162 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""An MDS whose processors or threads are busy, or whose operations are slow: what limits its metadata operations.
+
+Requests wait for a service thread while all threads are in use: then processors, locks or the number of threads limit
+the MDS. If threads are free and single operations are slow, the latency of the device limits it. File creation in one
+directory is bound by one thread and the clock rate of the processor; stats are bound by the latency of the MDT's SSDs
+(Cray, CUG 2018, section V).
+
+If one job causes most operations, the job is named: its own change helps more than another MDS.
+"""
 
 from __future__ import annotations
 
-from tierd.detect.metadata_bound import DETECTOR
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-POLICY = DETECTOR
+from annotated_types import Gt, Le, Lt
+
+from tierd.advised import STATAHEAD_BATCH
+from tierd.detect.view import View
+from tierd.model import Advice, Evidence, Finding, MetadataLoad, MetadataService
+from tierd.policies.protocol import Common, Policy
+from tierd.text import percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter_wait_usec: Annotated[float, Gt(0)] = 2000.0
+    """The finding begins if requests wait so long for a thread, on average, while threads are busy."""
+    leave_wait_usec: Annotated[float, Gt(0)] = 1000.0
+    """The finding ends below this wait."""
+    busy_share: Annotated[float, Gt(0), Le(1)] = 0.7
+    """Share of the threads in use at the start of a request, from which threads count as busy."""
+    enter_operation_usec: Annotated[float, Gt(0)] = 3000.0
+    """The finding begins if an operation takes so long, on average, while threads are free."""
+    leave_operation_usec: Annotated[float, Gt(0)] = 2000.0
+    """The finding ends below this time."""
+    min_operations_per_second: Annotated[float, Gt(0)] = 200.0
+    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
+    one_job_share: Annotated[float, Gt(0), Lt(1)] = 0.7
+    """Share of the operations from which one job counts as the cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataBoundEvidence(Evidence):
+    """The service for metadata requests of one MDS, and the operations of the MDTs that it names."""
+
+    requests_per_second: float
+    wait_usec: float
+    """Mean time that a request waited for a thread."""
+    threads: float
+    active: float
+    """Mean number of requests in progress."""
+    operation_usec: float
+    """Mean time of an operation on the slowest of its busy MDTs; 0 if unknown."""
+    change_share: float
+    """Creates and unlinks among the operations."""
+    stat_share: float
+    """Stats among the operations."""
+    one_job_share: float
+    """The largest share of one job in the operations."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find each MDS that is the limit of metadata operations. One whose MDTs are unknown is left out."""
+    for service in view.facts.metadata_services:
+        loads = [load for load in view.facts.metadata_loads if load.mdt in service.mdts and load.operations]
+        if sum(load.operations for load in loads) >= settings.min_operations_per_second:
+            yield from of_service(service, loads, view, settings)
+
+
+def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: View,
+               settings: Settings) -> Iterator[Finding]:
+    """The finding about one MDS, or none. ``loads`` are those of its MDTs.
+
+    The MDTs of an MDS share its processors and threads, and each has its own device: the slowest counts.
+    """
+    slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
+                  key=lambda load: load.usec_per_operation, default=None)
+    subject = f"mds of {service.node}"
+    active = (POLICY.name, "", subject) in view.active
+    busy = service.threads > 0 and service.active >= settings.busy_share * service.threads
+    waits = service.wait_usec >= (settings.leave_wait_usec if active else settings.enter_wait_usec)
+    usec = slowest.usec_per_operation if slowest else 0.0
+    slow = usec >= (settings.leave_operation_usec if active else settings.enter_operation_usec)
+    queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
+    if not ((busy and waits) or (slow and not busy and not queueing)):
+        return
+    if slowest and not busy:
+        loads = [slowest]
+    total = sum(load.operations for load in loads)
+    job, share = largest_job(loads, total)
+    changes = sum(load.creates + load.unlinks for load in loads) / total
+    stats = sum(load.stats for load in loads) / total
+    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= settings.one_job_share else ""
+    words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
+             f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
+             f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
+             f"{service.threads:.0f} threads in use: the latency of its devices limits it")
+    yield Finding(
+        POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
+        f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
+        MetadataBoundEvidence(
+            requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
+            active=service.active, operation_usec=usec, change_share=changes, stat_share=stats, one_job_share=share),
+        advice_only=True, subject=subject,
+        advice=tuple(job_advice(job, changes) if cause else server_advice(service, busy, changes, stats, view)))
+
+
+def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
+    """The job with most operations on these MDTs, and its share."""
+    by_job: defaultdict[str, float] = defaultdict(float)
+    for load in loads:
+        for job, rate in load.jobs:
+            by_job[job] += rate
+    job = max(sorted(by_job), key=lambda name: by_job[name], default="")
+    return job, by_job[job] / total if job else 0.0
+
+
+def job_advice(job: str, changes: float) -> Iterator[Advice]:
+    """Advice if one job causes the load."""
+    yield Advice("use fewer and larger files, or a directory for each process", f"in {quoted(job)}",
+                 "another MDS would help this job alone; see metadata-storm if it works in one directory")
+    if changes >= 0.5:
+        yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} makes its directories",
+                     "its directories go to several MDTs; creates in one directory are bound by one thread and the "
+                     "clock rate of the processor (Cray, CUG 2018)")
+
+
+def server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
+    """Advice if many jobs cause the load."""
+    if not busy:
+        yield Advice("put the MDT on faster SSDs, and check them (iostat -x, brw_stats of the MDT)",
+                     f"on {quoted(service.node)}",
+                     "stats and lookups wait for the device: more processors or threads would not help (Cray, CUG "
+                     "2018)")
+        return
+    if service.threads_max and service.threads >= service.threads_max:
+        more = round(2 * service.threads_max)
+        yield Advice(f"lctl set_param mds.MDS.mdt.threads_max={more}", f"on {quoted(service.node)}",
+                     "helps if processors have idle time (mpstat); otherwise the queue only moves")
+    if changes >= 0.5:
+        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
+                     f"for {quoted(service.node)}",
+                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
+                     "one directory (Cray, CUG 2018)")
+    if stats >= 0.5:
+        yield Advice(f"lctl set_param llite.*.statahead_batch_max={STATAHEAD_BATCH}",
+                     "on clients with Lustre 2.16 and newer",
+                     "one request for many stats: 10.1 s became 5.4 s for a million files (DDN, 2022)")
+    if view.facts.metadata_targets < 2:
+        yield Advice("add a metadata server with its own MDT", "for new top-level directories (lfs mkdir -i)",
+                     "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)")
+    else:
+        yield Advice("lfs setdirstripe -D -c 1 -i -1 DIRECTORY", "parents of the busy trees",
+                     "new directories go to the other MDTs, if these are less busy (see metadata-imbalance)")
+
+
+POLICY = Policy("metadata-bound", Settings, find)

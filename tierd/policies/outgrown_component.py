@@ -1,19 +1,151 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""Files of a directory outgrow the first component of its default layout.
+
+When a file grows past a component, the MDT instantiates the next one and writes a layout record into the changelog. A
+file half on flash and half on disk is slower than a file on disk alone (Cray, CUG 2018). The remedy is a larger first
+component for new files, sized from existing files, or no flash component.
+
+tierd enlarges the component for new files, sized from the existing files. Only layouts with a flash component before a
+tail on disks change: tierd creates that form itself. Other composite layouts were set by a person on purpose. Existing
+files stay split; ``hot-small-files`` moves those that are read.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from tierd.decide import larger_component
-from tierd.decide.plans import Plan
-from tierd.detect.outgrown_component import DETECTOR
-from tierd.model import Finding, OutgrownComponentEvidence
-from tierd.policies.protocol import Situation
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout.model import Layout
+from lustre.layout.size import size_text
+from tierd.acts import ActKind
+from tierd.decide import sizing
+from tierd.decide.plans import FlashSettings, Plan, flash_first, reserved
+from tierd.detect.advice import has_free_space
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
+from tierd.policies.protocol import Common, Policy, Situation
+from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, percent, quoted, rate_text
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.05
+    """The finding begins at this share of recently created files that outgrew their first component."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.02
+    """The finding ends below this share."""
+    min_files: Annotated[int, Ge(1)] = 20
+    """Minimum number of files that outgrew their first component."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgrownComponentEvidence(Evidence):
+    """Files that outgrew the first component of their directory's default layout."""
+
+    files_outgrown: int
+    files_created: int
+    """Files created in the directory in ``seconds``."""
+    share: float
+    """Outgrown files among the created ones."""
+    component_bytes: int
+    """End of the first component; 0 if it is not known."""
+    seconds: float
+    """Time over which the files were counted."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding per directory, ordered by the number of outgrown files."""
+    by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for activity in view.facts.directories:
+        by_place[activity.directory].append(activity)
+    for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
+        finding = of_directory(place, parts, view, settings)
+        if finding is not None:
+            yield finding
+
+
+def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+    """The finding about one directory, or None."""
+    outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
+    job = max(parts, key=lambda p: (p.outgrown, p.job)).job
+    edge = settings.leave if (POLICY.name, job, place) in view.active else settings.enter
+    share = outgrown / max(created, outgrown, 1)
+    if outgrown < settings.min_files or share < edge or not place.startswith("/"):
+        return None
+    end = first_end(view.facts.default_layouts.get(place))
+    if place in view.facts.default_layouts and end is None:
+        return None  # no composite default layout: these files were created with a layout of their own
+    pools = view.pools_of(place)
+    boundary = f"; present size: {size_text(end)}" if end else ""
+    return Finding(
+        POLICY.name, view.now, job, "", (),
+        f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
+        f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
+        OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
+                                  component_bytes=end or 0, seconds=view.facts.directory_seconds),
+        (place,), subject=place,
+        advice=() if not has_free_space(view, view.flash) else (
+                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
+                       f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "
+                       "a default layout without a first component has the same effect"),),
+    )
+
+
+def first_end(layout: Layout | None) -> int | None:
+    """End of the first component in bytes; None if there is only one component, or no layout."""
+    return layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
 
 
 def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situation) -> Plan:
-    """What to do about a finding."""
-    return larger_component.decide(finding, evidence, situation.activities, situation.capacity, situation.pools)
+    """A larger first component for each directory of the finding, or a refusal."""
+    capacity, settings = situation.capacity, situation.pools
+    actions: list[Action] = []
+    refusals: list[Refusal] = []
+    for activity in situation.activities:
+        if activity.directory not in finding.directories:
+            continue
+        present = capacity.default_layouts.get(activity.directory)
+        size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
+        refusal = refuse(present, size, evidence, capacity, settings)
+        if refusal:
+            refusals.append(refusal.about(activity.directory))
+        elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
+            actions.append(Action(
+                ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
+                "files outgrow the present first component of "
+                f"{size_text(present.components[0].extent_end or 0)}: {size.reason}",
+                finding.key, directory=activity.directory))
+    return Plan(tuple(actions), tuple(refusals))
 
 
-POLICY = replace(DETECTOR, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)
+def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponentEvidence, capacity: Capacity,
+           settings: FlashSettings) -> Refusal | None:
+    """Why the directory keeps its default layout; None if it does not."""
+    pool = settings.flash_pool
+    if present is None:
+        return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
+    if not capacity.pools.get(pool) or not capacity.pools.get(settings.hdd_pool):
+        return Refusal(Reason.NO_POOL, f"pool {pool!r} or {settings.hdd_pool!r} does not exist or has no targets")
+    first = present.components[0]
+    if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
+        return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not a component on {pool!r} before a tail, as "
+                       "tierd sets it; a person set it on purpose, and only a person may change it")
+    if not size.component_bytes:
+        return Refusal(size.refused or Reason.SIZES_UNKNOWN,
+                       f"{size.reason}; without a flash component its files would not be split")
+    growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
+    if capacity.avail_bytes.get(pool, 0) - growth * settings.reaction_seconds < reserved(capacity, settings):
+        return Refusal(
+            Reason.NO_ROOM,
+            f"pool {pool!r} has {bytes_text(capacity.avail_bytes.get(pool, 0))} free, and the "
+            f"directory may fill it at {rate_text(growth)}",
+        )
+    return None
+
+
+POLICY = Policy("outgrown-component", Settings, find, evidence=OutgrownComponentEvidence, plan=plan, on_by_default=True)

@@ -1,21 +1,206 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""Many processes write one file on few targets, and wait for each other's locks and disks.
+
+The NOTUR striping guide and DDN's overstriping (Lustre 2.13) give two remedies. If the pool has targets that the file
+does not use, use as many stripes as there are writing processes. If the file uses all targets, overstripe it: an object
+with its own lock for each process, so that each writes to its own. Fewer objects gain little, more than stripes are
+useless, and records smaller than a stripe meet in the same objects again. Locks of readers do not conflict.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
-from tierd.decide import restripe
-from tierd.decide.plans import Plan
-from tierd.detect.shared_file_contention import DETECTOR
-from tierd.model import ContentionEvidence, Finding
-from tierd.policies.protocol import JudgedBy, Situation
+from annotated_types import Ge, Gt, Le, Lt
+
+from lustre.layout.model import Layout
+from tierd.advised import RPC_BYTES
+from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, open_files
+from tierd.decide.restripe import MAX_STRIPE_BYTES, Restripe, Stripes, defaults, rewritten, stripe_bytes, the_pool
+from tierd.detect.mpi_hints import hints, works_on_several_nodes
+from tierd.detect.profile import Profile, seconds_active
+from tierd.detect.view import View
+from tierd.model import Advice, Evidence, Finding, SharedFile
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.refusal import Reason, Refusal
+from tierd.text import quoted
+
+UNKNOWN_STRIPES = 1 << 30
+MAX_OBJECTS = 2000
+"""Most stripes of a file: ``LOV_MAX_STRIPE_COUNT`` in lustre/include/uapi/linux/lustre/lustre_user.h."""
+MIN_STRIPE_BYTES = 1 << 20
+"""Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    min_openers: Annotated[int, Ge(2)] = 8
+    """Minimum number of simultaneous opens of one file."""
+    enter: Annotated[float, Gt(1)] = 4.0
+    """The finding begins at this number of opens per object of the file."""
+    leave: Annotated[float, Gt(1)] = 3.0
+    """The finding ends below this number."""
+    concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's."""
+    min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
+    max_objects_per_target: Annotated[int, Ge(1)] = 64
+    """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
+    read_share: Annotated[float, Gt(0), Le(1)] = 0.9
+    """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentionEvidence(Evidence):
+    """A file that many processes have open."""
+
+    openers: int
+    objects: int
+    """Number of objects of the file."""
+    targets_available: int
+    """Number of targets in the pool."""
+    wanted_objects: int
+    bytes_per_second: float
+    """Throughput of the job."""
+    record_bytes: int = 0
+    """Typical size of the job's RPCs, which are as large as its records where processes share a file; 0 if unknown."""
+    seconds: float = 0.0
+    """Time for which the job has been active, as far as the history reaches."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find the most shared file of each job."""
+    jobs = view.profiles(settings.recent_seconds)
+    done: set[str] = set()
+    for file in view.facts.shared_files:
+        job = jobs.get(file.job)
+        if (job is None or file.job in done or file.openers < settings.min_openers
+                or job.moved_bytes / job.seconds < settings.min_bytes_per_second):
+            continue
+        done.add(file.job)
+        finding = of_file(file, job, view, settings)
+        if finding is not None:
+            yield finding
+
+
+def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
+    """The finding about one file, or None."""
+    directory = file.path.rpartition("/")[0] or "/"
+    targets = carriers(job, settings.concentration)
+    objects = objects_of(file.layout) or len(targets)
+    edge = settings.leave if (POLICY.name, job.job, file.path) in view.active else settings.enter
+    if file.openers < edge * objects:
+        return None
+    pool = view.facts.pool_of(targets[0])
+    available = len(view.facts.pools.get(pool, targets))
+    most = stripes_of(file)
+    wanted = min(file.openers, available, most)
+    in_pool = f" -p {pool}" if pool else ""
+    if wanted > objects:
+        command = f"lfs setstripe -c {wanted}{in_pool}"
+        effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
+                  "the network and the processes are fast enough")
+    else:
+        wanted = file.openers
+        read = sum(load.read_bytes for load in job.by_target.values())
+        if (not max(objects, available) < wanted <= min(available * settings.max_objects_per_target, most, MAX_OBJECTS)
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= settings.read_share * job.moved_bytes):
+            return None
+        command = f"lfs setstripe -C {wanted}{in_pool}"
+        effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "
+                  "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
+    return Finding(
+        POLICY.name, view.now, job.job, "", targets,
+        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
+        "wait for each other's extent locks",
+        ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
+                           bytes_per_second=job.moved_bytes / job.seconds,
+                           record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
+        (directory,), advice_only=True, subject=file.path,
+        advice=(
+            Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
+            Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
+                   "when no process has it open", "gives the existing file this layout; rewrites all its data"),
+            *(hints(job.job, job.typical_rpc_bytes, job.reads / max(job.bulk_operations, 1.0), min(wanted, available))
+              if works_on_several_nodes(job.job, (directory,), view) else ()),
+        ),
+    )
+
+
+def carriers(job: Profile, share: float) -> tuple[str, ...]:
+    """The fewest targets that hold this share of a job's bytes, the busiest first."""
+    left = share * job.moved_bytes
+    found = []
+    for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
+        if left <= 0:
+            break
+        found.append(target)
+        left -= load.moved_bytes
+    return tuple(found)
+
+
+def stripes_of(file: SharedFile) -> int:
+    """Number of stripes in the file, by the stripe size of its last component. More objects stay empty."""
+    if file.layout is None or file.size_bytes is None:
+        return UNKNOWN_STRIPES
+    return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
+
+
+def objects_of(layout: Layout | None) -> int:
+    """Number of objects with the file's bytes; 0 if the layout is unknown."""
+    return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
+
+
+def shared_stripe_bytes(rpc_bytes: int) -> int:
+    """Stripe size of a shared file by its RPCs. The largest RPCs hide how large records are: then 32 MiB, as the guide.
+
+    >>> [shared_stripe_bytes(rpc << 20) >> 20 for rpc in (1, 4, 8, 16)]
+    [1, 4, 8, 32]
+    """
+    return MAX_STRIPE_BYTES if rpc_bytes >= RPC_BYTES else stripe_bytes(rpc_bytes)
+
+
+def shared_stripes(evidence: ContentionEvidence, targets: int, *, overstripe: bool) -> Stripes | None:
+    """Stripes of a file with many openers; None if it has as many objects as it can use.
+
+    The finding names the objects that the file can use: by its openers, its size, and the objects that a target takes.
+    """
+    wanted = min(evidence.openers, evidence.wanted_objects)
+    if wanted > targets and not overstripe:
+        wanted = targets
+    if targets < 1 or wanted <= evidence.objects:
+        return None
+    return Stripes(wanted, shared_stripe_bytes(evidence.record_bytes), overstriped=wanted > targets)
 
 
 def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -> Plan:
-    """What to do about a finding."""
-    return restripe.decide_shared(finding, evidence, situation.activities, situation.capacity, situation.pools,
-                                  situation.tables.of(restripe.Settings))
+    """A default layout for the next shared file, and the move of this one once it is closed."""
+    capacity, settings = situation.capacity, situation.tables.of(Restripe)
+    place = the_pool(finding, capacity, situation.pools)
+    if isinstance(place, Refusal):
+        return Plan((), (place,))
+    stripes = shared_stripes(evidence, len(capacity.pools[place]),
+                             overstripe=settings.overstripe and capacity.overstriping)
+    if stripes is None:
+        return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
+            finding.subject),))
+    mine = [activity for activity in situation.activities if activity.directory in finding.directories]
+    if not mine:
+        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
+    why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
+    part = 1 - evidence.objects / stripes.count
+    closed = [(a, c) for a in mine for c in a.candidates if c.path == finding.subject]
+    moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
+                      evidence.bytes_per_second, evidence.objects)
+    waits = [file for a in mine for file in open_files(a) if file == finding.subject]
+    refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
+                ] if waits else []
+    return Plan((*defaults(finding, mine, stripes, place, capacity, settings, why), *moves.actions),
+                (*moves.refusals, *refusals))
 
 
-POLICY = replace(DETECTOR, evidence=ContentionEvidence, plan=plan, tables={"restripe": restripe.Settings},
-                 judged_by=JudgedBy.ITSELF, waits_for_close=True, restores_layouts=True)
+POLICY = Policy("shared-file-contention", Settings, find, evidence=ContentionEvidence, plan=plan,
+                tables={"restripe": Restripe}, judged_by=JudgedBy.ITSELF, waits_for_close=True, restores_layouts=True)

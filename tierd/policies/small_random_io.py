@@ -1,22 +1,255 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""A job does small I/O in large files on disks: each RPC costs a seek and moves few bytes.
+
+The finding does not depend on victims, which ``noisy-neighbour`` finds. The measure is operations per MiB, as in LASSi
+(arXiv 1906.03884). An efficient job needs about one.
+
+tierd moves such files to flash as a whole, once they are closed. A first component on flash does not help: the I/O goes
+to all of the file. The job keeps its file open while it works, so the move serves its next run, or the next time it
+opens the file. tierd expects as much such I/O then as it has seen so far, and moves a file if that saves several times
+the disk time that the copy costs. A file that the job made and did not open again is left where it is: its next run
+makes a new one, and the default layout of the directory serves that. Large files fill flash quickly: one plan uses at
+most half of the free space above the reserve.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
 
-from tierd.decide import random_io_to_flash
-from tierd.decide.plans import Plan
-from tierd.detect.small_random_io import DETECTOR
-from tierd.model import Finding, SmallRandomIoEvidence
-from tierd.policies.protocol import JudgedBy, Situation
+from annotated_types import Ge, Gt, Le, Lt
+
+from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
+from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, is_used_again, open_files, reserved
+from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.sizing import boundary
+from tierd.detect.accelerators import Accelerator, absorbs, accelerators
+from tierd.detect.advice import has_free_space
+from tierd.detect.attribution import directories
+from tierd.detect.mpi_hints import hints, works_on_several_nodes
+from tierd.detect.profile import Classes, Profile, seconds_active
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.refusal import Reason, Refusal
+from tierd.text import binary_text, bytes_text, count_of, percent, quoted
+
+MAX_SETTLE_SECONDS = 60.0
+"""A file must have been closed for the time of its copy, but for this time at most: its finding ends soon after."""
+SETTLE_COSTS = 4.0
+"""That time as a multiple of the cost, because the disks are busy, and the file stays closed for about as long as it
+has been closed."""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    classes: Classes = field(default_factory=Classes)
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.6
+    """The finding begins at this share of small RPCs among the job's RPCs."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """The finding ends below this share."""
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
+    """Minimum rate of small RPCs on one disk target. A hard disk does 100 to 200 seeks per second."""
+    target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """Minimum share of the job in the bulk RPCs on that target."""
+    rpcs_per_file: Annotated[float, Gt(0)] = 8.0
+    """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
+
+
+@dataclass(frozen=True)
+class RandomIoToFlash:
+    """Limits of benefit, size and space: the table ``[random_io_to_flash]``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    benefit_factor: Annotated[float, Ge(1)] = 3.0
+    """Minimum disk time saved, as a multiple of the disk time that the copy costs."""
+    disk_operation_usec: Annotated[float, Gt(0)] = 8000.0
+    """Time of a small random operation on a disk: a seek."""
+    flash_operation_usec: Annotated[float, Ge(0)] = 500.0
+    """Time of a small random operation on flash."""
+    disk_bytes_per_second: Annotated[float, Gt(0)] = 100e6
+    """Sequential throughput of a disk target while a file is copied."""
+    min_file_bytes: Annotated[int, Gt(0)] = 16 << 20
+    """Smaller files are small files: see ``hot-small-files``."""
+    max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
+    """Larger files are not moved."""
+    share_of_free: Annotated[float, Gt(0), Le(1)] = 0.5
+    """Share of the free space above the reserve that one plan may use."""
+    stripes: Annotated[int, Ge(1)] = 4
+    """Maximum number of stripes on flash."""
+    max_moves: Annotated[int, Ge(0)] = 50
+    """Maximum number of files in one plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallRandomIoEvidence(Evidence):
+    """Small I/O of a job in large files on disk targets."""
+
+    rpcs_per_second: float
+    """Bulk RPCs on all disk targets."""
+    busiest_target_rpcs_per_second: float
+    """Small RPCs on the busiest target."""
+    small_rpc_share: float
+    mean_rpc_bytes: float
+    operations_per_mib: float
+    read_share: float
+    seconds: float = 0.0
+    """Time for which the job has done such I/O, as far as the history reaches."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find jobs with small I/O, the busiest first."""
+    jobs = view.profiles(settings.recent_seconds)
+    rates: defaultdict[str, float] = defaultdict(float)
+    for job in jobs.values():
+        for target, load in job.by_target.items():
+            rates[target] += load.bulk_operations / job.seconds
+    accelerated = accelerators(view.facts.disk_writes)
+    found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings, accelerated)) is not None]
+    yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
+
+
+def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Settings,
+           accelerated: Mapping[str, Accelerator]) -> tuple[float, Finding] | None:
+    """The job's RPCs per second on disks and the finding about it, or None.
+
+    ``rates`` are the RPCs per second of each target, by all jobs. Small writes to targets in ``accelerated`` count as
+    writes to flash, if their accelerators take them in.
+    """
+    small = job.small_rpc_share(settings.classes.small_rpc_bytes)
+    edge = settings.leave if (POLICY.name, job.job, "") in view.active else settings.enter
+    if small < edge or (job.files and job.bulk_operations / job.files <= settings.rpcs_per_file):
+        return None
+    on_disk = {target: load for target, load in job.by_target.items()
+               if target not in view.flash and load.bulk_operations
+               and not absorbs(accelerated.get(target), load)}
+    busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
+                   if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
+    if busiest < settings.min_rpcs_per_second:
+        return None
+    rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
+    per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
+    places = directories(view.activities(job.job, view.windows[0].start))
+    flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
+    return rate, Finding(
+        POLICY.name, view.now, job.job, "", tuple(sorted(on_disk)),
+        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
+        f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
+        "an efficient job needs about 1",
+        SmallRandomIoEvidence(
+            rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
+            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
+            seconds=seconds_active(job.job, view.windows)),
+        places, advice_only=True,
+        advice=(
+            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
+                      f"the files of {quoted(job.job)}, when closed",
+                      "flash needs no seeks; move whole files, because a first component on flash does not help")]
+              if has_free_space(view, view.flash) else []),
+            Advice("use larger records, collective buffering (MPI-IO, HDF5) or a node-local copy",
+                   f"in {quoted(job.job)}",
+                   f"up to {per_mib:.0f} times fewer operations for the same bytes"),
+            *(hints(job.job, job.mean_rpc_bytes, job.reads / job.bulk_operations, max(len(on_disk), 1))
+              if works_on_several_nodes(job.job, places, view) else ()),
+        ),
+    )
 
 
 def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation) -> Plan:
-    """What to do about a finding."""
-    return random_io_to_flash.decide(finding, evidence, situation.activities, situation.capacity, situation.pools,
-                                     situation.tables.of(random_io_to_flash.Settings))
+    """Moves of closed files that are worth it, those with the best gain first, and default layouts for new files."""
+    capacity, pools, activities = situation.capacity, situation.pools, situation.activities
+    settings = situation.tables.of(RandomIoToFlash)
+    members = capacity.pools.get(pools.flash_pool, ())
+    if not members or not capacity.pools.get(pools.hdd_pool):
+        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
+                                 "has no targets"),))
+    if not activities:
+        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
+    mine = [activity for activity in activities if activity.directory in finding.directories]
+    left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
+    files = [(a, c) for a in mine for c in a.candidates if is_large(c, settings)]
+    opened = [file for a in mine for file in open_files(a)]
+    saved = saved_seconds(evidence, settings) / max(1, len(files) + len(opened))
+    actions: list[Action] = []
+    refusals: list[Refusal] = []
+    if opened:
+        refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
+                                "closed").about(opened[0]))
+    for action in [*defaults(finding, mine, capacity, pools, settings),
+                   *moves(finding, files, saved, len(members), pools, settings)]:
+        needed = wanted_bytes(action, files)
+        if needed > left:
+            refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
+                                    f"of pool {pools.flash_pool!r} may be used").about(action.path or action.directory))
+        elif sum(each.kind == ActKind.MIGRATE for each in actions) < settings.max_moves:
+            left -= needed
+            actions.append(action)
+    if files and not actions and not refusals:
+        refusals.append(Refusal(Reason.NOT_WORTH, "no file saves enough disk time for its copy, or the job only made "
+                                "the files").about(mine[0].directory))
+    return Plan(tuple(actions), tuple(refusals))
 
 
-POLICY = replace(DETECTOR, evidence=SmallRandomIoEvidence, plan=plan,
-                 tables={"random_io_to_flash": random_io_to_flash.Settings}, judged_by=JudgedBy.ITSELF,
-                 waits_for_close=True)
+def is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
+    """Whether the size of a closed file is known and within the limits."""
+    size = candidate.size_bytes
+    return size is not None and settings.min_file_bytes <= size <= settings.max_file_bytes
+
+
+def saved_seconds(evidence: SmallRandomIoEvidence, settings: RandomIoToFlash) -> float:
+    """Disk time that flash saves if the job does as much small I/O again as it has done so far."""
+    each = max(0.0, settings.disk_operation_usec - settings.flash_operation_usec) / 1e6
+    return evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds * each
+
+
+def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, targets: int,
+          pools: Pools, settings: RandomIoToFlash) -> Iterator[Action]:
+    """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
+    layout = Layout((Component(0, None, pools.flash_pool, max(1, min(settings.stripes, targets))),), composite=False)
+    for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
+        cost = 2 * (candidate.size_bytes or 0) / settings.disk_bytes_per_second
+        settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
+        if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
+                or saved < settings.benefit_factor * cost):
+            continue
+        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} does small random I/O in the file; as much again "
+                     f"on flash saves {saved / cost:.0f} times the disk time of the copy", finding.key,
+                     activity.directory, candidate.path, candidate.size_bytes or 0, candidate.fid)
+
+
+def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
+             settings: RandomIoToFlash) -> Iterator[Action]:
+    """Default layouts for directories in which the job makes such files: each run of it makes new ones."""
+    for activity in activities:
+        made = [c for c in activity.candidates if c.created_at > 0 and is_large(c, settings)]
+        where = activity.directory
+        present = capacity.default_layouts.get(where)
+        if not made or not where.startswith("/") or where == "/" or where not in capacity.default_layouts:
+            continue
+        end = boundary(max(c.size_bytes or 0 for c in made))
+        if covers(present, end, pools.flash_pool):
+            continue
+        layout = flash_first(end, present, pools)
+        stripes = max(1, min(settings.stripes, len(capacity.pools[pools.flash_pool])))
+        first = Component(0, end, pools.flash_pool, stripes)
+        yield Action(ActKind.SET_DEFAULT_LAYOUT, Layout((first, *layout.components[1:])),
+                     f"{finding.aggressor} makes files with small random I/O here, of up to "
+                     f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)
+
+
+def wanted_bytes(action: Action, files: Sequence[tuple[DirectoryActivity, Candidate]]) -> float:
+    """Space that an act needs on flash: of the file, or of as many new files as the job has made in the directory."""
+    if action.kind == ActKind.MIGRATE:
+        return action.size_bytes
+    return sum(c.size_bytes or 0 for a, c in files if a.directory == action.directory and c.created_at > 0)
+
+
+POLICY = Policy("small-random-io", Settings, find, evidence=SmallRandomIoEvidence, plan=plan,
+                tables={"random_io_to_flash": RandomIoToFlash}, judged_by=JudgedBy.ITSELF, waits_for_close=True)

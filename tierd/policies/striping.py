@@ -1,21 +1,289 @@
-"""The policy of this name; its parts are in detect and decide."""
+"""Jobs whose files break the rules of the NOTUR striping guide.
+
+* Many clients and many files: do not stripe. The finding: a job creates small files with several stripes. Each file
+  needs an object per stripe, and each create or unlink involves all these targets.
+* Some clients and few large files: stripe. The finding: a stream keeps one target busy while others are idle.
+* Many clients and one file: stripe over all targets. See ``shared-file-contention``.
+* Small files on the same OST. The finding: a job has small files on several targets, and so few that one would do.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import isqrt
+from typing import Annotated
 
-from tierd.decide import restripe
-from tierd.decide.plans import Plan
-from tierd.detect.striping import DETECTOR
-from tierd.model import Finding, StripingEvidence
-from tierd.policies.protocol import JudgedBy, Situation
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
+from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
+from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.restripe import (
+    SETTLE_SECONDS,
+    Restripe,
+    Stripes,
+    defaults,
+    placed,
+    rewritten,
+    small_end,
+    stripe_bytes,
+    the_pool,
+)
+from tierd.detect.attribution import directories
+from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
+from tierd.detect.view import View
+from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, Window
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.refusal import Reason, Refusal
+from tierd.text import first_names, percent, quoted, rate_text
+
+MIN_STRIPES, MAX_STRIPES = 2, 8
+"""Stripes of few large files, by the guide."""
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    classes: Classes = field(default_factory=Classes)
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    min_files: Annotated[int, Ge(1)] = 50
+    """Minimum number of small files created recently."""
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """The finding begins if one target holds this share of a stream's bytes."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.8
+    """The finding ends below this share."""
+    min_bytes_per_second: Annotated[float, Gt(0)] = 25e6
+    """Minimum throughput of the stream on that target. That of the guide has 25 MiB/s on one, and 200 on eight."""
+    max_files_per_second: Annotated[float, Gt(0)] = 20.0
+    """Rate of small files below which one target is advised for them. The guide gives none: a choice."""
+    stripes: Annotated[int, Ge(2)] = 4
+    """Advised stripe count for few large files. The guide recommends 2 to 8."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripingEvidence(Evidence):
+    """Files whose stripes break the rules of striping guides: small files with several, or a stream with one."""
+
+    stripe_count: int | None = None
+    """Stripes of the small files; -1 for all targets. None for a stream."""
+    files_created: int | None = None
+    """None for a stream."""
+    target_share: float | None = None
+    """Share of a stream's bytes on its busiest target. None for small files."""
+    bytes_per_second: float | None = None
+    """Throughput of the stream. None for small files."""
+    targets_available: int | None = None
+    """Number of targets in the stream's pool. None for small files."""
+    record_bytes: int | None = None
+    """Typical size of the stream's RPCs. None for small files."""
+    seconds: float | None = None
+    """Time for which the stream has been active, as far as the history reaches. None for small files."""
+
+    @property
+    def in_operations(self) -> bool:
+        """Whether it is about small files."""
+        return self.files_created is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatteredFilesEvidence(Evidence):
+    """Small files of a job on several targets. tierd does not act on it, so it is no :class:`StripingEvidence`."""
+
+    small_file_share: float
+    """The busiest target's share of the job's RPCs."""
+    files_per_second: float
+    targets_used: int
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """Find small files with several stripes, then streams that use one target."""
+    recent = view.recent(settings.recent_seconds)
+    jobs = view.profiles(settings.recent_seconds)
+    small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
+    for activity in view.facts.directories:
+        layout = view.facts.default_layouts.get(activity.directory)
+        if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
+            yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+    for job in jobs.values():
+        if job.job in small:
+            yield from scattered_small_files(job, recent, view, settings)
+    for job in jobs.values():
+        if is_stream(job, settings.classes):
+            yield from single_target_stream(job, recent, view, settings)
+
+
+def is_striped(layout: Layout) -> bool:
+    """Whether the first component has several stripes."""
+    first = layout.components[0]
+    return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
+
+
+def striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
+    """The finding about small files with several stripes."""
+    count = layout.components[0].stripe_count
+    objects = f"{count} objects" if count > 0 else "an object on every target"
+    name = quoted(directory)
+    return Finding(
+        POLICY.name, view.now, job, "", (),
+        f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
+        StripingEvidence(stripe_count=count, files_created=creates),
+        (directory,), advice_only=True, subject=f"small files in {directory}",
+        advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
+                       "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
+    )
+
+
+def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about few small files on several disk targets of a pool."""
+    files = job.closes / job.seconds
+    target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
+    share = load.bulk_operations / max(job.bulk_operations, 1.0)
+    pool = view.facts.pool_of(target)
+    used = len(job.by_target.keys() & set(view.facts.pools.get(pool, ())))
+    subject = f"small files of {job.job}"
+    edge = settings.enter if (POLICY.name, job.job, subject) in view.active else settings.leave
+    if (share >= edge or used < 2 or target in view.flash or job.closes < settings.min_files
+            or files >= settings.max_files_per_second):
+        return
+    places = directories(view.activities(job.job, recent[0].start))
+    in_pool = f" -p {quoted(pool)}" if pool else ""
+    yield Finding(
+        POLICY.name, view.now, job.job, "", tuple(sorted(job.by_target)),
+        f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, {quoted(target)}, has "
+        f"{percent(share)} of their RPCs",
+        ScatteredFilesEvidence(small_file_share=share, files_per_second=files, targets_used=used),
+        places, advice_only=True, subject=subject,
+        advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {first_names(places) or 'DIRECTORY'}",
+                       "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
+                       f"wait for one target instead of {used}"),),
+    )
+
+
+def single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about a stream on one target of a pool with several targets."""
+    target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
+    share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
+    pool = view.facts.pool_of(target)
+    members = view.facts.pools.get(pool, ())
+    subject = f"stream of {job.job}"
+    edge = settings.leave if (POLICY.name, job.job, subject) in view.active else settings.enter
+    if share < edge or rate < settings.min_bytes_per_second or len(members) < 2:
+        return
+    count = min(settings.stripes, len(members))
+    places = directories(view.activities(job.job, recent[0].start))
+    in_pool = f" -p {quoted(pool)}" if pool else ""
+    gain = f"up to {count} times the throughput, if the client is fast enough"
+    yield Finding(
+        POLICY.name,
+        view.now,
+        job.job,
+        "",
+        (target,),
+        f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
+        f"{len(members)} targets",
+        StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
+                         record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
+        places,
+        advice_only=True,
+        subject=subject,
+        advice=(
+            Advice(
+                f"lfs migrate --non-block -c {count}{in_pool} FILE",
+                f"the files that {quoted(job.job)} reads, when closed",
+                gain,
+            )
+            if load.read_bytes > load.write_bytes
+            else Advice(
+                f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
+                "before the file is created",
+                gain,
+            ),
+        ),
+    )
+
+
+def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:
+    """Stripes of one of few large files: 2 to 8, and no more than targets. None if there is one target only.
+
+    >>> [stream_stripes(gib << 30, 0, 96).count for gib in (0, 1, 4, 16, 1000)]
+    [2, 2, 3, 5, 8]
+    """
+    count = min(targets, MAX_STRIPES, max(MIN_STRIPES, isqrt(size_bytes // GIB) + 1))
+    return Stripes(count, stripe_bytes(record_bytes)) if count >= MIN_STRIPES else None
 
 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
-    """What to do about a finding."""
-    return restripe.decide_striping(finding, evidence, situation.activities, situation.capacity, situation.pools,
-                                    situation.tables.of(restripe.Settings))
+    """For small files one stripe, for a stream several."""
+    capacity, pools, settings = situation.capacity, situation.pools, situation.tables.of(Restripe)
+    mine = [activity for activity in situation.activities if activity.directory in finding.directories]
+    if not mine:
+        return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
+    if evidence.files_created is not None:
+        return small_files(finding, mine, capacity, pools, settings)
+    place = the_pool(finding, capacity, pools)
+    if isinstance(place, Refusal):
+        return Plan((), (place,))
+    targets = len(capacity.pools[place])
+    record = evidence.record_bytes or 0
+    sizes = [c.size_bytes or 0 for a in mine for c in a.candidates]
+    usual = stream_stripes(max(sizes, default=0), record, targets)
+    if usual is None:
+        return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
+    why = f"{finding.aggressor} streams to one target of {targets}"
+    closed = [(a, c) for a in mine for c in a.candidates]
+    saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
+    moves = rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
+                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
+    return Plan((*defaults(finding, mine, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
 
 
-POLICY = replace(DETECTOR, evidence=StripingEvidence, plan=plan, tables={"restripe": restripe.Settings},
-                 judged_by=JudgedBy.ITSELF, waits_for_close=True, restores_layouts=True)
+def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
+                 settings: Restripe) -> Plan:
+    """One stripe for small files: the beginning of new files, and existing files that are read again and again."""
+    actions: list[Action] = []
+    refusals: list[Refusal] = []
+    for activity in activities:
+        where = activity.directory
+        wanted = with_one_stripe(capacity.default_layouts.get(where), small_end(activity, settings), pools.hdd_pool)
+        if where not in capacity.default_layouts or not where.startswith("/") or where == "/":
+            refusals.append(Refusal(Reason.NO_LAYOUT, "its default layout could not be read").about(where))
+            continue
+        if wanted is None:
+            refusals.append(Refusal(Reason.OTHER_LAYOUT, "its default layout is composite, which a person set on "
+                                    "purpose, or has one stripe already").about(where))
+            continue
+        actions.append(Action(ActKind.SET_DEFAULT_LAYOUT, wanted, f"{finding.aggressor} makes small files here; one "
+                              "stripe takes one object each", finding.key, directory=where))
+        first = wanted.components[0]
+        if not capacity.pools.get(first.pool):
+            continue
+        again = [c for c in activity.candidates if c.opens >= settings.min_opens and c.size_bytes is not None
+                 and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
+        left = capacity.avail_bytes.get(first.pool, 0) - settings.reserve * capacity.size_bytes.get(first.pool, 0)
+        for candidate in sorted(again, key=lambda c: (-c.opens, c.path))[:settings.max_moves]:
+            if (candidate.size_bytes or 0) <= left:
+                left -= candidate.size_bytes or 0
+                actions.append(Action(
+                    ActKind.MIGRATE, placed(wanted, capacity),
+                    f"{finding.aggressor} opens the small file again and again, and it has several objects",
+                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
+    return Plan(tuple(actions), tuple(refusals))
+
+
+def with_one_stripe(present: Layout | None, end: int, pool: str) -> Layout | None:
+    """A plain default layout with one stripe at the beginning of each file. None if it must not change."""
+    if present is None or len(present.components) != 1 or present.mirror_count > 1:
+        return None
+    only = present.components[0]
+    if only.on_mdt or only.foreign is not None or only.stripe_count in {0, 1}:
+        return None
+    return Layout((Component(0, end, only.pool or pool, 1),
+                   replace(only, extent_start=end, extent_end=None, pool=only.pool or pool, objects=(), flags=())))
+
+
+POLICY = Policy("striping", Settings, find, evidence=StripingEvidence, plan=plan, tables={"restripe": Restripe},
+                judged_by=JudgedBy.ITSELF, waits_for_close=True, restores_layouts=True)

@@ -13,7 +13,8 @@ from tierd.config.load import parse
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
 from tierd.decide.plans import Plan
-from tierd.model import Action, ContentionEvidence, Finding
+from tierd.model import Action, Finding
+from tierd.policies.shared_file_contention import ContentionEvidence
 from tierd.refusal import Reason
 
 MIB = 1 << 20

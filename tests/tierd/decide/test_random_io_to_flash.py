@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, explain
-from tierd.decide import random_io_to_flash
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.decide.random_io_to_flash import Settings
-from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile, SmallRandomIoEvidence
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile
+from tierd.policies import small_random_io
+from tierd.policies.protocol import Situation, Tables
+from tierd.policies.small_random_io import RandomIoToFlash, SmallRandomIoEvidence
 from tierd.refusal import Reason
 
 MIB, GB, NOW = 1 << 20, 10**9, 1e9
@@ -30,10 +31,10 @@ def table(number: int = 1, size: int | None = 128 * MIB, closed: float = NOW - 1
 
 
 def planned(*files: Candidate, room: Capacity = ROOM, evidence: SmallRandomIoEvidence = EVIDENCE,
-            opened: tuple[OpenFile, ...] = (), settings: Settings = Settings()) -> Plan:  # noqa: B008
+            opened: tuple[OpenFile, ...] = (), settings: RandomIoToFlash = RandomIoToFlash()) -> Plan:  # noqa: B008
     activity = DirectoryActivity("db.4", "/d", candidates=files, existing_files=opened)
-    return random_io_to_flash.decide(replace(FOUND, evidence=evidence), evidence, [activity], room, FlashSettings(),
-                                     settings)
+    return small_random_io.plan(replace(FOUND, evidence=evidence), evidence, Situation(
+        room, FlashSettings(), [activity], Tables({"random_io_to_flash": settings})))
 
 
 def test_a_closed_file_goes_to_flash_as_a_whole() -> None:
@@ -93,7 +94,7 @@ def test_a_plan_fits_and_pays(files: list[tuple[int, bool, int]], free: int, rat
     plan = planned(*(table(n, size, created=NOW - 500 if made else 0.0, opens=opens)
                      for n, (size, made, opens) in enumerate(files)),
                    room=replace(ROOM, avail_bytes={"flash": free, "hdd": 0}), evidence=evidence,
-                   settings=Settings(max_moves=5))
+                   settings=RandomIoToFlash(max_moves=5))
     moved = [action for action in plan.actions if action.kind == "migrate"]
     assert sum(action.size_bytes for action in moved) <= max(0, free - 10 * GB) / 2
     assert len(moved) <= 5

@@ -13,17 +13,12 @@ from lustre.layout.model import Component, Layout, explain
 from lustre.layout.setstripe import setstripe_arguments
 from tierd.decide import restripe
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.decide.restripe import Settings, Stripes
-from tierd.model import (
-    Candidate,
-    Capacity,
-    ContentionEvidence,
-    DirectoryActivity,
-    Finding,
-    OpenFile,
-    StripingEvidence,
-    TargetFill,
-)
+from tierd.decide.restripe import Restripe, Stripes
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile, TargetFill
+from tierd.policies import shared_file_contention, striping
+from tierd.policies.protocol import Situation, Tables
+from tierd.policies.shared_file_contention import ContentionEvidence
+from tierd.policies.striping import StripingEvidence
 from tierd.refusal import Reason
 
 MIB, GIB, GB, NOW = 1 << 20, 1 << 30, 10**9, 1e9
@@ -44,25 +39,26 @@ def file(size: int | None = GIB, created: float = 0.0, opens: int = 1, closed: f
 
 
 def shared(*files: Candidate, room: Capacity = ROOM, evidence: ContentionEvidence = SHARED, creates: int = 0,
-           settings: Settings = Settings(), opened: tuple[OpenFile, ...] = ()) -> Plan:  # noqa: B008
+           settings: Restripe = Restripe(), opened: tuple[OpenFile, ...] = ()) -> Plan:  # noqa: B008
     found = Finding("shared-file-contention", NOW, "mpi.5", "", HDD[:1], "", evidence, ("/d",), subject="/d/one")
     activity = DirectoryActivity("mpi.5", "/d", creates=creates, candidates=files, existing_files=opened)
-    return restripe.decide_shared(found, evidence, [activity], room, FlashSettings(), settings)
+    return shared_file_contention.plan(found, evidence, Situation(room, FlashSettings(), [activity],
+                                                                  Tables({"restripe": settings})))
 
 
 def stream(*files: Candidate, room: Capacity = ROOM, creates: int = 0,
            evidence: StripingEvidence = STREAM) -> Plan:
     found = Finding("striping", NOW, "ior.6", "", HDD[:1], "", evidence, ("/d",), subject="stream of ior.6")
     activity = DirectoryActivity("ior.6", "/d", creates=creates, candidates=files)
-    return restripe.decide_striping(found, evidence, [activity], room, FlashSettings(), Settings())
+    return striping.plan(found, evidence, Situation(room, FlashSettings(), [activity]))
 
 
 def small(present: Layout | None, *files: Candidate, sizes: tuple[int, ...] = (5000,) * 30) -> Plan:
     evidence = StripingEvidence(stripe_count=4, files_created=500)
     found = Finding("striping", NOW, "mk.7", "", (), "", evidence, ("/d",), subject="small files in /d")
     activity = DirectoryActivity("mk.7", "/d", creates=500, candidates=files, sizes=sizes)
-    return restripe.decide_striping(found, evidence, [activity], replace(ROOM, default_layouts={"/d": present}),
-                                    FlashSettings(), Settings())
+    return striping.plan(found, evidence, Situation(replace(ROOM, default_layouts={"/d": present}), FlashSettings(),
+                                                    [activity]))
 
 
 def test_a_closed_shared_file_gets_a_stripe_for_each_process() -> None:
@@ -76,7 +72,7 @@ def test_beyond_the_targets_it_is_overstriped_where_the_release_knows_it() -> No
     (action,) = shared(file(), evidence=many).actions
     assert " ".join(setstripe_arguments(action.layout)) == "-C 32 -S 1M -p hdd"
     for plan in (shared(file(), evidence=many, room=replace(ROOM, overstriping=False)),
-                 shared(file(), evidence=many, settings=Settings(overstripe=False))):
+                 shared(file(), evidence=many, settings=Restripe(overstripe=False))):
         assert plan.actions == ()
         assert [refusal.reason for refusal in plan.refusals] == [Reason.NOTHING_TO_DO]
     few = replace(many, objects=2)
@@ -193,7 +189,7 @@ def test_a_stripe_holds_a_record_within_the_sizes_of_the_guide(record: int) -> N
 def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int, objects: int, targets: int,
                                                                    wanted: int, overstripe: bool) -> None:
     evidence = replace(SHARED, openers=openers, objects=objects, wanted_objects=wanted)
-    found = restripe.shared_stripes(evidence, targets, overstripe=overstripe)
+    found = shared_file_contention.shared_stripes(evidence, targets, overstripe=overstripe)
     if found is None:
         assert targets < 1 or min(openers, wanted, *([] if overstripe else [targets])) <= objects
     else:
@@ -204,7 +200,7 @@ def test_no_file_gets_more_objects_than_processes_or_targets_allow(openers: int,
 
 @given(st.integers(0, 1 << 60), st.integers(0, 1 << 30), st.integers(0, 500))
 def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, record: int, targets: int) -> None:
-    found = restripe.stream_stripes(size, record, targets)
+    found = striping.stream_stripes(size, record, targets)
     assert (found is None) == (targets < 2)
     assert found is None or 2 <= found.count <= min(8, targets)
 
@@ -212,6 +208,6 @@ def test_streams_get_two_to_eight_stripes_and_no_more_than_targets(size: int, re
 @given(st.integers(1, 64), st.integers(0, 1 << 30), st.booleans())
 def test_lfs_and_lustre_take_every_layout(count: int, record: int, over: bool) -> None:
     stripes = Stripes(count, restripe.stripe_bytes(record), over)
-    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d"), Settings()))
+    layout = restripe.with_stripes(None, stripes, "hdd", restripe.small_end(DirectoryActivity("j", "/d"), Restripe()))
     assert layout is not None
     assert setstripe_arguments(layout)[-6:-4] == ("-C" if over else "-c", str(count))

@@ -15,7 +15,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.test_client_detectors import WELL, ahead, rpcs
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
-from tierd.detect import metadata_storm, outgrown_component, shared_file_contention, small_random_io, striping
+from tierd.detect import metadata_storm
 from tierd.detect.advice import JobTraffic, rpcs_saved
 from tierd.detect.profile import profiles
 from tierd.model import (
@@ -34,10 +34,14 @@ from tierd.policies import (
     flash_pressure,
     hot_small_files,
     imbalance,
+    outgrown_component,
     read_ahead,
     rpc_size,
     rpcs_in_flight,
+    shared_file_contention,
+    small_random_io,
     statahead,
+    striping,
 )
 
 Part = tuple[list[JobLoad], NamespaceLoad]
@@ -165,7 +169,7 @@ def test_random_reads_do_not_need_a_larger_budget() -> None:
 
 def shared(size: int | None, stripes: int, windows: list[Window]) -> list[Finding]:
     layout = Layout((Component(pool="hdd", stripe_count=stripes, stripe_size=MIB),), composite=False)
-    return look(shared_file_contention.DETECTOR, windows, facts(
+    return look(shared_file_contention.POLICY, windows, facts(
         shared_files=(SharedFile("mpi.5", "/proj/run/in", 64, layout, size),)))
 
 
@@ -197,21 +201,21 @@ def test_more_stripes_are_no_advice_for_small_files_and_what_lies_everywhere() -
 
 def test_readers_of_existing_files_are_advised_to_move_them() -> None:
     reads = [JobLoad(TARGETS[0], "big.1", read_bytes=3e9, reads=3000.0)]
-    (found,) = look(striping.DETECTOR, halves(reads))
+    (found,) = look(striping.POLICY, halves(reads))
     assert found.advice[0].command == "lfs migrate --non-block -c 4 -p hdd FILE"
 
 
 def test_without_flash_or_room_there_nothing_is_sent_to_it() -> None:
     noise = halves(small_io("fio.7", 48, seconds=30.0))
     for known in (Facts(pools={"hdd": TARGETS}), facts(), Facts(pools=POOLS, fill=filled(flash=0.95))):
-        (found,) = look(small_random_io.DETECTOR, noise, known)
+        (found,) = look(small_random_io.POLICY, noise, known)
         assert any("-p flash" in advice.command for advice in found.advice) == (known == facts())
     activity = DirectoryActivity("h.1", "/d", opens=5000, creates=100, outgrown=90)
     reread = halves(reads_whole("h.1", 50, 65536))
     for full in (False, True):
         known = Facts(pools=POOLS, fill=filled(flash=0.95 if full else 0.3), directories=(activity,))
         assert bool(look(hot_small_files.POLICY, reread, known)) != full
-        (found,) = look(outgrown_component.DETECTOR, reread, known)
+        (found,) = look(outgrown_component.POLICY, reread, known)
         assert bool(found.advice) != full
 
 

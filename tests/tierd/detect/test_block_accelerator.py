@@ -20,9 +20,10 @@ from simulator.settings import ClusterSettings
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.worlds import TARGETS, small_io
-from tierd.detect import small_random_io
-from tierd.detect.block_accelerator import DETECTOR, Accelerator, accelerators, of_latency, of_mixes, with_absorbed
+from tierd.detect.accelerators import Accelerator, accelerators, of_latency, of_mixes
 from tierd.model import DiskWrites, Facts, Finding, JobLoad
+from tierd.policies import small_random_io
+from tierd.policies.block_accelerator import POLICY, with_absorbed
 from tierd.sense.disks import DiskPoller, disks_of_node
 from tierd.simulation.beds import BedKind, draw_bed
 
@@ -52,7 +53,7 @@ def facts(writes: tuple[DiskWrites, ...], targets: Sequence[str] = TARGETS) -> F
 
 
 def test_a_step_at_the_bypass_size_is_found_with_its_size() -> None:
-    (found,) = look(DETECTOR, facts=facts(mixes(32 * KIB)))
+    (found,) = look(POLICY, facts=facts(mixes(32 * KIB)))
     assert (found.subject, found.targets, found.advice_only) == ("hdd", tuple(sorted(TARGETS)), True)
     numbers = found.evidence.numbers()
     assert numbers["bypass_low_bytes"] <= 32 * KIB < numbers["bypass_high_bytes"]
@@ -61,19 +62,19 @@ def test_a_step_at_the_bypass_size_is_found_with_its_size() -> None:
 
 
 def test_a_larger_bypass_size_is_advised_where_many_writes_are_a_little_larger() -> None:
-    (found,) = look(DETECTOR, facts=facts(mixes(32 * KIB)))
+    (found,) = look(POLICY, facts=facts(mixes(32 * KIB)))
     assert found.advice[0].command.startswith("raise the bypass size to 64 KiB")
-    (content,) = look(DETECTOR, facts=facts(mixes(32 * KIB)), min_gain_share=0.9)
+    (content,) = look(POLICY, facts=facts(mixes(32 * KIB)), min_gain_share=0.9)
     assert content.advice[0].command == "no change of the bypass size"
 
 
 @pytest.mark.parametrize(("bypass", "name"), [(0, "plain disks"), (MIB, "a cache that takes all writes in")])
 def test_disks_without_a_step_are_innocent(bypass: int, name: str) -> None:
-    assert look(DETECTOR, facts=facts(mixes(bypass))) == [], name
+    assert look(POLICY, facts=facts(mixes(bypass))) == [], name
 
 
 def test_flash_targets_are_not_reported() -> None:
-    assert look(DETECTOR, facts=facts(mixes(32 * KIB), FLASH)) == []
+    assert look(POLICY, facts=facts(mixes(32 * KIB), FLASH)) == []
 
 
 def test_a_constant_mix_connects_no_size_with_a_duration() -> None:
@@ -125,9 +126,9 @@ def test_any_readings_give_an_accelerator_or_none(readings: list[tuple[dict[int,
 
 def test_small_random_writes_that_the_accelerator_takes_in_are_not_sent_to_flash() -> None:
     busy = halves(small_io("fio.7", 48, seconds=30.0))
-    assert look(small_random_io.DETECTOR, busy)
-    assert look(small_random_io.DETECTOR, busy, facts(mixes(32 * KIB))) == []
-    assert look(small_random_io.DETECTOR, busy, facts(mixes(0)))
+    assert look(small_random_io.POLICY, busy)
+    assert look(small_random_io.POLICY, busy, facts(mixes(32 * KIB))) == []
+    assert look(small_random_io.POLICY, busy, facts(mixes(0)))
 
 
 def neighbour(**changes: object) -> Finding:

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.detect.views import look
-from tierd.detect import metadata_bound
 from tierd.model import Facts, Finding, MetadataFill, MetadataLoad, MetadataService
-from tierd.policies import metadata_imbalance
+from tierd.policies import metadata_bound, metadata_imbalance
 
 LOAD = MetadataLoad("l-MDT0000", 600.0, 200.0, 100.0, 100.0, 0.0, (("a.1", 300.0), ("b.2", 250.0)), 400.0)
 OWN = frozenset({"l-MDT0000"})
@@ -19,7 +18,7 @@ CALM = MetadataService("mds1", 64, 64, 500.0, 50.0, 4.0, 0.0, OWN)
 
 def found(service: MetadataService, *loads: MetadataLoad, active: bool = False, mdts: int = 1) -> list[Finding]:
     facts = Facts(metadata_loads=loads or (LOAD,), metadata_services=(service,), metadata_targets=mdts)
-    return look(metadata_bound.DETECTOR, facts=facts, active={("metadata-bound", "", "mds of mds1")} if active else ())
+    return look(metadata_bound.POLICY, facts=facts, active={("metadata-bound", "", "mds of mds1")} if active else ())
 
 
 def test_an_mds_whose_threads_are_all_in_use_is_reported() -> None:
@@ -71,7 +70,7 @@ SLOW = replace(LOAD, creates=150.0, unlinks=0.0, stats=50.0, opens=0.0, jobs=(("
 
 def of_two(*services: MetadataService, loads: tuple[MetadataLoad, ...] = (SLOW, OTHER)) -> list[Finding]:
     facts = Facts(metadata_loads=loads, metadata_services=services, metadata_targets=2)
-    return look(metadata_bound.DETECTOR, facts=facts)
+    return look(metadata_bound.POLICY, facts=facts)
 
 
 def test_each_mds_is_measured_by_its_own_mdts() -> None:

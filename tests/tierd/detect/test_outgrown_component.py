@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import look
-from tierd.detect.outgrown_component import DETECTOR
 from tierd.model import DirectoryActivity, Facts, Finding
+from tierd.policies.outgrown_component import POLICY
 
 KIB = 1 << 10
 TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd")))
@@ -17,7 +17,7 @@ def found(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active
           place: str = "/proj/in") -> list[Finding]:
     facts = Facts(directories=(DirectoryActivity("m.2", place, creates=creates, outgrown=outgrown),),
                   directory_seconds=300.0, default_layouts={place: layout})
-    return look(DETECTOR, facts=facts, active={("outgrown-component", "m.2", place)} if active else ())
+    return look(POLICY, facts=facts, active={("outgrown-component", "m.2", place)} if active else ())
 
 
 def test_files_that_outgrow_the_component_are_reported_with_its_size() -> None:

@@ -8,9 +8,9 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
 from tierd.detect.mpi_hints import hints
-from tierd.detect.plugin import View
-from tierd.detect.shared_file_contention import DETECTOR
+from tierd.detect.view import View
 from tierd.model import DirectoryActivity, Facts, Finding, SharedFile
+from tierd.policies.shared_file_contention import POLICY
 
 
 def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS[:1], job: str = "mpi.5",
@@ -19,7 +19,7 @@ def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS
     facts = Facts(pools=POOLS, shared_files=(SharedFile(job, "/proj/run/check point", openers, layout),))
     records = [load._replace(sizes={record_bytes: load.writes})
                for load in stream("mpi.5", 40, seconds=30.0, targets=targets)]
-    return look(DETECTOR, halves(records), facts, active or ())
+    return look(POLICY, halves(records), facts, active or ())
 
 
 def test_one_stripe_under_many_writers_should_be_striped() -> None:
@@ -65,19 +65,19 @@ def test_small_records_bring_hints_for_mpi_io_and_hdf5() -> None:
     facts = Facts(pools=POOLS, shared_files=(SharedFile("mpi.5", "/proj/one", 64, None),), job_nodes={"mpi.5": 2})
     whole = stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1])
     records = [load._replace(sizes={65536: load.writes}) for load in whole]
-    (found,) = look(DETECTOR, halves(records), facts)
+    (found,) = look(POLICY, halves(records), facts)
     mpi, hdf5 = found.advice[2:]
     assert mpi.command == ("romio_cb_write enable, romio_ds_write disable, cb_nodes 4, striping_factor 4, "
                            "striping_unit 4194304")
     assert "H5Pset_alignment" in hdf5.command
     assert len(shared(64, 1)[0].advice) == 2, "large records need no hints"
     one_node = replace(facts, job_nodes={})
-    assert len(look(DETECTOR, halves(records), one_node)[0].advice) == 2, "nothing shows a second node"
+    assert len(look(POLICY, halves(records), one_node)[0].advice) == 2, "nothing shows a second node"
     clients = DirectoryActivity("mpi.5", "/proj", clients=("10.0.0.1@tcp", "10.0.0.2@tcp"))
     view = View(halves(records), one_node, lambda job, since: [clients])
-    assert len(next(iter(DETECTOR.detect(view, DETECTOR.settings()))).advice) == 4
+    assert len(next(iter(POLICY.detect(view, POLICY.settings()))).advice) == 4
     same = View(halves(records), one_node, lambda job, since: [replace(clients, clients=clients.clients[:1])])
-    assert len(next(iter(DETECTOR.detect(same, DETECTOR.settings()))).advice) == 2
+    assert len(next(iter(POLICY.detect(same, POLICY.settings()))).advice) == 2
 
 
 @pytest.mark.parametrize(("read_share", "reads", "writes"), [(0.0, False, True), (0.5, True, True), (1.0, True, False)])

@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
-from tierd.detect.small_random_io import DETECTOR
 from tierd.model import Facts
+from tierd.policies.small_random_io import POLICY
 
 
 def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
-    (found,) = look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0), stream("s.1", 60, seconds=30.0)))
+    (found,) = look(POLICY, halves(small_io("fio.7", 48, seconds=30.0), stream("s.1", 60, seconds=30.0)))
     assert (found.aggressor, found.targets, found.advice_only) == ("fio.7", TARGETS, True)
     assert found.evidence.numbers()["operations_per_mib"] == 256
     assert "48 RPCs/s of 4 KiB" in found.sentence
@@ -20,45 +20,45 @@ def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
 
 def test_hints_for_mpi_io_need_several_nodes() -> None:
     facts = Facts(pools=POOLS, fill=filled(), job_nodes={"fio.7": 4})
-    (found,) = look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0)), facts)
+    (found,) = look(POLICY, halves(small_io("fio.7", 48, seconds=30.0)), facts)
     assert any("romio" in piece.command for piece in found.advice)
 
 
 def test_a_stream_is_none() -> None:
-    assert look(DETECTOR, halves(stream("s.1", 60, seconds=30.0))) == []
+    assert look(POLICY, halves(stream("s.1", 60, seconds=30.0))) == []
 
 
 def test_whole_small_files_are_none() -> None:
-    assert look(DETECTOR, halves(small_files("m.2", 40, 4096, seconds=30.0))) == []
+    assert look(POLICY, halves(small_files("m.2", 40, 4096, seconds=30.0))) == []
 
 
 def test_on_flash_it_does_no_harm() -> None:
-    assert look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0, targets=FLASH))) == []
+    assert look(POLICY, halves(small_io("fio.7", 48, seconds=30.0, targets=FLASH))) == []
 
 
 def test_a_trickle_is_not_reported() -> None:
-    assert look(DETECTOR, halves(small_io("fio.7", 8, seconds=30.0))) == []
+    assert look(POLICY, halves(small_io("fio.7", 8, seconds=30.0))) == []
 
 
 def test_a_small_part_of_a_busy_target_is_not_reported() -> None:
-    assert look(DETECTOR, halves(small_io("fio.7", 30, seconds=30.0), stream("s.1", 300, seconds=30.0))) == []
+    assert look(POLICY, halves(small_io("fio.7", 30, seconds=30.0), stream("s.1", 300, seconds=30.0))) == []
 
 
 def test_a_finding_is_held_where_it_would_not_begin() -> None:
     large = [load._replace(sizes={4096: load.writes * 0.55, MIB: load.writes * 0.45}) for load in
              small_io("fio.7", 48, seconds=30.0)]
-    assert look(DETECTOR, halves(large)) == []
-    assert look(DETECTOR, halves(large), active={("small-random-io", "fio.7", "")})
+    assert look(POLICY, halves(large)) == []
+    assert look(POLICY, halves(large), active={("small-random-io", "fio.7", "")})
 
 
 def test_a_hostile_job_id_cannot_disturb_a_terminal() -> None:
-    (found,) = look(DETECTOR, halves(small_io("\x1b[2J\n", 48, seconds=30.0)))
+    (found,) = look(POLICY, halves(small_io("\x1b[2J\n", 48, seconds=30.0)))
     assert r"'\x1b[2J\n'" in found.sentence
     assert all(piece.where.isprintable() for piece in found.advice)
 
 
 @given(st.floats(0.1, 1000), st.integers(9, 24))
 def test_reported_small_io_is_small_and_frequent(rpcs: float, size_bits: int) -> None:
-    for found in look(DETECTOR, halves(small_io("fio.7", rpcs, 1 << size_bits, seconds=30.0))):
+    for found in look(POLICY, halves(small_io("fio.7", rpcs, 1 << size_bits, seconds=30.0))):
         assert found.evidence.numbers()["mean_rpc_bytes"] <= 64 << 10
         assert found.evidence.numbers()["busiest_target_rpcs_per_second"] >= 5

@@ -5,15 +5,15 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
-from tierd.detect.striping import DETECTOR
 from tierd.model import DirectoryActivity, Facts, Finding
+from tierd.policies.striping import POLICY
 
 
 def small(stripes: int, creates: int = 1000) -> list[Finding]:
     layout = Layout((Component(stripe_count=stripes),), composite=False)
     facts = Facts(pools=POOLS, fill=filled(), default_layouts={"/proj/many": layout}, directories=(
         DirectoryActivity("m.2", "/proj/many", creates=creates),))
-    return look(DETECTOR, halves(small_files("m.2", 20, 64 << 10, seconds=30.0)), facts)
+    return look(POLICY, halves(small_files("m.2", 20, 64 << 10, seconds=30.0)), facts)
 
 
 @pytest.mark.parametrize("stripes", [4, -1])
@@ -29,22 +29,22 @@ def test_one_stripe_and_few_files_are_well() -> None:
 
 
 def test_a_stream_to_one_of_several_targets_is_reported() -> None:
-    (found,) = look(DETECTOR, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
+    (found,) = look(POLICY, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
     assert found.sentence == "big.1 moves 100% of its bytes, 90.0 MB/s, on lustre-OST0002; the pool has 4 targets"
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
 
 
 def test_the_stream_of_the_guide_with_25_mib_a_second_is_found() -> None:
-    assert look(DETECTOR, halves(stream("big.1", 25 * 1.048576, seconds=30.0, targets=TARGETS[:1])))
+    assert look(POLICY, halves(stream("big.1", 25 * 1.048576, seconds=30.0, targets=TARGETS[:1])))
 
 
 def test_a_stream_over_all_and_a_slow_one_are_well() -> None:
-    assert look(DETECTOR, halves(stream("big.1", 400, seconds=30.0))) == []
-    assert look(DETECTOR, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
+    assert look(POLICY, halves(stream("big.1", 400, seconds=30.0))) == []
+    assert look(POLICY, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
 
 
 def small_files_on(targets: tuple[str, ...], files_per_second: float = 5) -> list[Finding]:
-    return look(DETECTOR, halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)))
+    return look(POLICY, halves(small_files("m.2", files_per_second, 64 << 10, seconds=30.0, targets=targets)))
 
 
 def test_few_small_files_belong_on_one_target() -> None:

@@ -1,0 +1,131 @@
+"""Finds flash in front of the disks of a target: small writes are fast, larger ones are not.
+
+A block accelerator such as Cray's NXD takes writes up to a bypass size in on flash; larger ones go to the disks. The
+write cache of a RAID controller that full stripes bypass gives the same figures, so the finding names both. A cache
+that takes all writes in has no step, and flash and plain disks have none either: nothing is found.
+
+With ``io_latency_stats`` (Lustre 2.17) the durations of each size show the step. Before, ``brw_stats`` has one table of
+sizes and one of durations. If the share of fast writes follows the share of writes up to a size, reading after reading
+and while both change, then that size is the limit. Without fast writes or a changing mix nothing is found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tierd.model import DiskWrites, JobLoad
+
+FAST_USEC = 2000
+"""Largest median of writes that flash or memory stores. A write that moves the heads of a disk takes longer."""
+STEP = 4.0
+"""Smallest ratio of the medians on both sides of the bypass size."""
+SLOW_BYTES_PER_SECOND = 100e6
+"""Writes that take no longer than a transfer at this rate show no step, however small the writes before them are."""
+MIN_WRITES = 100.0
+MIN_READINGS = 4
+MIN_CHANGE = 0.2
+"""Smallest change of the share of small writes between readings, and of fast ones. A choice."""
+MAX_ERROR = 0.08
+"""Largest mean difference of the share of fast writes from the share of small ones. A choice."""
+FAST_MSEC = 1
+"""Bucket of ``brw_stats`` for durations below 2 ms, which its label calls 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """Flash or a cache in front of one target."""
+
+    bypass_low_bytes: int
+    """Writes up to this size are fast."""
+    bypass_high_bytes: int
+    """Writes of this size are slow."""
+    fast_usec: float | None = None
+    """Median of fast writes; None if durations by size are not known."""
+    slow_usec: float | None = None
+
+
+def accelerators(writes: Mapping[str, Sequence[DiskWrites]]) -> dict[str, Accelerator]:
+    """Targets with an accelerator or a write cache in front of their disks."""
+    found = {target: of_latency(readings) or of_mixes(readings) for target, readings in writes.items()}
+    return {target: seen for target, seen in found.items() if seen is not None}
+
+
+def of_latency(readings: Sequence[DiskWrites]) -> Accelerator | None:
+    """The step in the durations by size; None if there is none, or if Lustre does not print them."""
+    tables: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for reading in readings:
+        for size, table in reading.usec_by_size.items():
+            for usec, count in table.items():
+                tables[size][usec] += count
+    medians = {size: median(table) for size, table in tables.items() if sum(table.values()) >= MIN_WRITES}
+    sizes = sorted(medians)
+    for number, (low, high) in enumerate(pairwise(sizes)):
+        fast = max(medians[size] for size in sizes[:number + 1])
+        slow = min(medians[size] for size in sizes[number + 1:])
+        if fast <= FAST_USEC and slow >= STEP * fast + 1e6 * high / SLOW_BYTES_PER_SECOND:
+            return Accelerator(low, high, fast, slow)
+    return None
+
+
+def of_mixes(readings: Sequence[DiskWrites]) -> Accelerator | None:
+    """The size whose share of the writes is the share of fast writes in each reading; None if there is no such size."""
+    shares = [mix for reading in readings if (mix := mix_of(reading)) is not None]
+    if len(shares) < MIN_READINGS:
+        return None
+    sizes = sorted({size for _, small in shares for size in small})
+    fitting = [size for size in sizes[:-1] if fits([(fast, below(small, size)) for fast, small in shares])]
+    if not fitting:
+        return None
+    later = [size for size in sizes if size > fitting[-1]]
+    return Accelerator(fitting[0], later[0])
+
+
+def mix_of(reading: DiskWrites) -> tuple[float, Mapping[int, float]] | None:
+    """Share of fast writes, and share of writes by size; None for few writes, or for requests in several disk I/Os."""
+    requests, ios = sum(reading.msec.values()), sum(reading.sizes.values())
+    if requests < MIN_WRITES or not 0 < ios <= 1.2 * requests:
+        return None
+    fast = sum(count for msec, count in reading.msec.items() if msec <= FAST_MSEC) / requests
+    return fast, {size: count / ios for size, count in reading.sizes.items()}
+
+
+def below(shares: Mapping[int, float], size: int) -> float:
+    """Share of writes up to a size."""
+    return sum(share for upper, share in shares.items() if upper <= size)
+
+
+def fits(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Whether the shares of fast and of small writes agree, and both change.
+
+    On plain disks all writes are slow: no share of fast writes changes with the sizes.
+    """
+    fast, small = zip(*pairs, strict=True)
+    error = sum(abs(a - b) for a, b in pairs) / len(pairs)
+    return error <= MAX_ERROR and all(max(shares) - min(shares) >= MIN_CHANGE for shares in (fast, small))
+
+
+def median(table: Mapping[int, float]) -> float:
+    """Median of a histogram, as the upper bound of its bucket.
+
+    >>> median({1: 2.0, 4: 2.0, 8: 1.0})
+    4
+    """
+    half, passed = sum(table.values()) / 2, 0.0
+    for upper in sorted(table):
+        passed += table[upper]
+        if passed >= half:
+            return upper
+    return 0.0
+
+
+def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
+    """Whether what one job does on a target is small writes that its accelerator takes in."""
+    if seen is None or not load.writes or load.reads > 0.1 * load.bulk_operations:
+        return False
+    if load.sizes:
+        small = sum(count for upper, count in load.sizes.items() if upper <= seen.bypass_low_bytes)
+        return small >= 0.9 * sum(load.sizes.values())
+    return load.write_bytes / load.writes <= seen.bypass_low_bytes
