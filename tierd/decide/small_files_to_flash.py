@@ -60,8 +60,9 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= settings.sizing.min_samples else growth
     use = data_on_mdt.Use(evidence.aggressor_read_share, stored, files)
-    choice = data_on_mdt.choose(on_flash, use, capacity, settings.flash_pool, rules)
-    if not choice.on_mdt and (refusal := refuse_flash(growth, capacity, settings)):
+    refusal = refuse_flash(growth, capacity, settings)
+    choice = data_on_mdt.choose(on_flash, use, capacity, settings.flash_pool, rules, flash_has_room=refusal is None)
+    if not choice.on_mdt and refusal:
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
     layout = choice.layout
     actions = []
