@@ -217,7 +217,7 @@ OTHER_NAMES = {
 """Modules in which the word of a kind is the name of something else."""
 
 
-MOVING = {"tierd.decide.data_on_mdt", "tierd.detect.metadata_storm"}
+MOVING = {"tierd.detect.metadata_storm"}
 """Parts of policies that are not in their file yet."""
 
 

@@ -14,14 +14,15 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import Plan, joined
 from tierd.model import Action, Capacity, DirectoryActivity, Finding
 from tierd.policies.protocol import Situation
-from tierd.policies.registry import policy_for
+from tierd.policies.registry import policy_for, policy_of
 
 
 def situation_of(settings: Settings, capacity: Capacity) -> Situation:
     """What the settings and the capacity say to any plan, with the pools of the whole file system."""
     scopes = settings.resolved_scopes
     return Situation(capacity, scopes.whole.small_files_to_flash, tables=settings.tables, benefit=settings.benefit,
-                     acts_on=settings.act.on, pools_of=lambda path: scopes.of(path).small_files_to_flash)
+                     places=[place for name in settings.act.on if (place := policy_of(name).place) is not None],
+                     pools_of=lambda path: scopes.of(path).small_files_to_flash)
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], situation: Situation,

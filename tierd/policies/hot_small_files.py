@@ -20,13 +20,13 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import ActKind
-from tierd.decide import data_on_mdt, sizing
+from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
 from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
 
@@ -152,15 +152,13 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    rules = data_on_mdt.rules(situation.acts_on, situation.tables.by_name, situation.benefit)
     if not capacity.pools.get(pools.flash_pool) or not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
                                  "has no targets"),))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
-    room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools),
-            True: data_on_mdt.room_bytes(capacity, rules.settings)}
+    room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools)}
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
         if activity.directory not in finding.directories:
@@ -170,9 +168,10 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
             continue
         on_flash = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
-        use = data_on_mdt.Use(evidence.read_operations_share)
-        choice = data_on_mdt.choose(on_flash, use, capacity, pools.flash_pool, rules)
+        choice = situation.placed(on_flash, Use(evidence.read_operations_share))
         layout = choice.layout
+        if choice.on_mdt:
+            room[True] = choice.room_bytes
         if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
             defaults.append(Action(

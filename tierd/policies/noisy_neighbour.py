@@ -14,7 +14,7 @@ from typing import TypedDict
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.carrier import Carrier
-from tierd.decide import data_on_mdt, sizing
+from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.detect.costs import mean_share
 from tierd.detect.interference import Loss
@@ -29,7 +29,7 @@ from tierd.detect.slowdowns import (
     slower,
 )
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, SlowdownEvidence
-from tierd.policies.protocol import JudgedBy, Policy, Situation
+from tierd.policies.protocol import JudgedBy, Policy, Situation, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, rate_text
 
@@ -156,14 +156,13 @@ def work_sentence(suspect: Profile, classes: Classes) -> str:
 def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situation) -> Plan:
     """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
     capacity, settings = situation.capacity, situation.pools
-    rules = data_on_mdt.rules(situation.acts_on, situation.tables.by_name, situation.benefit)
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity in situation.activities:
         if activity.directory not in finding.directories:
             continue
         if evidence.whole_small_files:
-            planned = small_files(finding, evidence, activity, capacity, settings, rules)
+            planned = small_files(finding, evidence, activity, situation)
         else:
             planned = large_files(finding, activity, capacity, settings)
         actions += planned.actions
@@ -173,10 +172,10 @@ def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situatio
     return Plan(tuple(actions), tuple(refusals))
 
 
-def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, capacity: Capacity,
-                settings: FlashSettings, rules: data_on_mdt.Rules) -> Plan:
+def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
+                situation: Situation) -> Plan:
     """A default layout for the directory, and moves of its existing files."""
-    where = activity.directory
+    where, capacity, settings = activity.directory, situation.capacity, situation.pools
     size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
                             settings.sizing)
     refusal = refuse(where, size, capacity, settings)
@@ -187,9 +186,10 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     files = evidence.aggressor_files_per_second * kept_share(activity)
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
     stored = files * sum(known) / len(known) if len(known) >= settings.sizing.min_samples else growth
-    use = data_on_mdt.Use(evidence.aggressor_read_share, stored, files)
-    choice = data_on_mdt.choose(on_flash, use, capacity, settings.flash_pool, rules)
-    if not choice.on_mdt and (refusal := refuse_flash(growth, capacity, settings)):
+    use = Use(evidence.aggressor_read_share, stored, files)
+    refusal = refuse_flash(growth, capacity, settings)
+    choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
+    if not choice.on_mdt and refusal:
         return Plan((), tuple(why.about(where) for why in (refusal, choice.refused) if why))
     layout = choice.layout
     actions = []
@@ -202,7 +202,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
             + (f"; {choice.reason}" if choice.reason else ""),
             finding.key, directory=where,
         ))
-    room = (data_on_mdt.room_bytes(capacity, rules.settings) if choice.on_mdt
+    room = (choice.room_bytes if choice.on_mdt
             else capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings))
     moves = tuple(existing_files(finding, evidence, activity, layout, room, settings))
     return Plan((*actions, *moves), ())

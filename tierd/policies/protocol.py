@@ -74,6 +74,35 @@ def default_flash(_: str) -> FlashSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """How the files of a directory are used."""
+
+    read_share: float
+    """Reads among the job's reads and writes."""
+    growth_bytes_per_second: float = 0.0
+    files_per_second: float = 0.0
+    """New files that stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The layout for the small files of a directory, and why."""
+
+    layout: Layout
+    reason: str = ""
+    """Why the data is on flash, or elsewhere; "" if there is no choice."""
+    refused: Refusal | None = None
+    """Why the data is not elsewhere although that is expected to be better."""
+    room_bytes: float = 0.0
+    """Bytes of existing files that fit there, if it is not flash."""
+
+    @property
+    def on_mdt(self) -> bool:
+        """Whether the first component is on the MDT."""
+        return self.layout.components[0].on_mdt
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """What a plan is made of, besides the finding."""
 
@@ -84,8 +113,8 @@ class Situation:
     """Activity of the aggressor in the directories of the finding, in one scope."""
     tables: Tables = field(default_factory=Tables)
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
-    acts_on: Collection[str] = ()
-    """``[act] on``."""
+    places: Sequence[Place] = ()
+    """What other policies offer for small files instead of flash, as far as ``[act] on`` allows it."""
     stored: Sequence[StoredFile] = ()
     """Files on flash, as far as scans have found them."""
     resident: Sequence[StoredFile] = ()
@@ -98,6 +127,15 @@ class Situation:
     """Whether a file was moved since one time, or tried since another."""
     draining: Collection[str] = ()
     """Targets that are being emptied."""
+
+    def placed(self, on_flash: Layout, use: Use, *, flash_has_room: bool = True) -> Choice:
+        """The best layout for small files: the given one, with its first component on flash, or one of ``places``."""
+        choices = [place(on_flash, use, self, flash_has_room) for place in self.places]
+        return next((choice for choice in choices if choice.layout != on_flash), [*choices, Choice(on_flash)][0])
+
+
+Place = Callable[[Layout, Use, Situation, bool], Choice]
+"""Chooses between a layout with its first component on flash and another one. The last argument: flash has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +244,7 @@ class Policy:
     """Whether ``[act] on`` names it where the configuration does not say otherwise."""
     option: str = ""
     """What an entry in ``[act] on`` permits that other policies do: ``places small files on the MDT``."""
+    place: Place | None = None
 
     judged_by: JudgedBy = JudgedBy.CAUSE
     needs_its_job: bool = False

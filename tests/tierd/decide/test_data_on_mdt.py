@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from lustre.fid import Fid
 from lustre.layout.model import explain
 from tests.tierd.worlds import noise
-from tierd.decide import data_on_mdt
-from tierd.decide.data_on_mdt import Rules, Settings, Use
 from tierd.decide.plans import FlashSettings, Plan, covers, flash_first
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, MetadataSpace, MetadataTargets
-from tierd.policies import hot_small_files, noisy_neighbour
+from tierd.policies import data_on_mdt, hot_small_files, noisy_neighbour
+from tierd.policies.data_on_mdt import DataOnMdt
 from tierd.policies.hot_small_files import HotSmallFilesEvidence
 from tierd.policies.noisy_neighbour import NoisyNeighbourEvidence
-from tierd.policies.protocol import Situation
+from tierd.policies.protocol import Choice, Place, Situation, Tables, Use
 from tierd.refusal import Reason
 
 KIB, MIB, GB, NOW = 1 << 10, 1 << 20, 10**9, 1e9
@@ -26,13 +25,15 @@ POOLS = {"flash": ("l-OST0000",), "hdd": ("l-OST0001", "l-OST0002")}
 MDT = MetadataSpace(100 * GB, 80 * GB, 10**8, 8 * 10**7)
 IDLE = MetadataTargets((MDT, MDT), MIB, 1.0)
 ROOM = Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": 50 * GB, "hdd": 500 * GB}, {"/d": None}, IDLE)
-ALLOWED = Rules(allowed=True)
+ALLOWED: tuple[Place, ...] = (data_on_mdt.place,)
 READ, MIXED, WRITTEN = Use(0.9), Use(0.5), Use(0.1)
 
 
-def chosen(use: Use = READ, room: Capacity = ROOM, rules: Rules = ALLOWED,
-           size: int = 64 * KIB) -> data_on_mdt.Choice:
-    return data_on_mdt.choose(flash_first(size, None, FlashSettings()), use, room, "flash", rules)
+def chosen(use: Use = READ, room: Capacity = ROOM, size: int = 64 * KIB, places: tuple[Place, ...] = ALLOWED,
+           **settings: float) -> Choice:
+    tables = Tables({"data_on_mdt": DataOnMdt(**settings)})  # type: ignore[arg-type]
+    return Situation(room, FlashSettings(), tables=tables, places=places).placed(
+        flash_first(size, None, FlashSettings()), use)
 
 
 def test_files_that_are_mostly_read_go_to_the_mdt() -> None:
@@ -45,7 +46,7 @@ def test_files_that_are_mostly_read_go_to_the_mdt() -> None:
 def test_three_reads_per_write_are_mostly_read() -> None:
     assert chosen(Use(0.75)).on_mdt
     assert not chosen(Use(0.74)).on_mdt
-    assert chosen(Use(0.5), rules=replace(ALLOWED, settings=Settings(reads_per_write=1.0))).on_mdt
+    assert chosen(Use(0.5), reads_per_write=1.0).on_mdt
 
 
 @pytest.mark.parametrize(("use", "won_back", "on_mdt"), [
@@ -58,6 +59,20 @@ def test_three_reads_per_write_are_mostly_read() -> None:
 ])
 def test_verdicts_of_the_site_outweigh_the_paper(use: Use, won_back: dict[str, list[float]], on_mdt: bool) -> None:
     assert chosen(use, replace(ROOM, won_back=won_back)).on_mdt == on_mdt
+
+
+@pytest.mark.parametrize(("use", "won_back", "reason"), [
+    (READ, {}, "on the MDT, because 90% of the operations are reads"),
+    (WRITTEN, {}, "on flash, because 10% of the operations are reads"),
+    (READ, {"": [0.2] * 8, "flash": [0.7] * 8},
+     "on flash, because the MDT is expected to win back 40% of a loss less; here earlier acts won back 20% on the MDT"),
+    (WRITTEN, {"": [0.9] * 8, "flash": [0.3] * 8},
+     "on the MDT, because the MDT is expected to win back 48% of a loss more"),
+    (WRITTEN, {"": [0.82] * 8, "flash": [0.8] * 8}, "on flash, because 10% of the operations are reads"),
+])
+def test_a_measured_difference_decides_and_the_reason_is_told_either_way(
+        use: Use, won_back: dict[str, list[float]], reason: str) -> None:
+    assert chosen(use, replace(ROOM, won_back=won_back)).reason.startswith(reason)
 
 
 FULL = MetadataSpace(100 * GB, 29 * GB, 10**8, 8 * 10**7)
@@ -83,7 +98,7 @@ def test_whatever_stands_against_an_mdt_leaves_it_to_flash(metadata: MetadataTar
 
 
 def test_without_permission_nothing_goes_to_an_mdt() -> None:
-    choice = chosen(rules=Rules())
+    choice = chosen(places=())
     assert (choice.on_mdt, choice.refused) == (False, None)
 
 
@@ -131,20 +146,22 @@ def files(count: int, size: int = 60_000) -> tuple[Candidate, ...]:
                  for n in range(count))
 
 
-def against_neighbour(room: Capacity = ROOM, evidence: NoisyNeighbourEvidence = NOISE, on: str = "data-on-mdt") -> Plan:
+def against_neighbour(room: Capacity = ROOM, evidence: NoisyNeighbourEvidence = NOISE,
+                      places: tuple[Place, ...] = ALLOWED) -> Plan:
     some = files(30)
     activity = DirectoryActivity("m.2", "/d", creates=100, unlinks=100, candidates=some,
                                  sizes=tuple(c.size_bytes or 0 for c in some))
     return noisy_neighbour.plan(replace(NEIGHBOUR, evidence=evidence), evidence,
-                                Situation(room, FlashSettings(), [activity], acts_on=(on,)))
+                                Situation(room, FlashSettings(), [activity], places=places))
 
 
 def test_files_of_a_neighbour_that_reads_them_go_to_the_mdt() -> None:
     plan = against_neighbour()
     assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 30
     assert {explain(a.layout) for a in plan.actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
-    assert plan.actions[0].reason.endswith("on the MDT, an open returns the data, and 90% of the operations are reads")
+    assert "on the MDT, because 90% of the operations are reads: an open returns the data" in plan.actions[0].reason
     written = against_neighbour(evidence=replace(NOISE, aggressor_read_share=0.2))
+    assert "on flash, because 20% of the operations are reads: writes are slower" in written.actions[0].reason
     assert {a.layout.components[0].pool for a in written.actions} == {"flash"}
 
 
@@ -157,6 +174,9 @@ def test_moves_fit_the_room_of_the_fullest_mdt() -> None:
 def test_the_mdt_takes_what_a_full_flash_pool_cannot() -> None:
     full = replace(ROOM, avail_bytes={"flash": 0, "hdd": 500 * GB})
     assert against_neighbour(full).actions[0].layout.components[0].on_mdt
+    written = against_neighbour(full, replace(NOISE, aggressor_read_share=0.1)).actions[0]
+    assert written.layout.components[0].on_mdt, "disks are the alternative, and slower"
+    assert "flash has no room, and small files on the MDT are written 20 to 40% faster than on disks" in written.reason
     refused = against_neighbour(replace(full, metadata=replace(IDLE, slowdown=9.0)))
     assert refused.actions == ()
     assert [refusal.reason for refusal in refused.refusals] == [Reason.NO_ROOM, Reason.MDT_BUSY]
@@ -168,10 +188,10 @@ def test_hot_files_go_to_the_mdt_if_two_copies_pay() -> None:
     hot = Finding("hot-small-files", NOW, "py.3", "", (), "", evidence, ("/d",))
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=files(30), sizes=(60_000,) * 30)
 
-    def plan(seldom: float = 1.0, on: str = "data-on-mdt") -> Plan:
+    def plan(seldom: float = 1.0, places: tuple[Place, ...] = ALLOWED) -> Plan:
         rare = replace(evidence, opens_per_second=50.0 * seldom, disk_reads_per_second=50.0 * seldom)
-        return hot_small_files.plan(hot, rare, Situation(ROOM, FlashSettings(), [activity], acts_on=(on,)))
+        return hot_small_files.plan(hot, rare, Situation(ROOM, FlashSettings(), [activity], places=places))
 
     assert {explain(a.layout) for a in plan().actions} == {"first 64K on the MDT, rest on hdd (1 stripe)"}
     assert [a.kind for a in plan(0.0008).actions] == ["set-default-layout"]
-    assert sum(a.kind == "migrate" for a in plan(0.0008, "").actions) == 30, "one copy to flash pays"
+    assert sum(a.kind == "migrate" for a in plan(0.0008, ()).actions) == 30, "one copy to flash pays"
