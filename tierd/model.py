@@ -316,32 +316,6 @@ class SlowdownEvidence(Evidence):
         return self.carrier == Carrier.DEVICE_TIME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataStormEvidence(Evidence):
-    """Metadata operations in one directory."""
-
-    creates_per_second: float
-    opens_per_second: float
-    unlinks_per_second: float
-    share: float
-    """Share of the operations in all directories."""
-    metadata_targets: int
-    """0 if their number is not known."""
-    stripes: int | None = None
-    """Stripes of the directory over MDTs; 0 for one MDT; None if unknown."""
-    unchanged_names: int = 0
-    """Creates less unlinks while it was observed: names that were added. The directory has at least as many."""
-    nodes: int = 0
-    """Nodes of the jobs that do nearly all of it, or a lower bound of them; 0 if unknown."""
-    parent_operations_per_second: float = 0.0
-    """Operations in all directories below its parent: a default of the parent is judged by them."""
-
-    @property
-    def operations_per_second(self) -> float:
-        """Creates, opens and unlinks."""
-        return self.creates_per_second + self.opens_per_second + self.unlinks_per_second
-
-
 def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Evidence:
     """Evidence of a type from stored numbers. :class:`OtherEvidence` if a number is missing, or for the base class.
 

@@ -19,8 +19,8 @@ from tierd.act.drain import Drains, Phase
 from tierd.acts import ActKind
 from tierd.clock import SystemClock
 from tierd.config.act import DrainSettings
-from tierd.decide.directory_striping import NO_LAYOUT
 from tierd.model import Action
+from tierd.policies.metadata_storm import NO_LAYOUT
 
 FILES = 60
 SETTINGS = DrainSettings(scan_files_per_second=1e5, queue_files=20, retry_seconds=1.0)

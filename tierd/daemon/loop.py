@@ -19,13 +19,12 @@ from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon.default_judge import DefaultsJudge
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
 from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
-from tierd.daemon.move_judge import MovesJudge
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
+from tierd.daemon.policy_judge import PolicyJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.decide.plans import Plan
 from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
@@ -170,9 +169,8 @@ class Daemon:
         )
         self._judge = Judge(self._store, lambda: (self._detection.windows, self._detection.tracks), gate, undo, journal,
                             self._log, filesystem, clock, settings, self.counters, executor, site_facts)
-        self._defaults_judge = DefaultsJudge(journal, undo, self._log, lambda: self._facts.known, clock, settings)
-        self._moves_judge = MovesJudge(self._store, lambda: self._detection.windows, gate, journal, self._log,
-                                       lambda: self._facts.known, clock, settings, self.counters)
+        self._policy_judge = PolicyJudge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
+                                         lambda: self._facts.known, clock, settings, self.counters)
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
@@ -294,9 +292,9 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen)
-                self._moves_judge.step()
+                self._policy_judge.judge_moves()
                 if "changelog" not in self.faults:
-                    self._defaults_judge.step()
+                    self._policy_judge.judge_defaults()
             if self._seen is not None or self._observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
                 self._judge.watch_free_space()

@@ -161,8 +161,6 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     room = {False: capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools)}
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
     for activity in activities:
-        if activity.directory not in finding.directories:
-            continue
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
         if not size.component_bytes:
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))

@@ -30,7 +30,7 @@ from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_i
 from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Facts, Finding, StoredFile, TargetFill, Window
-from tierd.policies.protocol import Common, Moved, MoveJudge, MoveRun, Policy, Situation, Tables, Walk
+from tierd.policies.protocol import Common, MoveJudge, MoveRun, Policy, Situation, Tables, Walk
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.verify import judgement as verify
@@ -360,12 +360,13 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, wi
     return {job: lost for job, lost in found.items() if job in near}
 
 
-def judge_rebalance(finding: Finding, evidence: FillEvidence, moved: Moved, fill: FillNow, slowed: Mapping[str, float],
-                    settings: verify.Settings) -> Judgement:
+def judge_rebalance(finding: Finding, evidence: FillEvidence, run: MoveRun, fill: FillNow,
+                    slowed: Mapping[str, float]) -> Judgement:
     """The verdict. ``slowed`` are the jobs that lost throughput while files moved.
 
     It helped if the difference of the fill is smaller by ``min_gain`` of what it was.
     """
+    moved, settings = run.moved(), run.settings
     before, after = abs(evidence.used_share - evidence.others_used_share), abs(fill.used - fill.others)
     share = 1 - after / before if before else 0.0
     again = f"the files stay, and tierd tries again in {settings.cooldown_seconds / 3600:g} h"
@@ -380,8 +381,8 @@ def judge_rebalance(finding: Finding, evidence: FillEvidence, moved: Moved, fill
         begin = f"it helped, and no steady job lost more than {percent(settings.max_harm)}"
     words = (f"{begin}. {quoted(finding.targets[0])} was {percent(evidence.used_share)} full and the others "
              f"{percent(evidence.others_used_share)}, now {percent(fill.used)} and {percent(fill.others)}; "
-             f"{count_of(moved.files, 'file')} with {bytes_text(moved.size_bytes)} moved in "
-             f"{max(1, round((moved.last_at - moved.begun_at) / 60))} min")
+             f"{count_of(len(moved), 'file')} with {bytes_text(sum(moved))} moved in "
+             f"{max(1, round((run.last_at - run.case_begun_at) / 60))} min")
     return Judgement(verdict, 0.0, 0.0, 0.0, harmed=slowed, words=words, part=max(0.0, share))
 
 
@@ -393,7 +394,7 @@ def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement |
     pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
     slowed = slowed_by_moves(finding, pool, run.begun_at, run.windows, run.now, run.settings,
                              run.totals) if run.moving else {}
-    return judge_rebalance(finding, evidence, run.moved(), fill, slowed, run.settings) if slowed or run.ended else None
+    return judge_rebalance(finding, evidence, run, fill, slowed) if slowed or not run.moving else None
 
 
 def walk(tables: Tables) -> Walk:

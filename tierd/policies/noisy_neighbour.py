@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypedDict
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
@@ -90,42 +89,22 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
     times = [view.device_time[target] for target in shared if target in view.device_time]
     taken = mean_share(times, suspect.job) if times else None
     stream = view.profiles.get(victim)
+    files = is_small_files(suspect, settings.classes)
+    own, theirs = operations_on(shared, suspect), operations_on(shared, stream) if stream else 0.0
     evidence = NoisyNeighbourEvidence(
-        **slowdown_numbers(loss, settings), **aggressor_numbers(suspect, stream, shared, settings.classes),
+        **slowdown_numbers(loss, settings),
+        aggressor_operations_per_second=own / suspect.seconds,
+        aggressor_operations_share=own / (own + theirs) if own else 0.0,
+        aggressor_bytes_per_second=suspect.moved_bytes / suspect.seconds,
+        aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
+        aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
+        aggressor_read_share=suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
+        aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
         device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
         learnt_windows=view.remembered.get(victim))
     return Finding(POLICY.name, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings),
                    evidence, advice_only=is_in_between(suspect, settings.classes))
-
-
-class AggressorNumbers(TypedDict):
-    """What an aggressor does."""
-
-    aggressor_operations_per_second: float
-    aggressor_operations_share: float
-    aggressor_bytes_per_second: float
-    aggressor_mean_rpc_bytes: float
-    aggressor_largest_rpc_bytes: int
-    aggressor_read_share: float
-    aggressor_files_per_second: float
-    aggressor_bytes_per_file: float
-
-
-def aggressor_numbers(suspect: Profile, victim: Profile | None, targets: Collection[str],
-                      classes: Classes) -> AggressorNumbers:
-    """What an aggressor does on the shared targets, and altogether."""
-    files = is_small_files(suspect, classes)
-    own, theirs = operations_on(targets, suspect), operations_on(targets, victim) if victim else 0.0
-    return {
-        "aggressor_operations_per_second": own / suspect.seconds,
-        "aggressor_operations_share": own / (own + theirs) if own else 0.0,
-        "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
-        "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
-        "aggressor_largest_rpc_bytes": suspect.largest_rpc_bytes,
-        "aggressor_read_share": suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
-        "aggressor_files_per_second": suspect.files / suspect.seconds if files else 0.0,
-        "aggressor_bytes_per_file": suspect.bytes_per_file if files else 0.0,
-    }
 
 
 def operations_on(targets: Collection[str], job: Profile) -> float:
@@ -159,8 +138,6 @@ def plan(finding: Finding, evidence: NoisyNeighbourEvidence, situation: Situatio
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity in situation.activities:
-        if activity.directory not in finding.directories:
-            continue
         if evidence.whole_small_files:
             planned = small_files(finding, evidence, activity, situation)
         else:

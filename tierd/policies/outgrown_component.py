@@ -107,8 +107,6 @@ def plan(finding: Finding, evidence: OutgrownComponentEvidence, situation: Situa
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity in situation.activities:
-        if activity.directory not in finding.directories:
-            continue
         present = capacity.default_layouts.get(activity.directory)
         size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
         refusal = refuse(present, size, evidence, capacity, settings)

@@ -15,7 +15,6 @@ from annotated_types import Ge
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
-from tierd.acts import Verdict
 from tierd.decide import benefit
 from tierd.decide.plans import FlashSettings, Plan
 from tierd.detect.slowdowns import SlowdownSettings, SlowdownView
@@ -148,25 +147,16 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What a run of moves without a long pause has moved, and when."""
-
-    files: int
-    size_bytes: int
-    begun_at: float
-    last_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class MoveRun:
-    """A run of moves to be judged."""
+    """A run of moves without a long pause, to be judged."""
 
     begun_at: float
-    ended: bool
-    """Whether no move waits, and the last one was made some time ago."""
+    case_begun_at: float
+    last_at: float
     moving: bool
     """Whether moves wait, or were made just now."""
-    moved: Callable[[], Moved]
+    moved: Callable[[], Sequence[int]]
+    """Sizes of all files that were moved for the case, in bytes."""
     facts: Facts
     windows: Sequence[Window]
     now: float
@@ -185,20 +175,12 @@ class MoveJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultVerdict:
-    """A verdict on the default of one directory."""
-
-    verdict: Verdict
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
 class DefaultJudge:
     """How a default striping of directories is judged by itself, after some time."""
 
     seconds: Callable[[Tables], float]
-    judge: Callable[[str, Any, Facts, Tables], DefaultVerdict]
-    """By the directory and the evidence of the finding."""
+    judge: Callable[[str, Any, Facts, Tables], Judgement]
+    """By the directory and the evidence of the finding. The verdict with its words."""
 
 
 Amend = Callable[[Finding, Mapping[str, JobLoad]], Finding]
@@ -276,12 +258,6 @@ class Policy:
         """Name of its table below ``[detect]``."""
         return self.name.replace("-", "_")
 
-    def found(self, view: View, settings: Common) -> Iterable[Finding]:
-        """Findings with the given settings. Raises TypeError for settings of another policy."""
-        if not isinstance(settings, self.settings):
-            raise TypeError(f"{self.name} needs {self.settings.__qualname__}, not {type(settings).__qualname__}")
-        return self.find(view, settings) if self.find is not None else ()
-
 
 @dataclass(frozen=True)
 class ConfiguredPolicy:
@@ -292,4 +268,4 @@ class ConfiguredPolicy:
 
     def __call__(self, view: View) -> Iterable[Finding]:
         """Findings; none if the policy is not enabled."""
-        return self.policy.found(view, self.settings) if self.settings.enabled else ()
+        return self.policy.find(view, self.settings) if self.policy.find and self.settings.enabled else ()

@@ -187,18 +187,18 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     if stripes is None:
         return Plan((), (Refusal(Reason.NOTHING_TO_DO, "the file has as many objects as it can use").about(
             finding.subject),))
-    mine = [activity for activity in situation.activities if activity.directory in finding.directories]
-    if not mine:
+    activities = situation.activities
+    if not activities:
         return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
     part = 1 - evidence.objects / stripes.count
-    closed = [(a, c) for a in mine for c in a.candidates if c.path == finding.subject]
+    closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
     moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
                       evidence.bytes_per_second, evidence.objects)
-    waits = [file for a in mine for file in open_files(a) if file == finding.subject]
+    waits = [file for a in activities for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
-    return Plan((*defaults(finding, mine, stripes, place, capacity, settings, why), *moves.actions),
+    return Plan((*defaults(finding, activities, stripes, place, capacity, settings, why), *moves.actions),
                 (*moves.refusals, *refusals))
 
 

@@ -172,17 +172,16 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
                                  "has no targets"),))
     if not activities:
         return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
-    mine = [activity for activity in activities if activity.directory in finding.directories]
     left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
-    files = [(a, c) for a in mine for c in a.candidates if is_large(c, settings)]
-    opened = [file for a in mine for file in open_files(a)]
+    files = [(a, c) for a in activities for c in a.candidates if is_large(c, settings)]
+    opened = [file for a in activities for file in open_files(a)]
     saved = saved_seconds(evidence, settings) / max(1, len(files) + len(opened))
     actions: list[Action] = []
     refusals: list[Refusal] = []
     if opened:
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
-    for action in [*defaults(finding, mine, capacity, pools, settings),
+    for action in [*defaults(finding, activities, capacity, pools, settings),
                    *moves(finding, files, saved, len(members), pools, settings)]:
         needed = wanted_bytes(action, files)
         if needed > left:
@@ -193,7 +192,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
             actions.append(action)
     if files and not actions and not refusals:
         refusals.append(Refusal(Reason.NOT_WORTH, "no file saves enough disk time for its copy, or the job only made "
-                                "the files").about(mine[0].directory))
+                                "the files").about(activities[0].directory))
     return Plan(tuple(actions), tuple(refusals))
 
 

@@ -219,26 +219,26 @@ def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes 
 def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> Plan:
     """For small files one stripe, for a stream several."""
     capacity, pools, settings = situation.capacity, situation.pools, situation.tables.of(Restripe)
-    mine = [activity for activity in situation.activities if activity.directory in finding.directories]
-    if not mine:
+    activities = situation.activities
+    if not activities:
         return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     if evidence.files_created is not None:
-        return small_files(finding, mine, capacity, pools, settings)
+        return small_files(finding, activities, capacity, pools, settings)
     place = the_pool(finding, capacity, pools)
     if isinstance(place, Refusal):
         return Plan((), (place,))
     targets = len(capacity.pools[place])
     record = evidence.record_bytes or 0
-    sizes = [c.size_bytes or 0 for a in mine for c in a.candidates]
+    sizes = [c.size_bytes or 0 for a in activities for c in a.candidates]
     usual = stream_stripes(max(sizes, default=0), record, targets)
     if usual is None:
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {place!r} has one target only"),))
     why = f"{finding.aggressor} streams to one target of {targets}"
-    closed = [(a, c) for a in mine for c in a.candidates]
+    closed = [(a, c) for a in activities for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
     moves = rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
                       capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
-    return Plan((*defaults(finding, mine, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
+    return Plan((*defaults(finding, activities, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
 
 
 def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,

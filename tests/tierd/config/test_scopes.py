@@ -16,10 +16,9 @@ from tierd.config.load import ConfigurationError, parse
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings
-from tierd.detect import cold_on_flash, flash_pressure
 from tierd.detect.view import View
 from tierd.model import Candidate, Capacity, DirectoryActivity, Facts, Finding, StoredFile, TargetFill
-from tierd.policies import outgrown_component
+from tierd.policies import cold_on_flash, flash_pressure, outgrown_component
 from tierd.scoped_plans import plan_by_scope, situation_of
 
 NAMES = st.lists(st.sampled_from(["a", "b", "ab"]), max_size=3)
@@ -124,7 +123,7 @@ def test_detectors_look_at_the_flash_of_every_scope(settings: Settings) -> None:
     facts = Facts(pools=pools, fill=fill, stored=stored, directories=outgrown)
     view = View(halves(), facts, pool_pairs=scopes.pool_pairs, pools_of=scopes.pools_of)
     for detector in (cold_on_flash.POLICY, flash_pressure.POLICY):
-        assert {finding.subject for finding in detector.found(view, detector.settings())} == flash
-    for finding in outgrown_component.POLICY.found(view, outgrown_component.POLICY.settings()):
+        assert {finding.subject for finding in detector.find(view, detector.settings())} == flash
+    for finding in outgrown_component.POLICY.find(view, outgrown_component.POLICY.settings()):
         pair = scopes.pools_of(finding.subject)
         assert all(f"-p {pair.flash} -E -1 -c 1 -p {pair.hdd} " in advice.command for advice in finding.advice)

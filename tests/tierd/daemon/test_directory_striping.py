@@ -16,8 +16,8 @@ from tests.tierd.simulated import World
 from tierd.act.recovery import close_unfinished
 from tierd.acts import ActKind, Outcome
 from tierd.config.load import parse
-from tierd.decide.directory_striping import NO_LAYOUT
 from tierd.model import Action
+from tierd.policies.metadata_storm import NO_LAYOUT
 from tierd.simulation import world as simulation
 
 ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")

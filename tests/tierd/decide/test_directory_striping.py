@@ -9,19 +9,13 @@ from hypothesis import strategies as st
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tierd.acts import ActKind, Verdict
 from tierd.config.load import parse
-from tierd.decide import directory_striping
-from tierd.decide.plans import Plan
-from tierd.model import (
-    Capacity,
-    DirectoryActivity,
-    DirectoryPlacement,
-    Finding,
-    MetadataFill,
-    MetadataStormEvidence,
-)
+from tierd.decide.plans import FlashSettings, Plan
+from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataFill
+from tierd.policies import metadata_storm
+from tierd.policies.metadata_storm import MetadataStormEvidence, judge, rate_below
+from tierd.policies.protocol import Situation, Tables
 from tierd.refusal import Reason
 from tierd.scoped_plans import plan_by_scope, situation_of
-from tierd.verify.directory_striping import judge, rate_below
 
 STORM = MetadataStormEvidence(creates_per_second=800.0, opens_per_second=100.0, unlinks_per_second=0.0, share=0.9,
                               metadata_targets=4, nodes=8)
@@ -37,7 +31,7 @@ def decided(finding: Finding = FINDING, placement: DirectoryPlacement | None = P
     where = Capacity({}, {}, {}, placements={"/out/s2": storm, "/out": placement} if placement else {},
                      metadata_fill=ROOMY if metadata is None else metadata)
     numbers = replace(STORM, **evidence)  # type: ignore[arg-type]
-    return directory_striping.decide(finding, numbers, where, directory_striping.Settings())
+    return metadata_storm.plan(finding, numbers, Situation(where, FlashSettings()))
 
 
 def test_new_directories_beside_it_are_striped_and_pass_it_on_to_none() -> None:
@@ -95,14 +89,16 @@ def test_modes(mode: str, done: int) -> None:
     assert (len(plan.actions), len(plan.recommended)) == (done, 1 - done)
 
 
-@given(st.floats(1, 1e6), st.floats(0, 1e6))
-def test_a_verdict_is_given_by_the_operations_there(before: float, after: float) -> None:
-    found = judge(before, after, directory_striping.Settings())
+@given(st.floats(1, 1e6), st.integers(0, 10**9))
+def test_a_verdict_is_given_by_the_operations_there(before: float, creates: int) -> None:
+    facts, after = Facts(directories=(DirectoryActivity("a", "/out/s3", creates=creates),), directory_seconds=600.0
+                         ), creates / 600.0
+    found = judge("/out", replace(STORM, parent_operations_per_second=before), facts, Tables())
     if after < 0.1 * before:
         assert found.verdict is Verdict.CANNOT_TELL
     else:
         assert (found.verdict is Verdict.HELPED) == (after >= 1.05 * before)
-    assert found.sentence
+    assert found.words
 
 
 def test_operations_of_subdirectories_count() -> None:

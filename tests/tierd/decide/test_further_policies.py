@@ -14,9 +14,8 @@ from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
-from tierd.detect import cold_on_flash, hot_small_files
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, StoredFile
-from tierd.policies import outgrown_component
+from tierd.policies import cold_on_flash, hot_small_files, outgrown_component
 from tierd.policies.cold_on_flash import ColdOnFlashEvidence, ColdToDisk
 from tierd.policies.hot_small_files import HotFilesToFlash, HotSmallFilesEvidence
 from tierd.policies.outgrown_component import OutgrownComponentEvidence

@@ -15,7 +15,6 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.test_client_detectors import WELL, ahead, rpcs
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
-from tierd.detect import metadata_storm
 from tierd.detect.advice import JobTraffic, rpcs_saved
 from tierd.detect.profile import profiles
 from tierd.model import (
@@ -34,6 +33,7 @@ from tierd.policies import (
     flash_pressure,
     hot_small_files,
     imbalance,
+    metadata_storm,
     outgrown_component,
     read_ahead,
     rpc_size,
@@ -236,7 +236,7 @@ def test_files_that_are_all_in_use_are_not_looked_for_as_cold() -> None:
 
 def storm(creates: int, opens: int, windows: list[Window] | None = None) -> str:
     activity = DirectoryActivity("m.1", "/proj/out", creates=creates, opens=opens)
-    (found,) = look(metadata_storm.DETECTOR, windows, Facts(
+    (found,) = look(metadata_storm.POLICY, windows, Facts(
         directories=(activity,), directory_seconds=100.0, metadata_targets=4))
     return "\n".join(f"{advice.command} | {advice.effect}" for advice in found.advice)
 

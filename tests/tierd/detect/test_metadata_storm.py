@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
 from tests.tierd.detect.views import look
-from tierd.detect.metadata_storm import DETECTOR
 from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Facts, Finding
+from tierd.policies.metadata_storm import POLICY
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, seconds: float = 100.0, active: bool = False,
           placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
-    return look(DETECTOR, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets,
+    return look(POLICY, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets,
                                       placements=places, job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 

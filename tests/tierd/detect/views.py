@@ -30,7 +30,7 @@ def look(detector: Policy, windows: Sequence[Window] | None = None, facts: Facts
          active: Collection[tuple[str, str, str]] = (), **settings: Any) -> list[Finding]:
     """What a detector finds."""
     view = View(windows or halves(), facts or Facts(pools=POOLS, fill=filled()), active=active)
-    found = list(detector.found(view, detector.settings(**settings)))
+    found = list(detector.find(view, detector.settings(**settings)))
     for finding in found:
         assert finding.kind == detector.name
         assert "\n" not in finding.sentence

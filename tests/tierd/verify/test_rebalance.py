@@ -7,17 +7,17 @@ import pytest
 from tierd.acts import Verdict
 from tierd.model import Facts, Finding, JobLoad, TargetFill, Window
 from tierd.policies.imbalance import FillEvidence, FillNow, fill_now, judge_rebalance, slowed_by_moves
-from tierd.policies.protocol import Moved
+from tierd.policies.protocol import MoveRun
 from tierd.verify.judgement import JobTotals, Settings
 
 POOL = ("l-OST0002", "l-OST0003", "l-OST0004")
 EVIDENCE = FillEvidence(used_share=0.7, others_used_share=0.2, pool_used_share=0.4)
 FINDING = Finding("imbalance", 1000.0, "", "", POOL[1:2], "…", EVIDENCE, subject="fill of l-OST0003")
-MOVED = Moved(12, 3_000_000_000, 1000.0, 1600.0)
+RUN = MoveRun(1000.0, 1000.0, 1600.0, False, lambda: [250_000_000] * 12, Facts(), (), 1700.0, Settings(), JobTotals())
 
 
 def verdict(used: float, others: float, slowed: dict[str, float] | None = None) -> tuple[Verdict, str]:
-    found = judge_rebalance(FINDING, EVIDENCE, MOVED, FillNow(used, others), slowed or {}, Settings())
+    found = judge_rebalance(FINDING, EVIDENCE, RUN, FillNow(used, others), slowed or {})
     return found.verdict, found.words
 
 
