@@ -29,7 +29,8 @@ from tierd.daemon.remediation import Remediation, Remediations, RemediationStore
 from tierd.daemon.striping_judge import StripingJudge
 from tierd.decide.plans import Plan
 from tierd.detect import metadata_storm
-from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
+from tierd.detect.costs import costs_from_json, costs_to_json
+from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine, EngineMemory
 from tierd.model import EVIDENCE_BY_KIND, Facts, Finding, OtherEvidence, SiteFacts, Window
 from tierd.policies import is_judged

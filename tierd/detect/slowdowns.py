@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, TypedDict
 from annotated_types import Gt, Lt
 
 from tierd.carrier import Carrier
-from tierd.detect.costs import TargetTime, mean_share
+from tierd.detect.device_time import TargetTime, mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
 from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
@@ -107,9 +107,18 @@ def _noisy_neighbour(view: SlowdownView, loss: Loss, victim: str, suspect: Profi
     shared = tuple(target for target in targets if target in suspect.by_target) or targets
     times = [view.device_time[target] for target in shared if target in view.device_time]
     taken = mean_share(times, suspect.job) if times else None
-    stream = view.profiles.get(victim)
+    files = is_small_files(suspect, settings.classes)
+    own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
     evidence = NoisyNeighbourEvidence(
-        **slowdown_numbers(loss, settings), **aggressor_numbers(suspect, stream, shared, settings.classes),
+        **slowdown_numbers(loss, settings),
+        aggressor_operations_per_second=own / suspect.seconds,
+        aggressor_operations_share=own / (own + theirs) if own else 0.0,
+        aggressor_bytes_per_second=suspect.moved_bytes / suspect.seconds,
+        aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
+        aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
+        aggressor_read_share=suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
+        aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
         device_time_share=taken.share if taken else None, device_time_share_error=taken.error if taken else None,
         learnt_windows=view.remembered.get(victim))
     return Finding(NOISY_NEIGHBOUR, view.now, suspect.job, victim, shared, sentence(victim, loss, suspect, settings),
@@ -143,39 +152,9 @@ def slowdown_numbers(loss: Loss, settings: SlowdownSettings) -> SlowdownNumbers:
     }
 
 
-class AggressorNumbers(TypedDict):
-    """What an aggressor does."""
-
-    aggressor_operations_per_second: float
-    aggressor_operations_share: float
-    aggressor_bytes_per_second: float
-    aggressor_mean_rpc_bytes: float
-    aggressor_largest_rpc_bytes: int
-    aggressor_read_share: float
-    aggressor_files_per_second: float
-    aggressor_bytes_per_file: float
-
-
-def aggressor_numbers(suspect: Profile, victim: Profile | None, targets: Collection[str],
-                      classes: Classes) -> AggressorNumbers:
-    """What an aggressor does on the shared targets, and altogether."""
-    files = is_small_files(suspect, classes)
-    own, theirs = operations_on(targets, suspect), operations_on(targets, victim) if victim else 0.0
-    return {
-        "aggressor_operations_per_second": own / suspect.seconds,
-        "aggressor_operations_share": own / (own + theirs) if own else 0.0,
-        "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
-        "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
-        "aggressor_largest_rpc_bytes": suspect.largest_rpc_bytes,
-        "aggressor_read_share": suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
-        "aggressor_files_per_second": suspect.files / suspect.seconds if files else 0.0,
-        "aggressor_bytes_per_file": suspect.bytes_per_file if files else 0.0,
-    }
-
-
-def operations_on(targets: Collection[str], job: Profile) -> float:
-    """Operations of a job on some targets."""
-    return sum(job.by_target[target].operations for target in targets if target in job.by_target)
+def operations_on(targets: Collection[str], job: Profile | None) -> float:
+    """Operations of a job on some targets; 0 for a job without a profile."""
+    return sum(job.by_target[target].operations for target in targets if target in job.by_target) if job else 0.0
 
 
 def names_of_targets(view: SlowdownView, loss: Loss) -> tuple[str, ...]:
