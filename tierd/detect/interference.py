@@ -24,9 +24,9 @@ it is away, so that a later visit goes on with what the former taught.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import erf, exp, log, log1p, sqrt
+from math import erf, exp, log1p, sqrt
 
 import numpy as np
 
@@ -188,24 +188,11 @@ class Newest:
     rate: Floats
     """Bytes per second; 0 where the window says nothing."""
     mean: Floats
-    """Of the posterior."""
-    covariance: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamState:
-    """One stream after a window."""
-
-    log_rate: float
-    """Logarithm of bytes per second."""
-    suspects: Ints
-    """Number of the job of each slot; -1 for a free one."""
-    exposure: Floats
-    """D of each slot, and R."""
-    mean: Floats
     """Of the posterior: level, b of each slot, b of other streams."""
     covariance: Floats
-    noise: float
+    slot: Ints
+    """Number of the job of each slot, -1 for a free one."""
+    noise: Floats
     """Variance of the log rate of a window."""
 
 
@@ -249,7 +236,8 @@ class Interference:
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
         """What the streams of the newest window lose to other streams that came while they were seen."""
-        self._newest: Newest | None = None
+        self.newest: Newest | None = None
+        """None if no stream was seen."""
 
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
@@ -260,7 +248,7 @@ class Interference:
 
         ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
-        self._newest = None
+        self.newest = None
         streams = self._streams(recent, kinds, costs)
         if streams is None:
             return []
@@ -279,21 +267,10 @@ class Interference:
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)
-        self._newest = Newest(streams, exposure, rate, *self._posterior(streams.row))
-        self.rival_losses = list(self._to_rivals(self._newest, recent, kinds, costs))
-        return list(self._losses(self._newest))
-
-    def states(self, wanted: Collection[int]) -> Iterator[tuple[int, StreamState]]:
-        """These streams, and those that the same targets hold up, after the newest window."""
-        if self._newest is None:
-            return
-        now, streams = self._newest, self._newest.streams
-        theirs = np.isin(streams.target, streams.target[np.isin(streams.job[streams.of], list(wanted))])
-        for at in np.unique(streams.of[theirs]).tolist():
-            if now.rate[at] > 0:
-                state = self._state[streams.row[at]]
-                yield int(streams.job[at]), StreamState(log(now.rate[at]), state["slot"].copy(), now.exposure[at],
-                                                        now.mean[at], now.covariance[at], float(state["noise"]))
+        now = self.newest = Newest(streams, exposure, rate, *self._posterior(streams.row),
+                                   self._state["slot"][streams.row], self._state["noise"][streams.row])
+        self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))
+        return list(self._losses(now))
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)
@@ -351,7 +328,6 @@ class Interference:
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
         found[stream[has], slot[has]] = busy[has]
-        self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
         everything = np.bincount(window.target, taken, number)
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
         found[:, RIVALS] = self._rivals(streams, window, kinds, costs, taken)
@@ -401,32 +377,6 @@ class Interference:
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = prior[pair, 1]**2
         return slot
-
-    def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
-        """Take the former prior of b out of the posterior and the present one in, where they differ.
-
-        Both are observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
-        """
-        state = self._state
-        old = state["prior"][row, slot]
-        changed = ((np.abs(prior[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(prior[:, 0] - old[:, 0]) > 0.1))
-        for number in range(SUSPECTS):
-            which = changed & (slot == number)
-            at, column = row[which], 1 + number
-            if not len(at):
-                continue
-            more = 1 / prior[which, 1]**2 - 1 / old[which, 1]**2
-            pull = prior[which, 0] / prior[which, 1]**2 - old[which, 0] / old[which, 1]**2
-            covariance, mean = state["covariance"][at], state["mean"][at]
-            along = covariance[:, :, :, column]
-            scale = 1 + more[:, None] * covariance[:, :, column, column]
-            sound = (scale.min(axis=1) > 0.05)  # otherwise the posterior has almost nothing but the prior
-            gain = along / np.maximum(scale, 0.05)[..., None]
-            mean += gain * (pull[:, None] - more[:, None] * mean[:, :, column])[..., None]
-            covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
-            mean[..., 1:] = np.maximum(mean[..., 1:], 0)
-            state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
-            state["prior"][at[sound], number] = prior[which][sound]
 
     def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
                 taken: Floats) -> Floats:
@@ -540,7 +490,7 @@ class Interference:
         for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0)).tolist():
             named = order[at][before[at] < 0.8 * whole[at]]
             named = named[part[at, named] > 0]
-            yield self._loss(now, at, named, tuple(self._state["slot"][now.streams.row[at], named].tolist()))
+            yield self._loss(now, at, named, tuple(now.slot[at, named].tolist()))
 
     def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Iterator[Loss]:
         """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
