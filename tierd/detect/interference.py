@@ -328,6 +328,7 @@ class Interference:
         slot = self._slots(streams.row[stream], job, busy, prior, window.seconds)
         has = slot >= 0
         found[stream[has], slot[has]] = busy[has]
+        self._renew_priors(streams.row[stream[has]], slot[has], prior[has])
         everything = np.bincount(window.target, taken, number)
         use = np.bincount(streams.of, everything[streams.target]) / streams.count
         found[:, RIVALS] = self._rivals(streams, window, kinds, costs, taken)
@@ -377,6 +378,32 @@ class Interference:
             state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
             state["covariance"][at, :, 1 + free, 1 + free] = prior[pair, 1]**2
         return slot
+
+    def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
+        """Take the former prior of b out of the posterior and the present one in, where they differ.
+
+        Both are observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
+        """
+        state = self._state
+        old = state["prior"][row, slot]
+        changed = ((np.abs(prior[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(prior[:, 0] - old[:, 0]) > 0.1))
+        for number in range(SUSPECTS):
+            which = changed & (slot == number)
+            at, column = row[which], 1 + number
+            if not len(at):
+                continue
+            more = 1 / prior[which, 1]**2 - 1 / old[which, 1]**2
+            pull = prior[which, 0] / prior[which, 1]**2 - old[which, 0] / old[which, 1]**2
+            covariance, mean = state["covariance"][at], state["mean"][at]
+            along = covariance[:, :, :, column]
+            scale = 1 + more[:, None] * covariance[:, :, column, column]
+            sound = (scale.min(axis=1) > 0.05)  # otherwise the posterior has almost nothing but the prior
+            gain = along / np.maximum(scale, 0.05)[..., None]
+            mean += gain * (pull[:, None] - more[:, None] * mean[:, :, column])[..., None]
+            covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
+            mean[..., 1:] = np.maximum(mean[..., 1:], 0)
+            state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
+            state["prior"][at[sound], number] = prior[which][sound]
 
     def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
                 taken: Floats) -> Floats:

@@ -102,6 +102,16 @@ def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> No
     assert last.quantile(1.645) - last.quantile(-1.645) > 0.3, "nothing but the prior"
 
 
+def test_a_stream_that_begins_beside_a_neighbour_is_found_slow_once_its_targets_are_known_to_hold_it_up() -> None:
+    """In its first windows the mean of the last half minute is of targets that were idle for a part of it."""
+    rng, bed = Random(1), Bed()
+    run(bed, (window(n, small_files("m.2", 20)) for n in range(10)))
+    losses = run(bed, (window(10 + n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
+    loss = found(losses[-1], bed.recent.jobs["s.1"])
+    assert loss is not None
+    assert loss.quantile(-1.645) <= share(20) <= loss.quantile(1.645)
+
+
 def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
     rng, bed, last = Random(2), Bed(), []
     for number in range(60):
