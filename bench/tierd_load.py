@@ -260,7 +260,7 @@ def learned(seen: Window, before: float) -> LearnedHistory:
                    for number in range(int((end - begin) / step) + 1))
     windows = [Window(time - RATE_SECONDS, time, {(load.target, load.job): JobLoad(
         load.target, load.job, write_bytes=load.moved_bytes / seen.seconds * RATE_SECONDS,
-        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learned=True)
+        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {})
         for time in times]
     return LearnedHistory(tuple(windows), jobs)
 

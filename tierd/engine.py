@@ -16,9 +16,10 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.detect.columns import RecentWindows, pool_numbers, recent_work
-from tierd.detect.costs import CostLearner, DeviceCosts, TargetTime, device_times
+from tierd.detect.costs import CostLearner, DeviceCosts
+from tierd.detect.device_time import TargetTime, device_times
 from tierd.detect.gain import StreamTrack, Tracks
-from tierd.detect.history import History, without_sizes
+from tierd.detect.history import History
 from tierd.detect.interference import Interference
 from tierd.detect.profile import profiles
 from tierd.detect.slowdowns import SlowdownView
@@ -140,9 +141,7 @@ class Engine:
         self._recent.classes = settings.classes
 
     def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
-        """Use Prometheus' history of these jobs until this engine's own history is long enough."""
-        own = self._settings.own_jobs
-        self._history.learned = tuple(without_sizes(without_jobs(window, own)) for window in windows)
+        """Learn the usual rates of these jobs from Prometheus' history."""
         rates: dict[str, list[float]] = {}
         for window in windows:
             moved: dict[str, float] = {}
@@ -261,7 +260,7 @@ class Engine:
         """Active findings of the policies that read half minutes."""
         if complete:
             scopes = self._settings.resolved_scopes
-            self._watch.run(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+            self._watch.run(View(self._history.half_minutes, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(self._acted_on(f) for f in self._watch.findings if f.time > now - OLD_SECONDS)

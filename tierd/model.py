@@ -113,8 +113,6 @@ class Window:
     """By job."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Condition of targets whose speed means nothing: ``degraded``, ``in recovery``, ``full``, or ``UNSEEN``."""
-    learned: bool = False
-    """Whether the window comes from Prometheus' history."""
     metadata: Mapping[str, Mapping[str, Service]] = field(default_factory=dict)
     """Service of each operation on each MDT, by full target name and operation; only in short windows."""
     data_limits: Mapping[str, int] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from tierd.daemon.answers import CaseAnswer, DefaultLayoutRow, JobTimeRow, Refus
 from tierd.daemon.curves import MAX_POINTS, Curve, Stream, StreamCurves
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import OPEN, UNDONE_VERDICT, State, past_sentence
-from tierd.detect.costs import TargetTime
+from tierd.detect.device_time import TargetTime
 from tierd.model import Finding, Window
 from tierd.refusal import REMEDIES, Refusal
 from tierd.verify.judgement import Judgement

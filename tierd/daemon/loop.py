@@ -27,7 +27,8 @@ from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.policy_judge import PolicyJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.decide.plans import Plan
-from tierd.detect.costs import TargetTime, costs_from_json, costs_to_json
+from tierd.detect.costs import costs_from_json, costs_to_json
+from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine, EngineMemory
 from tierd.model import Facts, Finding, SiteFacts, Window
 from tierd.policies.registry import has_victim, lacks_numbers, policies

@@ -429,7 +429,7 @@ def recent_rates(windows: Sequence[Window], streams: Mapping[Pair, SlowedStream]
     """Recent throughput of each victim on the targets of its finding, and on all others; bytes per second."""
     recent: list[Window] = []
     for window in reversed(windows):
-        if window.learned or (recent and recent[0].end - window.start > RECENT_SECONDS):
+        if recent and recent[0].end - window.start > RECENT_SECONDS:
             break
         recent.append(window)
     victims = {victim for victim, _ in streams}

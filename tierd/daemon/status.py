@@ -61,7 +61,7 @@ from tierd.daemon.curves import StreamCurves
 from tierd.daemon.loop import LEARNING_WINDOWS, Daemon, is_learning
 from tierd.daemon.states import UNDONE_VERDICT
 from tierd.daemon.users import UserNames
-from tierd.detect.costs import TargetTime
+from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Facts, Finding, Window
 from tierd.policies.registry import has_victim
 from tierd.refusal import Reason, Refusal, sentence_of
@@ -120,7 +120,7 @@ class StatusPublisher:
             windows[-1] if windows else None, len(windows), findings, numbers, cases,
             {f.key: daemon.why_not(f) for f in findings}, daemon.faults, waiting.total(),
             counters.cycles, counters.cycle_seconds,
-            looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
+            looking_since=windows[0].start if windows else 0.0,
             device_time=device_time, figures=figures, facts=daemon.facts)
         self.changes.announce()
 

@@ -98,7 +98,6 @@ class JobKinds:
     stream: Bools
     suspect: Bools
     """Small files, small I/O, or RPCs in between: what can slow a stream other than by sharing its bandwidth."""
-    in_between: Bools
     waits_for_commits: Bools
     destroys_per_change: Floats
     """Deleted files for each write or other change: the OSTs destroy their objects later and count that for no job."""
@@ -132,11 +131,9 @@ def kinds_of_jobs(windows: Iterable[WindowColumns], count: int, classes: Classes
     small_io = (rpcs > 0) & (total[:, 5] >= SMALL_SHARE * rpcs)
     large = (moved >= classes.stream_rpc_bytes * rpcs) & (moved > 0)
     stream = large & ~small_files
-    in_between = (moved > 0) & ~large & ~small_files & ~small_io
     changes = total[:, 3] + total[:, 4]
     destroys = np.divide(np.minimum(unlinks, creates), changes, out=np.zeros(count), where=changes > 0)
-    return JobKinds(stream, (small_files | small_io | in_between) & ~stream, in_between,
-                    ~large & ~small_files & small_io, destroys)
+    return JobKinds(stream, ((moved > 0) | small_io) & ~stream, ~large & ~small_files & small_io, destroys)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

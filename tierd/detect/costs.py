@@ -30,16 +30,13 @@ import json
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from heapq import nlargest
 from itertools import chain, combinations
 from math import isfinite, sqrt
 
 import numpy as np
 
-from tierd.detect.columns import JobKinds, RecentWork, WindowColumns
+from tierd.detect.columns import JobKinds, WindowColumns
 from tierd.loads import Bools, Floats, Ints, sums
-from tierd.text import percent
 
 Vector = tuple[float, float, float]
 """For bytes read, bytes written and operations."""
@@ -350,92 +347,3 @@ class CostLearner:
         known: Bools = seconds.max(axis=1, initial=0.0) > 0
         known[unhealthy] = False
         return CostTable(seconds, pool, covariances, known, unhealthy)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceTimeShare:
-    """Part of the service time of a target that a job takes."""
-
-    share: float
-    error: float
-    """Standard error."""
-
-    def __str__(self) -> str:
-        return f"device time ({percent(self.share)} ±{percent(self.error)})"
-
-
-@dataclass(frozen=True)
-class TargetTime:
-    """What the jobs on one target took of its service time lately."""
-
-    target: str
-    costs: DeviceCosts
-    work: Mapping[str, Vector]
-    """By job, each second: bytes read, bytes written, operations."""
-
-    @cached_property
-    def total(self) -> Vector:
-        """Of all jobs."""
-        return vector(np.array([*self.work.values()]).sum(axis=0)) if self.work else (0.0, 0.0, 0.0)
-
-    @cached_property
-    def utilisation(self) -> float:
-        """Share of the time in which the target is busy, by what its pool has been seen to do; more than 1 is error.
-
-        A disk that is slower than its pool looks idle here: what it does costs more than the pool's costs say.
-        """
-        return self.costs.busy(self.total)
-
-    @property
-    def utilisation_error(self) -> float:
-        """Standard error of :attr:`utilisation`.
-
-        What an operation costs differs from job to job. The sum over the jobs of a target is what was fitted, so these
-        differences are no error of it.
-        """
-        differences = [difference * cost * amount for difference, cost, amount
-                       in zip(DIFFERENCES, self.costs.seconds, self.total, strict=True)]
-        return sqrt(max(self.costs.busy_error(self.total)**2 - sum(each**2 for each in differences), 0.0))
-
-    @cached_property
-    def taken(self) -> dict[str, float]:
-        """Seconds of service that each job takes each second."""
-        return {job: self.costs.busy(work) for job, work in self.work.items()}
-
-    def device_time(self, job: str) -> DeviceTimeShare:
-        """Part of the service time that a job takes by the costs, with the error of the costs (first-order
-        propagation). All shares sum to 1.
-        """
-        busy = self.utilisation
-        if busy <= 0 or job not in self.work:
-            return DeviceTimeShare(0.0, 0.0)
-        share = min(self.taken[job] / busy, 1.0)
-        of, read, written = self.work[job], self.total, share
-        difference = (of[0] - written * read[0], of[1] - written * read[1], of[2] - written * read[2])
-        return DeviceTimeShare(share, min(self.costs.busy_error(difference) / busy, 1.0))
-
-    def top(self, count: int) -> list[tuple[str, float]]:
-        """The jobs that take most device time, and their shares."""
-        busy = self.utilisation
-        most = nlargest(count, [(seconds, job) for job, seconds in self.taken.items()]) if busy > 0 else []
-        return [(job, min(seconds / busy, 1.0)) for seconds, job in most if seconds > 0]
-
-
-def device_times(recent: RecentWork, names_of_targets: list[str], names_of_jobs: list[str], pool: Ints,
-                 pools: list[str], costs: Mapping[str, DeviceCosts]) -> dict[str, TargetTime]:
-    """Service time of the targets whose pool's costs are known."""
-    work: dict[int, dict[str, Vector]] = {}
-    has = np.array([name in costs for name in pools] + [False])[pool[recent.target]]
-    rows = recent.work[has].tolist()
-    for target, job, (read, written, operations) in zip(recent.target[has].tolist(), recent.job[has].tolist(), rows,
-                                                        strict=True):
-        work.setdefault(target, {})[names_of_jobs[job]] = read, written, operations
-    return {names_of_targets[target]: TargetTime(names_of_targets[target], costs[pools[int(pool[target])]], jobs)
-            for target, jobs in work.items()}
-
-
-def mean_share(times: Collection[TargetTime], job: str) -> DeviceTimeShare:
-    """What a job takes of the device time of these targets; at least one."""
-    shares = [time.device_time(job) for time in times]
-    return DeviceTimeShare(sum(each.share for each in shares) / len(shares),
-                           sum(each.error for each in shares) / len(shares))

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, log1p, sqrt
+from math import exp, expm1, log, log1p, sqrt
 from statistics import fmean, median
 
 import numpy as np
 
-from tierd.detect.interference import RIVALS, VARIES, WANDER, Interference, StreamState, normal
+from tierd.detect.interference import VARIES, WANDER, Interference, Newest, normal
 from tierd.loads import Floats
 
 MEDIAN_VARIANCE = 1.57
@@ -45,8 +45,12 @@ class StreamTrack:
 
     windows: Sequence[StreamWindow]
     jobs: Sequence[str]
-    """Suspect of each slot of the newest; empty for a free one."""
-    newest: StreamState
+    """Suspect of each slot; empty for a free one."""
+    mean: Floats
+    """Of the posterior: level, b of each slot, b of other streams."""
+    covariance: Floats
+    noise: float
+    """Variance of the log rate of a window."""
 
     def doses(self, windows: Collection[StreamWindow]) -> Floats:
         """Means over some windows, for the columns of the posterior; that of the level is 0."""
@@ -55,8 +59,8 @@ class StreamTrack:
 
     def lost_to(self, doses: Floats) -> tuple[float, float]:
         """Log of the rate that these doses cost the stream, and its error."""
-        mean = float(doses @ self.newest.mean)
-        return mean, sqrt(max(float(doses @ self.newest.covariance @ doses), 0.0) + (VARIES * mean)**2)
+        mean = float(doses @ self.mean)
+        return mean, sqrt(max(float(doses @ self.covariance @ doses), 0.0) + (VARIES * mean)**2)
 
 
 class Tracks:
@@ -74,20 +78,33 @@ class Tracks:
         """Add the newest window, which ends at ``end``. ``slowed``: streams that are found slow now."""
         self._slowed_at.update(dict.fromkeys(slowed, end))
         self._slowed_at = {job: at for job, at in self._slowed_at.items() if end - self._seconds < at <= end}
-        states = {jobs[job]: state for job, state in model.states(self._slowed_at)}
         self._windows = {job: each for job, each in self._windows.items() if each[-1].end > end - self._seconds}
-        found = dict(self.known)
-        for job, state in states.items():
-            names = tuple(jobs[number] if number >= 0 else "" for number in state.suspects.tolist())
-            taken = {name: dose for name, dose in zip(names, state.exposure.tolist(), strict=False) if dose > 0}
-            windows = self._windows.setdefault(job, deque())
-            if windows and windows[-1].end >= end:
-                windows.clear()  # the clock went back
-            windows.append(StreamWindow(end, state.log_rate, taken, float(state.exposure[RIVALS])))
-            while windows[0].end <= end - self._seconds:
-                windows.popleft()
-            found[job] = StreamTrack(tuple(windows), names, state)
-        self.known = {job: found[job] for job in self._windows}
+        found = {job: track for job, track in self.known.items() if job in self._windows}
+        now = model.newest
+        if now is not None:
+            for at in beside(now, self._slowed_at):
+                found[jobs[now.streams.job[at]]] = self._track(end, now, at, jobs)
+        self.known = found
+
+    def _track(self, end: float, now: Newest, at: int, jobs: Sequence[str]) -> StreamTrack:
+        names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
+        *doses, rivals = now.exposure[at].tolist()
+        taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
+        windows = self._windows.setdefault(jobs[now.streams.job[at]], deque())
+        if windows and windows[-1].end >= end:
+            windows.clear()  # the clock went back
+        windows.append(StreamWindow(end, log(now.rate[at]), taken, rivals))
+        while windows[0].end <= end - self._seconds:
+            windows.popleft()
+        return StreamTrack(tuple(windows), names, now.mean[at], now.covariance[at], float(now.noise[at]))
+
+
+def beside(now: Newest, jobs: Collection[int]) -> list[int]:
+    """Indices of these streams, and of those that the same targets hold up, as far as the window says something."""
+    streams = now.streams
+    theirs = np.isin(streams.target, streams.target[np.isin(streams.job[streams.of], list(jobs))])
+    found: list[int] = np.unique(streams.of[theirs & (now.rate[streams.of] > 0)]).tolist()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +150,7 @@ def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
     own[1 + track.jobs.index(neighbour)] = True
     explained, error = track.lost_to(np.where(own, was - now, 0.0))
     others, others_error = track.lost_to(np.where(own, 0.0, now - was))
-    noise = track.newest.noise * MEDIAN_VARIANCE * (1 / len(before) + 1 / len(since))
+    noise = track.noise * MEDIAN_VARIANCE * (1 / len(before) + 1 / len(since))
     wandered = WANDER * (fmean(each.end for each in since) - fmean(each.end for each in before))
     measured = median(each.log_rate for each in since) - median(each.log_rate for each in before) + others
     suspects = float(was[1:-1].sum())

@@ -8,7 +8,7 @@ Windows that are too old for profiles of jobs lose the sizes of RPCs, which are 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,69 +16,14 @@ import numpy as np
 from tierd.loads import Floats, Loads, NamespaceLoads, Numbers, names_together, together
 from tierd.model import NamespaceLoad, Window
 
-WINDOWS_WITH_SIZES = 4
+SPAN_SECONDS = 30.0
+"""Length of a long window."""
+LONG_WITH_SIZES = 4
 """Number of the newest half minutes that keep the sizes of RPCs, for profiles of jobs."""
-
-
-class CoarseWindows:
-    """Sums short windows into long windows, and keeps the long windows."""
-
-    def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0, most_loads: float = float("inf"),
-                 thin: Callable[[Window], Window] = lambda window: window) -> None:
-        self._span_seconds = span_seconds
-        self._history_seconds = history_seconds
-        self._most_loads = most_loads
-        self._thin = thin
-        self._done: deque[Window] = deque()
-        self._begin(0.0)
-
-    def _begin(self, start: float) -> None:
-        self._start = self._end = start
-        self._parts: list[Window] = []
-
-    @property
-    def windows(self) -> Sequence[Window]:
-        """Complete long windows, oldest first."""
-        return tuple(self._done)
-
-    def add(self, window: Window) -> bool:
-        """Add a short window. Returns whether a long window is now complete. After a gap a new long window begins."""
-        if window.start != self._end:
-            self._begin(window.start)
-        self._parts.append(window)
-        self._end = window.end
-        if self._end - self._start < self._span_seconds:
-            return False
-        spans: defaultdict[str, float] = defaultdict(float)
-        for part in self._parts:
-            for target, seconds in part.spans.items():
-                spans[target] += seconds
-        self._done.append(self._thin(Window(
-            self._start, self._end, together([Loads.of(part.loads) for part in self._parts]),
-            names_together([NamespaceLoads.of(part.namespace) for part in self._parts]), window.conditions,
-            storage_work=window.storage_work, spans=spans)))
-        if len(self._done) > WINDOWS_WITH_SIZES:
-            self._done[-WINDOWS_WITH_SIZES - 1] = without_sizes(self._done[-WINDOWS_WITH_SIZES - 1])
-        while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds
-                                       or sum(len(w.loads) for w in self._done) > self._most_loads):
-            self._done.popleft()
-        self._begin(self._end)
-        return True
-
-
-def without_sizes(window: Window) -> Window:
-    """The window without the sizes of RPCs."""
-    return replace(window, loads=Loads.of(window.loads).without_sizes())
-
-
-WHOLE_SECONDS = 300.0
-"""Short windows are kept for this long if there are few loads."""
-MIN_WHOLE_SECONDS = 30.0
-"""Short windows are kept for at least this long."""
-MAX_LOADS = 40_000
-"""Maximum number of loads in all short windows."""
-MAX_COARSE_LOADS = 100_000
-"""Maximum number of loads in all long windows. With very many loads the history is shorter."""
+SHORT_SECONDS, LEAST_SHORT_SECONDS = 300.0, 30.0
+"""Short windows are kept for this long if there are few loads, and at least for the second."""
+MAX_SHORT_LOADS, MAX_LONG_LOADS = 40_000, 100_000
+"""Maximum number of loads in all short and in all long windows. With very many loads the history is shorter."""
 CROWDED_JOBS = 16
 """A target with at most this many jobs keeps all its loads."""
 MIN_SHARE = 0.02
@@ -95,58 +40,82 @@ class History:
         self._begin()
 
     def _begin(self) -> None:
-        self.coarse = CoarseWindows(history_seconds=self._history_seconds, most_loads=MAX_COARSE_LOADS, thin=thinned)
-        self._whole: deque[Window] = deque()
-        self._loads = 0
-        self._begun: float | None = None
-        self.learned: tuple[Window, ...] = ()
-        """Windows from Prometheus' history, until tierd's own history is long enough."""
+        self._long: deque[Window] = deque()
+        self._short: deque[Window] = deque()
+        self._parts: list[Window] = []
+        """Of the next long window."""
+
+    @property
+    def half_minutes(self) -> Sequence[Window]:
+        """Complete long windows, oldest first."""
+        return tuple(self._long)
 
     @property
     def windows(self) -> Sequence[Window]:
         """All windows, oldest first."""
-        begun = self._whole[0].start if self._whole else float("inf")
-        return (*self.learned, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
+        begun = self._short[0].start if self._short else float("inf")
+        return (*(w for w in self._long if w.end <= begun), *self._short)
 
     @property
     def recent(self) -> Sequence[Window]:
         """Windows of the last ``recent_seconds``, oldest first."""
-        begun = self._whole[-1].end - self.recent_seconds if self._whole else 0.0
-        return [window for window in self._whole if window.end > begun]
+        begun = self._short[-1].end - self.recent_seconds if self._short else 0.0
+        return [window for window in self._short if window.end > begun]
 
     def add(self, window: Window) -> bool:
-        """Add a window. Returns whether a long window is now complete."""
-        if self._whole and window.end <= self._whole[-1].end:
+        """Add a window. Returns whether a long window is now complete. After a gap a new long window begins."""
+        if self._short and window.end <= self._short[-1].end:
             self._begin()  # the clock went back: drop the history
-        self._begun = window.start if self._begun is None else self._begun
-        if window.end - self._begun > self._history_seconds:
-            self.learned = ()
         window = thinned(window)
-        self._whole.append(window)
-        self._loads += len(window.loads)
-        begun = window.end - self.recent_seconds
-        for at in range(len(self._whole) - 1, -1, -1):
-            if self._whole[at].end <= begun:
-                if not Loads.of(self._whole[at].loads).sizes.names:
-                    break  # those before lost theirs in earlier cycles
-                self._whole[at] = without_sizes(self._whole[at])
-        complete = self.coarse.add(window)
-        if complete:
-            self._forget(window.end)
-        return complete
+        if self._parts and window.start != self._parts[-1].end:
+            self._parts = []
+        self._parts.append(window)
+        self._short.append(window)
+        for at, each in enumerate(self._short):
+            if each.end <= window.end - self.recent_seconds and Loads.of(each.loads).sizes.names:
+                self._short[at] = without_sizes(each)
+        if window.end - self._parts[0].start < SPAN_SECONDS:
+            return False
+        self._long.append(thinned(summed(self._parts)))
+        self._parts = []
+        if len(self._long) > LONG_WITH_SIZES:
+            self._long[-LONG_WITH_SIZES - 1] = without_sizes(self._long[-LONG_WITH_SIZES - 1])
+        self._forget(window.end)
+        return True
 
     def _forget(self, now: float) -> None:
-        """Remove short windows that long windows cover, if they are old or too many."""
-        ends = {w.end for w in self.coarse.windows}
-        while len(self._whole) > 1 and self._whole[0].end < now - MIN_WHOLE_SECONDS and self._is_due(now):
-            while len(self._whole) > 1:
-                gone = self._whole.popleft()
-                self._loads -= len(gone.loads)
-                if gone.end in ends:
-                    break
+        """Remove old long windows, and short windows that long windows cover, if they are old or too many."""
+        while len(self._long) > 1 and (self._long[0].end < now - self._history_seconds
+                                       or loads_in(self._long) > MAX_LONG_LOADS):
+            self._long.popleft()
+        ends = {w.end for w in self._long}
+        oldest = now - min(SHORT_SECONDS, self._history_seconds)
+        while self._short[0].end < now - LEAST_SHORT_SECONDS and (
+                self._short[0].end < oldest or loads_in(self._short) > MAX_SHORT_LOADS):
+            while len(self._short) > 1 and self._short.popleft().end not in ends:
+                pass
 
-    def _is_due(self, now: float) -> bool:
-        return self._whole[0].end < now - min(WHOLE_SECONDS, self._history_seconds) or self._loads > MAX_LOADS
+
+def loads_in(windows: Collection[Window]) -> int:
+    """Number of loads."""
+    return sum(len(window.loads) for window in windows)
+
+
+def summed(parts: Sequence[Window]) -> Window:
+    """Windows that follow each other as one."""
+    spans: defaultdict[str, float] = defaultdict(float)
+    for part in parts:
+        for target, seconds in part.spans.items():
+            spans[target] += seconds
+    last = parts[-1]
+    return Window(parts[0].start, last.end, together([Loads.of(part.loads) for part in parts]),
+                  names_together([NamespaceLoads.of(part.namespace) for part in parts]), last.conditions,
+                  storage_work=last.storage_work, spans=spans)
+
+
+def without_sizes(window: Window) -> Window:
+    """The window without the sizes of RPCs."""
+    return replace(window, loads=Loads.of(window.loads).without_sizes())
 
 
 def thinned(window: Window) -> Window:

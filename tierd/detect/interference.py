@@ -24,9 +24,9 @@ it is away, so that a later visit goes on with what the former taught.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import erf, exp, log, log1p, sqrt
+from math import erf, exp, log1p, sqrt
 
 import numpy as np
 
@@ -72,8 +72,6 @@ SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
 device time to a few partial stripes, because a whole stripe waits for each."""
-DOSE_ERROR = 0.1
-"""Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
 """Variance of b, each second: what a job costs varies by 10% in two minutes, as its files fill other places."""
 VARIES = 0.1
@@ -93,9 +91,6 @@ MODEL_ERROR = 0.25
 """Error of b where all else is known: 0.14 for this range, and as much again for partial stripes and commits."""
 RIVALS_ERROR = 0.5
 """Error of b of other streams: one gets between nothing and twice the part that its RPCs in flight would give it."""
-SHARING, LEAST_SHARE = 0.25, 0.1
-"""How far one of several streams may lose more than its part of the time; and the part below which this is not counted
-further."""
 SMALL_IO_BYTES = 256 << 10
 """Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
 LEARNED = 0.2
@@ -177,10 +172,6 @@ class Streams:
     target: Ints
     count: Ints
     """Number of such targets of each stream."""
-    own: Floats
-    """Device time that each takes of them lately, in the mean."""
-    share: Floats
-    """Part of it among all streams there."""
     saturation: Floats
     """How sure it is that the stream waits for them: 0 to 1."""
     io_bound: Floats
@@ -188,20 +179,46 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamState:
-    """One stream after a window."""
+class Newest:
+    """What a window said, by stream."""
 
-    log_rate: float
-    """Logarithm of bytes per second."""
-    suspects: Ints
-    """Number of the job of each slot; -1 for a free one."""
+    streams: Streams
     exposure: Floats
     """D of each slot, and R."""
+    rate: Floats
+    """Bytes per second; 0 where the window says nothing."""
     mean: Floats
     """Of the posterior: level, b of each slot, b of other streams."""
     covariance: Floats
-    noise: float
+    slot: Ints
+    """Number of the job of each slot, -1 for a free one."""
+    noise: Floats
     """Variance of the log rate of a window."""
+
+
+STATE = np.dtype([
+    # level, b of each slot, b of other streams; for each kind that the newest window may have been
+    ("mean", float, (KINDS, 1 + COLUMNS)),
+    ("covariance", float, (KINDS, 1 + COLUMNS, 1 + COLUMNS)),
+    ("weight", float, KINDS),
+    # number of the job of each slot, -1 for a free one; mean and error of the prior of its b
+    ("slot", np.int64, SUSPECTS),
+    ("prior", float, (SUSPECTS, 2)),
+    # smoothed part of the device time; when the job came and was last seen
+    ("exposure", float, COLUMNS),
+    ("came_at", float, COLUMNS),
+    ("seen_at", float, SUSPECTS),
+    # windows since the job came, windows of the stream before that, and the mean log rate then
+    ("age", float, COLUMNS),
+    ("came_after", float, COLUMNS),
+    ("before", float, COLUMNS),
+    # of the stream: variance of a window, number of windows, mean log rate of late, utilisation of its targets
+    ("noise", float),
+    ("windows", float),
+    ("lately", float),
+    ("utilisation", float),
+])
+"""What is carried on for one stream."""
 
 
 class Interference:
@@ -211,7 +228,7 @@ class Interference:
         self._rows: dict[int, int] = {}
         """Row of each stream, by the number of its job."""
         self._remembered: dict[int, tuple[float, float]] = {}
-        self._allocate(64)
+        self._state = np.zeros(64, STATE)
         self._now = 0.0
         self._in_doubt: dict[int, frozenset[int]] = {}
         """Jobs that used a target when its speed began to mean nothing, by target, as long as it lasts."""
@@ -219,52 +236,24 @@ class Interference:
         """Streams with a target whose speed means nothing: the newest window says nothing about them."""
         self.rival_losses: list[Loss] = []
         """What the streams of the newest window lose to other streams that came while they were seen."""
-        self._newest: tuple[Streams, Floats, Floats, Floats, Floats] | None = None
-        """Streams of the newest window, their exposure, rate, and mean and covariance of the posterior."""
+        self.newest: Newest | None = None
+        """None if no stream was seen."""
 
     def remember(self, rates: Mapping[int, tuple[float, float]]) -> None:
         """Take the usual rate of streams from elsewhere: the logarithm of bytes per second, and its error, by job."""
         self._remembered.update(rates)
-
-    def _allocate(self, rows: int) -> None:
-        size = 1 + COLUMNS
-        self._mean = np.zeros((rows, KINDS, size))
-        """Level, b of each slot, b of other streams; for each kind that the newest window may have been."""
-        self._covariance = np.zeros((rows, KINDS, size, size))
-        self._weight = np.zeros((rows, KINDS))
-        self._slot = np.full((rows, SUSPECTS), -1, np.int64)
-        """Number of the job of each slot; -1 for a free one."""
-        self._exposure = np.zeros((rows, COLUMNS))
-        self._seen_at = np.zeros((rows, SUSPECTS))
-        self._came_at = np.zeros((rows, COLUMNS))
-        self._age = np.zeros((rows, COLUMNS))
-        """Windows since the job came."""
-        self._came_after = np.zeros((rows, COLUMNS))
-        """Windows of the stream before the job came."""
-        self._prior = np.ones((rows, SUSPECTS, 2))
-        """Mean and error of b."""
-        self._noise = np.full(rows, NOISE**2)
-        self._windows = np.zeros(rows)
-        self._lately = np.zeros(rows)
-        """Mean of the log rate of late."""
-        self._before = np.zeros((rows, COLUMNS))
-        """The same when the job came."""
-        self._utilisation = np.zeros(rows)
-
-    _STATE = ("_mean", "_covariance", "_weight", "_slot", "_exposure", "_seen_at", "_came_at", "_age", "_came_after",
-              "_prior", "_noise", "_windows", "_utilisation", "_lately", "_before")
 
     def update(self, window: WindowColumns, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> list[Loss]:
         """Add a window, and return what the streams in it lose now.
 
         ``recent`` is the mean work of the last half minute. Targets without known costs are left out.
         """
-        self._newest = None
+        self.newest = None
         streams = self._streams(recent, kinds, costs)
         if streams is None:
             return []
         if window.end < self._now:  # the clock went back
-            np.minimum(self._seen_at, window.start, out=self._seen_at)
+            np.minimum(self._state["seen_at"], window.start, out=self._state["seen_at"])
         self._now = window.end
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
@@ -278,22 +267,10 @@ class Interference:
         there = rate > 0
         self._begin_levels(streams, np.log(np.maximum(rate, 1.0)), exposure, there)
         self._filter(streams.row[there], np.log(rate[there]), exposure[there], window.seconds)
-        mean, covariance = self._posterior(streams.row)
-        self._newest = streams, exposure, rate, mean, covariance
-        self.rival_losses = list(self._to_rivals(streams, recent, kinds, costs, exposure, rate, mean, covariance))
-        return list(self._losses(streams, exposure, rate, mean, covariance))
-
-    def states(self, wanted: Collection[int]) -> Iterator[tuple[int, StreamState]]:
-        """These streams, and those that the same targets hold up, after the newest window."""
-        if self._newest is None:
-            return
-        streams, exposure, rate, mean, covariance = self._newest
-        theirs = np.isin(streams.target, streams.target[np.isin(streams.job[streams.of], list(wanted))])
-        for at in np.unique(streams.of[theirs]).tolist():
-            if rate[at] > 0:
-                row = streams.row[at]
-                yield int(streams.job[at]), StreamState(log(rate[at]), self._slot[row].copy(), exposure[at], mean[at],
-                                                        covariance[at], float(self._noise[row]))
+        now = self.newest = Newest(streams, exposure, rate, *self._posterior(streams.row),
+                                   self._state["slot"][streams.row], self._state["noise"][streams.row])
+        self.rival_losses = list(self._to_rivals(now, recent, kinds, costs))
+        return list(self._losses(now))
 
     def _streams(self, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Streams | None:
         taken = costs.taken(recent.target, recent.work)
@@ -307,8 +284,6 @@ class Interference:
         pair = pair[np.argsort(recent.job[pair], kind="stable")]
         target = recent.target[pair]
         job, of, count = np.unique(recent.job[pair], return_inverse=True, return_counts=True)
-        by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
-        own = np.bincount(of, taken[pair]) / count
         small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
         small_seconds = np.bincount(recent.target[small],
                                     recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
@@ -317,23 +292,21 @@ class Interference:
             if number not in self._rows:
                 self._begin(number)
         return Streams(
-            job, np.array([self._rows[number] for number in job.tolist()]), of, target, count, own,
-            own * count / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
+            job, np.array([self._rows[number] for number in job.tolist()]), of, target, count,
             np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
             np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
                     / (IO_BOUND - SPREAD), 0, 1))
 
     def _begin(self, job: int) -> None:
         row = self._rows[job] = len(self._rows)
-        if row >= len(self._noise):
-            old = {name: getattr(self, name) for name in self._STATE}
-            self._allocate(2 * row)
-            for name, values in old.items():
-                getattr(self, name)[:row] = values
-        self._weight[row] = (1.0, 0.0, 0.0, 0.0)
-        self._mean[row, :, 0] = np.nan  # until the first window
-        self._mean[row, :, 1 + RIVALS] = 1.0
-        self._covariance[row, :, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
+        if row >= len(self._state):
+            self._state = np.concatenate((self._state, np.zeros(row, STATE)))
+        new = self._state[row]
+        new["weight"][NORMAL] = 1.0
+        new["mean"][:, 0] = np.nan  # until the first window
+        new["mean"][:, 1 + RIVALS] = 1.0
+        new["covariance"][:, 1 + RIVALS, 1 + RIVALS] = RIVALS_ERROR**2
+        new["slot"], new["noise"] = -1, NOISE**2
 
     def _exposures(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable, work: Floats,
                    taken: Floats) -> Floats:
@@ -371,8 +344,7 @@ class Interference:
         by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
             1 - learned * streams.io_bound[stream])
         saturation = streams.saturation[stream]
-        sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
-        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
+        error = np.sqrt(relative**2 + MODEL_ERROR**2 + LIMITED * (1 - LIMITED) * by_limit**2
                         + ((1 - saturation) / 2)**2)
         return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error))
 
@@ -380,30 +352,31 @@ class Interference:
         """Slot of each pair; -1 for a job without one. New jobs with a large part get a slot that is free, or whose job
         has been away for longest, or does less than half of theirs.
         """
-        same = self._slot[row] == job[:, None]
+        state = self._state
+        same = state["slot"][row] == job[:, None]
         slot = np.where(same.any(axis=1), same.argmax(axis=1), -1)
         at, known = row[slot >= 0], slot[slot >= 0]
-        back = self._seen_at[at, known] < self._now - AWAY_SECONDS
-        self._came_at[at[back], known[back]] = self._now - seconds
-        self._seen_at[at, known] = self._now
+        back = state["seen_at"][at, known] < self._now - AWAY_SECONDS
+        state["came_at"][at[back], known[back]] = self._now - seconds
+        state["seen_at"][at, known] = self._now
         for pair in sorted(np.flatnonzero((slot < 0) & (busy >= LEAST_EXPOSURE)).tolist(), key=lambda p: -busy[p]):
             at = row[pair]
-            free = int(np.argmin(np.where(self._slot[at] < 0, -1.0, self._seen_at[at])))
-            if self._slot[at, free] >= 0 and self._seen_at[at, free] > self._now - 2 * seconds:
-                free = int(np.argmin(self._exposure[at, :SUSPECTS]))
-                if self._exposure[at, free] > busy[pair] / 2:
+            free = int(np.argmin(np.where(state["slot"][at] < 0, -1.0, state["seen_at"][at])))
+            if state["slot"][at, free] >= 0 and state["seen_at"][at, free] > self._now - 2 * seconds:
+                free = int(np.argmin(state["exposure"][at, :SUSPECTS]))
+                if state["exposure"][at, free] > busy[pair] / 2:
                     continue
-                self._mean[at, :, 0] -= self._exposure[at, free] * self._mean[at, :, 1 + free]
+                state["mean"][at, :, 0] -= state["exposure"][at, free] * state["mean"][at, :, 1 + free]
             slot[pair] = free
-            self._slot[at, free], self._seen_at[at, free] = job[pair], self._now
-            self._exposure[at, free] = self._age[at, free] = 0
-            self._came_at[at, free] = self._now - seconds if self._windows[at] else 0.0
-            self._came_after[at, free] = self._windows[at]
-            self._before[at, free] = self._lately[at]
-            self._prior[at, free] = prior[pair]
-            self._mean[at, :, 1 + free] = prior[pair, 0]
-            self._covariance[at, :, 1 + free, :] = self._covariance[at, :, :, 1 + free] = 0
-            self._covariance[at, :, 1 + free, 1 + free] = prior[pair, 1]**2
+            state["slot"][at, free], state["seen_at"][at, free] = job[pair], self._now
+            state["exposure"][at, free] = state["age"][at, free] = 0
+            state["came_at"][at, free] = self._now - seconds if state["windows"][at] else 0.0
+            state["came_after"][at, free] = state["windows"][at]
+            state["before"][at, free] = state["lately"][at]
+            state["prior"][at, free] = prior[pair]
+            state["mean"][at, :, 1 + free] = prior[pair, 0]
+            state["covariance"][at, :, 1 + free, :] = state["covariance"][at, :, :, 1 + free] = 0
+            state["covariance"][at, :, 1 + free, 1 + free] = prior[pair, 1]**2
         return slot
 
     def _renew_priors(self, row: Ints, slot: Ints, prior: Floats) -> None:
@@ -411,7 +384,8 @@ class Interference:
 
         Both are observations of b. What is known of costs, and of whether the stream waits, changes as windows come.
         """
-        old = self._prior[row, slot]
+        state = self._state
+        old = state["prior"][row, slot]
         changed = ((np.abs(prior[:, 1] - old[:, 1]) > 0.1 * old[:, 1]) | (np.abs(prior[:, 0] - old[:, 0]) > 0.1))
         for number in range(SUSPECTS):
             which = changed & (slot == number)
@@ -420,7 +394,7 @@ class Interference:
                 continue
             more = 1 / prior[which, 1]**2 - 1 / old[which, 1]**2
             pull = prior[which, 0] / prior[which, 1]**2 - old[which, 0] / old[which, 1]**2
-            covariance, mean = self._covariance[at], self._mean[at]
+            covariance, mean = state["covariance"][at], state["mean"][at]
             along = covariance[:, :, :, column]
             scale = 1 + more[:, None] * covariance[:, :, column, column]
             sound = (scale.min(axis=1) > 0.05)  # otherwise the posterior has almost nothing but the prior
@@ -428,8 +402,8 @@ class Interference:
             mean += gain * (pull[:, None] - more[:, None] * mean[:, :, column])[..., None]
             covariance -= gain[..., :, None] * along[..., None, :] * more[:, None, None, None]
             mean[..., 1:] = np.maximum(mean[..., 1:], 0)
-            self._mean[at[sound]], self._covariance[at[sound]] = mean[sound], covariance[sound]
-            self._prior[at[sound], number] = prior[which][sound]
+            state["mean"][at[sound]], state["covariance"][at[sound]] = mean[sound], covariance[sound]
+            state["prior"][at[sound], number] = prior[which][sound]
 
     def _rivals(self, streams: Streams, window: WindowColumns, kinds: JobKinds, costs: CostTable,
                 taken: Floats) -> Floats:
@@ -437,34 +411,30 @@ class Interference:
         streaming = kinds.stream[window.job] & costs.known[window.target]
         together = np.bincount(window.target[streaming], taken[streaming], len(costs.known))
         count = len(kinds.stream)
-        key, amount = window.target[streaming] * count + window.job[streaming], taken[streaming]
-        order = np.argsort(key)
-        key, amount = np.append(key[order], -1), np.append(amount[order], 0.0)
-        mine = streams.target * count + streams.job[streams.of]
-        at = np.searchsorted(key[:-1], mine)
-        own = np.bincount(streams.of, np.where(key[at] == mine, amount[at], 0.0))
+        mine = np.isin(window.target * count + window.job, streams.target * count + streams.job[streams.of])
+        own = np.bincount(np.searchsorted(streams.job, window.job[mine]), taken[mine], len(streams.job))
         others = np.clip(np.bincount(streams.of, together[streams.target]) / np.maximum(own, 1e-9) - 1, 0, 20)
         found: Floats = others * ((own > 0) & (others >= LEAST_RIVALS))
         return found
 
     def _smoothed(self, row: Ints, found: Floats, use: Floats) -> Floats:
-        old = self._exposure[row]
+        state = self._state
+        old = state["exposure"][row]
         alike = (found <= 2 * old) & (old <= 2 * found) & (old > 0)
-        new = self._exposure[row] = np.where(alike, old + SMOOTHING * (found - old), found)
-        before = self._utilisation[row]
-        busy = self._utilisation[row] = np.where(before > 0, before + SLOW_SMOOTHING * (use - before), use)
+        new = state["exposure"][row] = np.where(alike, old + SMOOTHING * (found - old), found)
+        before = state["utilisation"][row]
+        busy = state["utilisation"][row] = np.where(before > 0, before + SLOW_SMOOTHING * (use - before), use)
         # a stream keeps its targets busy: where they do less than the costs say, they are slower than their pool
         part = new[:, :SUSPECTS] / np.clip(busy, 0.3, 1.2)[:, None]
         whole = part.sum(axis=1, keepdims=True)
         lost = -np.log1p(-np.minimum(whole, MOST_EXPOSURE)) * part / np.maximum(whole, 1e-9)
         exposure = np.column_stack((lost, np.log1p(new[:, RIVALS])))
-        self._age[row] += exposure > 0.3 * LEAST_EXPOSURE
+        state["age"][row] += exposure > 0.3 * LEAST_EXPOSURE
         rivals = new[:, RIVALS] > 0
-        self._age[row, RIVALS] *= rivals
-        self._came_after[row, RIVALS] = np.where(rivals & (self._age[row, RIVALS] > 1), self._came_after[row, RIVALS],
-                                                 self._windows[row])
-        self._came_at[row, RIVALS] = np.where(rivals & (self._age[row, RIVALS] > 1), self._came_at[row, RIVALS],
-                                              self._now)
+        state["age"][row, RIVALS] *= rivals
+        come = row[~rivals | (state["age"][row, RIVALS] <= 1)]
+        state["came_after"][come, RIVALS] = state["windows"][come]
+        state["came_at"][come, RIVALS] = self._now
         return exposure
 
     def _rates(self, streams: Streams, window: WindowColumns, costs: CostTable, work: Floats) -> Floats:
@@ -477,23 +447,23 @@ class Interference:
 
     def _begin_levels(self, streams: Streams, rate: Floats, exposure: Floats, there: Bools) -> None:
         """Begin the level of new streams: by what is remembered, or by the first window as device time explains it."""
-        for at in np.flatnonzero(there & np.isnan(self._mean[streams.row, 0, 0])).tolist():
+        state = self._state
+        for at in np.flatnonzero(there & np.isnan(state["mean"][streams.row, 0, 0])).tolist():
             row = streams.row[at]
             level, error = self._remembered.get(int(streams.job[at]), (
-                rate[at] + float(exposure[at] @ self._mean[row, 0, 1:]), LEVEL_UNKNOWN))
-            self._mean[row, :, 0], self._covariance[row, :, 0, 0] = level, error**2
+                rate[at] + float(exposure[at] @ state["mean"][row, 0, 1:]), LEVEL_UNKNOWN))
+            state["mean"][row, :, 0], state["covariance"][row, :, 0, 0] = level, error**2
 
     def _filter(self, row: Ints, rate: Floats, exposure: Floats, seconds: float) -> None:
         """One step of the filter, for all streams that moved bytes. ``rate`` is the logarithm."""
+        state = self._state
         if not len(row):
             return
-        mean, covariance, weight = self._mean[row], self._covariance[row], self._weight[row]
+        mean, covariance, weight = state["mean"][row], state["covariance"][row], state["weight"][row]
         b = np.arange(1, 1 + COLUMNS)
         covariance[:, :, 0, 0] += WANDER * seconds
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
-        expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
-        blurred = DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
-        noise = self._noise[row] + blurred
+        noise = state["noise"][row]
         prior, surprise = self._kinds_before(row, exposure, seconds)
         # each kind that the window before may have been, with each kind of this one
         mean = np.repeat(mean[:, :, None, :], KINDS, axis=2)
@@ -513,95 +483,79 @@ class Interference:
         mean = mean + gain * error[..., None]
         covariance -= gain[..., :, None] * along[..., None, :]
         mean[..., 1:] = np.maximum(mean[..., 1:], 0)  # nobody gains from a neighbour
-        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL],
-                          blurred)
-        self._mean[row], self._covariance[row], self._weight[row] = joined(chance, mean, covariance)
+        self._learn_noise(row, rate, chance[:, NORMAL, NORMAL], error[:, NORMAL, NORMAL], spread[:, NORMAL, NORMAL])
+        state["mean"][row], state["covariance"][row], state["weight"][row] = joined(chance, mean, covariance)
 
     def _kinds_before(self, row: Ints, exposure: Floats, seconds: float) -> tuple[Floats, Floats]:
         """Log of the probability of each kind of window before it is seen, and the variance of b for a surprise."""
-        age = self._age[row]
+        state = self._state
+        age = state["age"][row]
         # of a job that was there before the stream was seen, no window shows what its arrival cost
-        new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (self._came_after[row] > 0)
+        new = (age > 0) & (age <= SURPRISE_WINDOWS) & (exposure > 0) & (state["came_after"][row] > 0)
         come = (exposure * new).sum(axis=1)
         jump, surprise = JUMPS_A_SECOND * seconds, np.where(come > 0, SURPRISE_PROBABILITY, 0.0)
         chance = np.column_stack((1 - ODD_PROBABILITY - jump - surprise, np.full(len(row), ODD_PROBABILITY),
                                   np.full(len(row), jump), surprise))
         return np.log(np.maximum(chance, 1e-12)), new * (SURPRISE / np.maximum(come, 1e-3))[:, None]**2
 
-    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, error: Floats, spread: Floats,
-                     blurred: Floats) -> None:
+    def _learn_noise(self, row: Ints, rate: Floats, chance: Floats, error: Floats, spread: Floats) -> None:
         """Learn the error of a window from how far it was from what was expected, as far as it was a usual one."""
-        lately = self._lately[row]
-        self._lately[row] = np.where(self._windows[row] > 0, lately + SMOOTHING * chance * (rate - lately), rate)
-        self._windows[row] += 1
-        known = self._noise[row]
+        state = self._state
+        lately = state["lately"][row]
+        state["lately"][row] = np.where(state["windows"][row] > 0, lately + SMOOTHING * chance * (rate - lately), rate)
+        state["windows"][row] += 1
+        known = state["noise"][row]
         seen = np.minimum(error**2, 9 * spread) - (spread - known)
-        weight = chance / (NOISE_WINDOWS + np.minimum(self._windows[row], NOISE_MEMORY - NOISE_WINDOWS))
-        self._noise[row] = np.maximum(known + weight * (seen - known), LEAST_NOISE**2)
+        weight = chance / (NOISE_WINDOWS + np.minimum(state["windows"][row], NOISE_MEMORY - NOISE_WINDOWS))
+        state["noise"][row] = np.maximum(known + weight * (seen - known), LEAST_NOISE**2)
 
-    def _losses(self, streams: Streams, exposure: Floats, rate: Floats, mean: Floats,
-                covariance: Floats) -> Iterator[Loss]:
-        part = exposure[:, :SUSPECTS] * mean[:, 1:1 + SUSPECTS]
+    def _losses(self, now: Newest) -> Iterator[Loss]:
+        part = now.exposure[:, :SUSPECTS] * now.mean[:, 1:1 + SUSPECTS]
         whole = part.sum(axis=1)
         order = np.argsort(-part, axis=1)
         before = np.cumsum(np.take_along_axis(part, order, axis=1), axis=1) - np.take_along_axis(part, order, axis=1)
-        for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (rate > 0)).tolist():
-            row, named = streams.row[at], order[at][before[at] < 0.8 * whole[at]]
+        for at in np.flatnonzero((whole > LEAST_EXPOSURE / 2) & (now.rate > 0)).tolist():
+            named = order[at][before[at] < 0.8 * whole[at]]
             named = named[part[at, named] > 0]
-            yield self._loss(streams, at, named, exposure[at], rate, mean[at], covariance[at],
-                             tuple(self._slot[row, named].tolist()))
+            yield self._loss(now, at, named, tuple(now.slot[at, named].tolist()))
 
-    def _to_rivals(self, streams: Streams, recent: RecentWork, kinds: JobKinds, costs: CostTable, exposure: Floats,
-                   rate: Floats, mean: Floats, covariance: Floats) -> Iterator[Loss]:
+    def _to_rivals(self, now: Newest, recent: RecentWork, kinds: JobKinds, costs: CostTable) -> Iterator[Loss]:
         """Losses to other streams that came while the stream was seen; the stream with most device time is named."""
-        came = ((exposure[:, RIVALS] > LEAST_RIVALS) & (rate > 0)
-                & (self._came_after[streams.row, RIVALS] >= SURPRISE_WINDOWS))
+        streams = now.streams
+        came = ((now.exposure[:, RIVALS] > LEAST_RIVALS) & (now.rate > 0)
+                & (self._state["came_after"][streams.row, RIVALS] >= SURPRISE_WINDOWS))
         for at in np.flatnonzero(came).tolist():
             here = np.isin(recent.target, streams.target[streams.of == at]) & kinds.stream[recent.job] & (
                 recent.job != streams.job[at])
-            if not here.any():
-                continue
-            use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
-            yield self._loss(streams, at, np.array([RIVALS]), exposure[at], rate, mean[at], covariance[at],
-                             (int(use.argmax()),))
+            if here.any():
+                use = np.bincount(recent.job[here], costs.taken(recent.target[here], recent.work[here]))
+                yield self._loss(now, at, np.array([RIVALS]), (int(use.argmax()),))
 
-    def _loss(self, streams: Streams, at: int, columns: Ints, exposure: Floats, rate: Floats, mean: Floats,
-              covariance: Floats, suspects: tuple[int, ...]) -> Loss:
+    def _loss(self, now: Newest, at: int, columns: Ints, suspects: tuple[int, ...]) -> Loss:
+        """The loss of the stream at an index to some columns, the most costly first."""
+        state, job, first = self._state[now.streams.row[at]], int(now.streams.job[at]), columns[0]
         along = np.zeros(1 + COLUMNS)
-        along[1 + columns] = exposure[columns]
-        lost, variance = float(along @ mean), max(float(along @ covariance @ along), 0.0)
-        row, first = streams.row[at], columns[0]
-        return Loss(int(streams.job[at]), suspects, tuple(streams.target[streams.of == at].tolist()), float(rate[at]),
-                    lost, sqrt(variance + (VARIES * lost)**2 + 1e-6),
-                    self._carrier(streams, at, columns, exposure, sqrt(variance), float(rate[at])),
-                    float(self._came_at[row, first]),
-                    exp(self._before[row, first]) if self._just_came(row, first) else 0.0)
-
-    def _just_came(self, row: int, column: int) -> bool:
-        """Whether a suspect came in one of the last windows, and the stream was seen before."""
-        return bool(column < SUSPECTS and self._age[row, column] <= SURPRISE_WINDOWS <= self._came_after[row, column])
-
-    def _carrier(self, streams: Streams, at: int, columns: Ints, exposure: Floats, error: float,
-                 rate: float) -> Carrier:
-        """What narrowed the posterior: device time alone if hardly anything did."""
-        row, first = streams.row[at], columns[0]
-        if self._just_came(row, first) and log(rate) < self._before[row, first]:
-            return Carrier.ARRIVAL
-        prior = np.append(self._prior[row, :, 1], RIVALS_ERROR)
-        if error > LITTLE_LEARNED * sqrt(float(((exposure[columns] * prior[columns])**2).sum())):
-            return Carrier.DEVICE_TIME
-        if self._came_after[row, first] >= SURPRISE_WINDOWS:
-            return Carrier.ARRIVAL
-        return Carrier.HISTORY if int(streams.job[at]) in self._remembered else Carrier.LOAD
+        along[1 + columns] = now.exposure[at, columns]
+        lost, variance = float(along @ now.mean[at]), max(float(along @ now.covariance[at] @ along), 0.0)
+        just_came = first < SUSPECTS and state["age"][first] <= SURPRISE_WINDOWS <= state["came_after"][first]
+        before = exp(state["before"][first]) if just_came else 0.0
+        errors = np.append(state["prior"][:, 1], RIVALS_ERROR)[columns]
+        if now.rate[at] < before:
+            carrier = Carrier.ARRIVAL
+        elif sqrt(variance) > LITTLE_LEARNED * sqrt(float(((along[1 + columns] * errors)**2).sum())):
+            carrier = Carrier.DEVICE_TIME
+        elif state["came_after"][first] >= SURPRISE_WINDOWS:
+            carrier = Carrier.ARRIVAL
+        else:
+            carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
+        targets = tuple(now.streams.target[now.streams.of == at].tolist())
+        return Loss(job, suspects, targets, float(now.rate[at]), lost, sqrt(variance + (VARIES * lost)**2 + 1e-6),
+                    carrier, float(state["came_at"][first]), before)
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""
-        weight, means = self._weight[row], self._mean[row]
-        mean = (weight[..., None] * means).sum(axis=1)
-        off = means - mean[:, None]
-        covariance = np.einsum("vk,vkij->vij", weight, self._covariance[row]) + np.einsum(
-            "vk,vki,vkj->vij", weight, off, off)
-        return mean, covariance
+        mean, covariance, _ = joined(*(self._state[name][row][:, :, None] for name in ("weight", "mean", "covariance")))
+        return mean[:, 0], covariance[:, 0]
 
 
 LITTLE_LEARNED = 0.8

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypedDict
 from annotated_types import Gt, Lt
 
 from tierd.carrier import Carrier
-from tierd.detect.costs import TargetTime
+from tierd.detect.device_time import TargetTime
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile
 from tierd.text import percent, rate_text

@@ -18,7 +18,8 @@ from math import inf
 import numpy as np
 
 from tierd.detect.columns import JobKinds, RecentWork
-from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, TargetTime, Vector
+from tierd.detect.costs import FLASH_PRIOR, SATURATED, CostPrior, Vector
+from tierd.detect.device_time import TargetTime
 from tierd.loads import Loads, Numbers, Pair
 from tierd.model import StreamedTarget, StreamedTargets, Window
 

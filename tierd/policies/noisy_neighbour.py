@@ -15,7 +15,7 @@ from tierd.acts import ActKind
 from tierd.carrier import Carrier
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
-from tierd.detect.costs import mean_share
+from tierd.detect.device_time import mean_share
 from tierd.detect.interference import Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import (
@@ -88,9 +88,8 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
     shared = tuple(target for target in targets if target in suspect.by_target) or targets
     times = [view.device_time[target] for target in shared if target in view.device_time]
     taken = mean_share(times, suspect.job) if times else None
-    stream = view.profiles.get(victim)
     files = is_small_files(suspect, settings.classes)
-    own, theirs = operations_on(shared, suspect), operations_on(shared, stream) if stream else 0.0
+    own, theirs = operations_on(shared, suspect), operations_on(shared, view.profiles.get(victim))
     evidence = NoisyNeighbourEvidence(
         **slowdown_numbers(loss, settings),
         aggressor_operations_per_second=own / suspect.seconds,
@@ -107,9 +106,9 @@ def finding_about(view: SlowdownView, loss: Loss, victim: str, suspect: Profile,
                    evidence, advice_only=is_in_between(suspect, settings.classes))
 
 
-def operations_on(targets: Collection[str], job: Profile) -> float:
-    """Operations of a job on some targets."""
-    return sum(job.by_target[target].operations for target in targets if target in job.by_target)
+def operations_on(targets: Collection[str], job: Profile | None) -> float:
+    """Operations of a job on some targets; 0 for a job without a profile."""
+    return sum(job.by_target[target].operations for target in targets if target in job.by_target) if job else 0.0
 
 
 CARRIED = {

@@ -167,4 +167,4 @@ def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
         if moved or operations:
             at[time][target, job] = JobLoad(target, job, write_bytes=moved * RATE_SECONDS,
                                             writes=operations * RATE_SECONDS)
-    return [Window(time - RATE_SECONDS, time, at[time], {}, learned=True) for time in sorted(at)]
+    return [Window(time - RATE_SECONDS, time, at[time], {}) for time in sorted(at)]

@@ -395,7 +395,7 @@ def own_rates_before(windows: Sequence[Window], rate_of: Callable[[Window], Mapp
     The job may have paused since: files are moved after it has closed them.
     """
     found: list[float] = []
-    for window in reversed([w for w in windows if w.end <= until and not w.learned]):
+    for window in reversed([w for w in windows if w.end <= until]):
         rate = rate_of(window).get(job, 0.0)
         if rate > 0:
             found.append(rate)

@@ -22,7 +22,8 @@ from tierd.daemon.cases import CaseFigures, RemediationSnapshot, case_answers, m
 from tierd.daemon.curves import MAX_POINTS, StreamCurves, throughput_on
 from tierd.daemon.states import State
 from tierd.daemon.status import socket_options
-from tierd.detect.costs import DeviceCosts, TargetTime
+from tierd.detect.costs import DeviceCosts
+from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, JobLoad, Window
 from tierd.refusal import Reason, Refusal
 

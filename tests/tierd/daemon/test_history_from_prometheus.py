@@ -36,7 +36,7 @@ def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | No
     for _ in range(6):
         cluster.advance(4.9)
         readings.append(read())
-    before = [replace(window(*pair), learned=True) for pair in pairwise(readings)]
+    before = [window(*pair) for pair in pairwise(readings)]
     cluster.advance(60 - cluster.now)
     said: list[str] = []
     return wire(cluster, Settings(), said.append, folder, history=history(before)), said
@@ -82,14 +82,6 @@ def test_of_a_stream_nobody_remembers_device_time_tells(tmp_path: Path) -> None:
     at.run(150)
     (found,) = [words for words in said if words.startswith("FOUND")]
     assert "(by device time alone)" in found
-
-
-def test_our_own_history_takes_its_place(tmp_path: Path) -> None:
-    at, _ = started_late(tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS), FEW_FILES)
-    at.run(70)
-    assert any(w.learned for w in at.daemon.windows)
-    at.run(60 + Settings().history_seconds + 20, cycle_seconds=60.0)
-    assert not any(w.learned for w in at.daemon.windows)
 
 
 @pytest.mark.parametrize("answers", [1, MAX_TRIES + 3])

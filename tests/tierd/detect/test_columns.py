@@ -23,7 +23,6 @@ from tierd.detect.columns import (
 )
 from tierd.detect.profile import (
     Classes,
-    is_in_between,
     is_stream,
     is_suspect,
     profiles,
@@ -74,7 +73,6 @@ def test_kinds_of_jobs_are_those_of_their_profiles(windows: list[Window]) -> Non
         number = jobs[job]
         assert kinds.stream[number] == is_stream(profile, CLASSES)
         assert kinds.suspect[number] == (is_suspect(profile, CLASSES) and not is_stream(profile, CLASSES))
-        assert kinds.in_between[number] == is_in_between(profile, CLASSES)
         assert kinds.waits_for_commits[number] == waits_for_commits(profile, CLASSES)
 
 
@@ -86,7 +84,6 @@ def test_without_sizes_of_rpcs_their_mean_decides() -> None:
     _, _, jobs, kinds = columns([window(0, *parts)])
     assert [name for name, number in jobs.items() if kinds.stream[number]] == ["s.1"]
     assert [name for name, number in jobs.items() if kinds.waits_for_commits[number]] == ["f.3"]
-    assert [name for name, number in jobs.items() if kinds.in_between[number]] == ["b.4"]
 
 
 @given(windows_of_jobs())
@@ -110,7 +107,6 @@ def test_jobs_are_what_they_do() -> None:
                                            small_io("b.4", 40, size=128 << 10))])
     assert [name for name, number in jobs.items() if kinds.stream[number]] == ["s.1"]
     assert [name for name, number in jobs.items() if kinds.suspect[number]] == ["m.2", "f.3", "b.4"]
-    assert [name for name, number in jobs.items() if kinds.in_between[number]] == ["b.4"]
     assert [name for name, number in jobs.items() if kinds.waits_for_commits[number]] == ["f.3"]
     work = {name: kinds.work(made[0])[made[0].job == number].sum(axis=0) for name, number in jobs.items()}
     assert work["f.3"][2] == pytest.approx(40 * 2.5), "a commit takes as long as one and a half of them"

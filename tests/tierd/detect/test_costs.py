@@ -20,14 +20,12 @@ from tierd.detect.costs import (
     CostLearner,
     CostPrior,
     DeviceCosts,
-    TargetTime,
     costs_from_json,
     costs_to_json,
-    device_times,
     fit,
     least_not_negative,
-    mean_share,
 )
+from tierd.detect.device_time import TargetTime, device_times, mean_share
 from tierd.detect.profile import Classes
 from tierd.model import JobLoad, Window
 

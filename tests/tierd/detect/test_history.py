@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import TARGETS, small_files, small_io, stream, window
 from tierd.detect.history import (
-    MAX_COARSE_LOADS,
-    MAX_LOADS,
-    WHOLE_SECONDS,
-    WINDOWS_WITH_SIZES,
-    CoarseWindows,
+    LONG_WITH_SIZES,
+    MAX_LONG_LOADS,
+    MAX_SHORT_LOADS,
+    SHORT_SECONDS,
     History,
     thinned,
     without_sizes,
@@ -52,7 +51,7 @@ def test_the_last_minutes_are_whole_and_what_was_before_is_coarse_without_gap_or
         windows = history.windows
         assert all(before.end == after.start for before, after in pairwise(windows))
         assert windows[-1].end - windows[0].start >= min(5.0 * (n + 1), 1800.0)
-        assert sum(w.seconds == 5.0 for w in windows) * 5.0 >= min(5.0 * (n + 1), WHOLE_SECONDS - 35.0)
+        assert sum(w.seconds == 5.0 for w in windows) * 5.0 >= min(5.0 * (n + 1), SHORT_SECONDS - 35.0)
     assert len(windows) < 130
     moved = sum(load.moved_bytes for w in windows for load in w.loads.values())
     assert abs(moved / sum(w.seconds for w in windows) / 60e6 - 1) < 1e-9
@@ -67,8 +66,8 @@ def test_memory_is_bounded_however_many_loads_there_are() -> None:
         history.add(Window(n * 5.0, n * 5.0 + 5, one.loads, {}))
     whole = [w for w in history.windows if w.seconds == 5.0]
     assert len(whole) <= 12
-    assert sum(len(w.loads) for w in whole) <= MAX_LOADS + 7 * len(one.loads)
-    assert sum(len(w.loads) for w in history.coarse.windows) <= MAX_COARSE_LOADS
+    assert sum(len(w.loads) for w in whole) <= MAX_SHORT_LOADS + 7 * len(one.loads)
+    assert sum(len(w.loads) for w in history.half_minutes) <= MAX_LONG_LOADS
 
 
 def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
@@ -79,38 +78,38 @@ def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
 
 
 def test_six_short_windows_make_a_long_one() -> None:
-    coarse = CoarseWindows()
-    done = [coarse.add(window(n, stream("s.1", 40), small_files("m.2", 10))) for n in range(12)]
+    history = History(900.0)
+    done = [history.add(window(n, stream("s.1", 40), small_files("m.2", 10))) for n in range(12)]
     assert done == ([False] * 5 + [True]) * 2
-    first, second = coarse.windows
+    first, second = history.half_minutes
     assert (first.start, first.end, second.end) == (0, 30, 60)
     assert sum(load.write_bytes for (_, job), load in first.loads.items() if job == "s.1") == pytest.approx(40e6 * 30)
     assert first.namespace["m.2"].creates == 300
 
 
 def test_after_a_gap_it_begins_anew() -> None:
-    coarse = CoarseWindows()
+    history = History(900.0)
     for n in range(5):
-        coarse.add(window(n, stream("s.1", 40)))
+        history.add(window(n, stream("s.1", 40)))
     for n in range(100, 106):
-        coarse.add(window(n, stream("s.1", 40)))
-    (only,) = coarse.windows
+        history.add(window(n, stream("s.1", 40)))
+    (only,) = history.half_minutes
     assert (only.start, only.seconds) == (500, 30)
 
 
 def test_what_is_old_is_forgotten() -> None:
-    coarse = CoarseWindows(history_seconds=60)
+    history = History(60.0)
     for n in range(60):
-        coarse.add(window(n))
-    assert len(coarse.windows) == 3
+        history.add(window(n))
+    assert len(history.half_minutes) == 3
 
 
 @given(st.lists(st.floats(1, 1000), min_size=6, max_size=6))
 def test_nothing_is_lost(rates: list[float]) -> None:
-    coarse = CoarseWindows()
+    history = History(900.0)
     for n, rate in enumerate(rates):
-        coarse.add(window(n, stream("s.1", rate)))
-    (found,) = coarse.windows
+        history.add(window(n, stream("s.1", rate)))
+    (found,) = history.half_minutes
     assert sum(load.moved_bytes for load in found.loads.values()) == pytest.approx(sum(rates) * 5e6)
     assert all(sum(load.sizes.values()) == pytest.approx(load.writes) for load in found.loads.values())
 
@@ -147,9 +146,9 @@ def test_windows_that_make_profiles_keep_the_sizes_of_rpcs(recent_seconds: float
 
 
 def test_half_minutes_keep_the_sizes_of_rpcs_for_two_minutes() -> None:
-    coarse = CoarseWindows()
+    history = History(900.0)
     for n in range(6 * 8):
-        coarse.add(window(n, stream("s.1", 60)))
-    newest_first = coarse.windows[::-1]
+        history.add(window(n, stream("s.1", 60)))
+    newest_first = history.half_minutes[::-1]
     assert [all(load.sizes == {1 << 20: load.writes} for load in w.loads.values()) for w in newest_first] == [
-        n < WINDOWS_WITH_SIZES for n in range(8)]
+        n < LONG_WITH_SIZES for n in range(8)]

@@ -102,6 +102,16 @@ def test_a_neighbour_that_was_always_there_is_found_by_device_time_alone() -> No
     assert last.quantile(1.645) - last.quantile(-1.645) > 0.3, "nothing but the prior"
 
 
+def test_a_stream_that_begins_beside_a_neighbour_is_found_slow_once_its_targets_are_known_to_hold_it_up() -> None:
+    """In its first windows the mean of the last half minute is of targets that were idle for a part of it."""
+    rng, bed = Random(1), Bed()
+    run(bed, (window(n, small_files("m.2", 20)) for n in range(10)))
+    losses = run(bed, (window(10 + n, at(rng, ALONE * (1 - share(20))), small_files("m.2", 20)) for n in range(8)))
+    loss = found(losses[-1], bed.recent.jobs["s.1"])
+    assert loss is not None
+    assert loss.quantile(-1.645) <= share(20) <= loss.quantile(1.645)
+
+
 def test_a_load_that_varies_teaches_what_device_time_alone_does_not() -> None:
     rng, bed, last = Random(2), Bed(), []
     for number in range(60):
@@ -153,9 +163,9 @@ def test_a_stream_that_pauses_by_itself_is_not_slowed(pauses: set[int]) -> None:
 def test_a_window_without_the_stream_teaches_nothing() -> None:
     rng, bed = Random(7), Bed()
     run(bed, (window(n, at(rng, ALONE)) for n in range(10)))
-    before = bed.model._mean[0].copy()
+    before = bed.model._state["mean"][0].copy()
     assert bed.see(window(10, small_files("m.2", 1.0))) == []
-    assert np.array_equal(bed.model._mean[0, :, 0], before[:, 0])
+    assert np.array_equal(bed.model._state["mean"][0, :, 0], before[:, 0])
 
 
 def test_a_trickle_is_not_blamed_when_another_stream_comes() -> None:
@@ -215,9 +225,9 @@ def test_a_suspect_that_leaves_keeps_its_slot_and_what_it_taught() -> None:
     phase(0, 9, noisy=False)
     first = phase(9, 20, noisy=True)
     assert not any(map(found, phase(29, 40, noisy=False)[1:]))
-    slot = bed.model._slot[0].tolist()
+    slot = bed.model._state["slot"][0].tolist()
     again = phase(69, 3, noisy=True)
-    assert bed.model._slot[0].tolist() == slot
+    assert bed.model._state["slot"][0].tolist() == slot
     assert found(again[0]) is not None, "at once"
     assert again[0][0].came_at == 69 * 5.0, "a minute later it has come again"
     assert again[0][0].error < first[0][0].error
@@ -247,11 +257,11 @@ def test_a_large_neighbour_takes_the_slot_of_a_small_one() -> None:
     assert loss is not None
     assert "late.9" in bed.names(loss.suspects[:1])
     assert losses[-1][0].share == pytest.approx(share(20), abs=0.08)
-    slots = bed.model._slot[0].tolist()
+    slots = bed.model._state["slot"][0].tolist()
     assert bed.recent.jobs["late.9"] in slots
     run(bed, (window(17 + n, at(rng, ALONE * (1 - share(22))), *early, small_files("late.9", 15),
                      small_files("small.10", 1.0)) for n in range(4)))
-    assert bed.model._slot[0].tolist() == slots, "a slot does not go from one small job to the next"
+    assert bed.model._state["slot"][0].tolist() == slots, "a slot does not go from one small job to the next"
 
 
 # many streams, and windows of other lengths
@@ -349,10 +359,10 @@ def test_whatever_comes_probabilities_and_losses_are_such(windows: list[Window],
             assert loss.suspects
             assert loss.victim not in loss.suspects
         used = len(bed.model._rows)
-        seen = bed.model._windows[:used] > 0
-        assert np.all(np.isfinite(bed.model._mean[:used][seen]))
-        assert np.all(np.isfinite(bed.model._covariance[:used]))
-        assert np.allclose(bed.model._weight[:used].sum(axis=1), 1)
+        seen = bed.model._state["windows"][:used] > 0
+        assert np.all(np.isfinite(bed.model._state["mean"][:used][seen]))
+        assert np.all(np.isfinite(bed.model._state["covariance"][:used]))
+        assert np.allclose(bed.model._state["weight"][:used].sum(axis=1), 1)
 
 
 def test_random_writes_are_suspects_like_files() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tierd.detect.columns import RecentWindows, recent_work
-from tierd.detect.costs import CostPrior, DeviceCosts, TargetTime
+from tierd.detect.costs import CostPrior, DeviceCosts
+from tierd.detect.device_time import TargetTime
 from tierd.detect.profile import Classes
 from tierd.detect.streamed_targets import StreamWatch, streams_by_target
 from tierd.model import JobLoad, StreamedTargets, Window
