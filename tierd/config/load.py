@@ -17,7 +17,7 @@ from tierd.config import act, files
 from tierd.config.contradictions import at, contradictions, is_set
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
-from tierd.config.policies import configured_policies, configured_tables, wrong_kinds
+from tierd.config.policies import Problem, configured_policies, configured_tables, wrong_kinds
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import FilesystemSettings, Settings
 from tierd.policies.protocol import Policy
@@ -109,9 +109,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
         values.pop(name, None)
     settings, invalid = validated(values)
     on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()
-    problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in (
-        *mistakes, *further, *(wrong_kinds(on, known) if isinstance(on, list) else ()))]
-    problems += invalid
+    problems: list[Problem] = [*mistakes, *further, *(wrong_kinds(on, known) if isinstance(on, list) else ()), *invalid]
     places = {problem[1] for problem in problems}
     problems += [("finite_number", location, "write a finite number", value)
                  for location, value in infinite(written) if location not in places]
@@ -198,10 +196,6 @@ def with_old_keys_renamed(file: TomlFile, number: int) -> tuple[TomlFile, list[R
         where = ".".join(map(str, old.location))
         remarks.append(Remark(number, line, f"{file.name}:{line}: {where}: {sentence}", old.both))
     return replace(file, values=values), remarks
-
-
-Problem = tuple[str, tuple[int | str, ...], str, object]
-"""Kind of mistake, location, message, and the invalid value."""
 
 
 def without_repetitions(error: ValidationError, values: Mapping[str, object]) -> list[Problem]:

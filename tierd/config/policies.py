@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,27 +11,18 @@ from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
 from tierd.policies.registry import table_types
 from tierd.validators import validator_of
 
-Location = tuple[int | str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyMistake:
-    """One mistake in the tables of policies, with pydantic's kind of error."""
-
-    kind: str
-    location: Location
-    message: str
-    value: object
+Problem = tuple[str, tuple[int | str, ...], str, object]
+"""Pydantic's kind of mistake, location, message, and the invalid value."""
 
 
 def configured_policies(tables: object, known: Iterable[Policy]) -> tuple[tuple[ConfiguredPolicy, ...],
-                                                                          list[PolicyMistake]]:
+                                                                          list[Problem]]:
     """Policies that find something by the view, with the settings of ``[detect]``, and every mistake of every table."""
     if not isinstance(tables, Mapping):
-        return (), [PolicyMistake("no_table", ("detect",), "this is a table of tables, one for each detector", tables)]
+        return (), [("no_table", ("detect",), "this is a table of tables, one for each detector", tables)]
     by_table = {policy.table: policy for policy in known if policy.find is not None}
-    mistakes = [PolicyMistake("extra_forbidden", ("detect", name), "", values)
-                for name, values in tables.items() if name not in by_table]
+    mistakes: list[Problem] = [("extra_forbidden", ("detect", name), "", values)
+                               for name, values in tables.items() if name not in by_table]
     found = []
     for table, policy in by_table.items():
         settings = validated_table(policy.settings, tables.get(table, {}), ("detect", table), mistakes)
@@ -41,29 +31,29 @@ def configured_policies(tables: object, known: Iterable[Policy]) -> tuple[tuple[
     return tuple(found), mistakes
 
 
-def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> tuple[Tables, list[PolicyMistake]]:
+def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> tuple[Tables, list[Problem]]:
     """The further tables of policies, and every mistake in them. A table with a mistake has its defaults."""
-    mistakes: list[PolicyMistake] = []
+    mistakes: list[Problem] = []
     return Tables({name: validated_table(of, values.get(name, {}), (name,), mistakes) or of()
                    for name, of in table_types(known).items()}), mistakes
 
 
-def validated_table(of: type[Any], values: object, above: Location, mistakes: list[PolicyMistake]) -> Any:
+def validated_table(of: type[Any], values: object, above: tuple[str, ...], mistakes: list[Problem]) -> Any:
     """One table, or None after its mistakes were added."""
     try:
         return validator_of(of).validate_python(values)
     except ValidationError as error:
-        mistakes += [PolicyMistake(e["type"], (*above, *e["loc"]), e["msg"], e.get("input"))
+        mistakes += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input"))
                      for e in error.errors(include_url=False)]
         return None
 
 
-def wrong_kinds(kinds: Sequence[object], known: Sequence[Policy]) -> Iterator[PolicyMistake]:
+def wrong_kinds(kinds: Sequence[object], known: Sequence[Policy]) -> Iterator[Problem]:
     """Entries of ``[act] on`` that name no policy that acts, and no option of one."""
     acting = [policy.name for policy in known if policy.plan is not None]
     options = [f"with {policy.name!r} {policy.option}" for policy in known if policy.option]
     names = {*acting, *(policy.name for policy in known if policy.option)}
     for number, kind in enumerate(kinds):
         if isinstance(kind, str) and kind not in names:
-            yield PolicyMistake("value_error", ("act", "on", number), "Value error, tierd acts on "
-                                + ", and ".join((f"{', '.join(acting[:-1])} and {acting[-1]} only", *options)), kind)
+            yield ("value_error", ("act", "on", number), "Value error, tierd acts on "
+                   + ", and ".join((f"{', '.join(acting[:-1])} and {acting[-1]} only", *options)), kind)

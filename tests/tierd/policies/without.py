@@ -1,7 +1,7 @@
-"""Runs tierd without one of its policies: as if its file and its lines in the registry were deleted.
+"""Runs tierd without one of its modules: as if a policy and its lines in the registry, or a package, were deleted.
 
-``python -m tests.tierd.policies.without NAME…`` tries each name in a process of its own, and prints what fails. Nothing
-of tierd that knows a policy may be imported before.
+``python -m tests.tierd.policies.without MODULE…`` tries each in a process of its own, and prints what fails. Nothing of
+tierd that knows a policy may be imported before.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Registry(SourceFileLoader):
 
 
 class Deleted(MetaPathFinder):
-    """Finds no module of one policy, and a registry without it."""
+    """Finds no module of this name or below it, and a registry without it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def find_spec(self, fullname: str, path: Sequence[str] | None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname == f"{POLICIES}.{self.name}":
+        if f"{fullname}.".startswith(f"{self.name}."):
             raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
         if fullname != f"{POLICIES}.registry":
             return None
@@ -60,7 +60,7 @@ class Deleted(MetaPathFinder):
         assert spec is not None
         assert spec.origin is not None
         loader = Registry(fullname, spec.origin)
-        loader.without = self.name
+        loader.without = self.name.removeprefix(f"{POLICIES}.")
         spec.loader = loader
         return spec
 
@@ -80,7 +80,9 @@ def run_without(name: str) -> None:
     """Import tierd, and run the story. Raises what fails."""
     sys.meta_path.insert(0, Deleted(name))
     known = import_module(f"{POLICIES}.registry").policies()
-    assert f"{POLICIES}.{name}" not in sys.modules
+    for entrance in ("tierd.__main__", "tierd.daemon.process", "tierd.cli.tierctl"):
+        import_module(entrance)
+    assert name not in sys.modules
     with TemporaryDirectory() as folder:
         said = story(Path(folder))
     assert any("FOUND noisy-neighbour" in words for words in said) == ("noisy-neighbour" in known), said
