@@ -604,6 +604,17 @@ class SharedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedRuns:
+    """Runs of one user in one directory, in each of which a file was open several times and then closed by all."""
+
+    file: SharedFile
+    """The file of the last run, with the fewest openers that a run had."""
+    runs: int
+    seconds: float
+    """Time for which the files were open, over all runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryPlacement:
     """The MDTs of a directory, and the default of its new subdirectories."""
 
@@ -698,6 +709,8 @@ class Facts:
     """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
+    shared_runs: tuple[SharedRuns, ...] = ()
+    """Runs on shared files that have ended, since tierd began."""
     disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)

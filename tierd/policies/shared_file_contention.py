@@ -9,7 +9,7 @@ useless, and records smaller than a stripe meet in the same objects again. Locks
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -49,6 +49,8 @@ class Settings(Common):
     min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
     max_objects_per_target: Annotated[int, Ge(1)] = 64
     """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
+    min_runs: Annotated[int, Ge(2)] = 2
+    """Minimum number of ended runs of a user in a directory from which the next one is expected to be alike."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
 
@@ -72,9 +74,10 @@ class ContentionEvidence(Evidence):
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find the most shared file of each job."""
+    """Find the most shared file of each job, and directories in whose short runs a file is shared again and again."""
     jobs = view.profiles(settings.recent_seconds)
     done: set[str] = set()
+    places: set[str] = set()
     for file in view.facts.shared_files:
         job = jobs.get(file.job)
         if (job is None or file.job in done or file.openers < settings.min_openers
@@ -83,7 +86,22 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         done.add(file.job)
         finding = of_file(file, job, view, settings)
         if finding is not None:
+            places |= {*finding.directories}
             yield finding
+    past = view.profiles(view.now - view.windows[0].start + 1.0)
+    for runs in view.facts.shared_runs:
+        job = past.get(runs.file.job)
+        if (runs.runs < settings.min_runs or runs.file.openers < settings.min_openers or job is None
+                or job.moved_bytes / job.seconds < settings.min_bytes_per_second):
+            continue
+        finding = of_file(runs.file, job, view, settings)
+        if finding is not None and not places & {*finding.directories}:
+            evidence = finding.evidence
+            assert isinstance(evidence, ContentionEvidence)
+            whole = (runs.file.size_bytes or 0) * runs.runs / max(runs.seconds, 1.0)  # half minutes have pauses too
+            yield replace(finding, evidence=replace(evidence, seconds=runs.seconds, bytes_per_second=max(
+                              whole, evidence.bytes_per_second)),
+                          sentence=f"{finding.sentence}, in each of {runs.runs} runs of its user there")
 
 
 def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:

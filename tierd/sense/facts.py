@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
@@ -25,6 +25,7 @@ from tierd.model import (
     Facts,
     MetadataFill,
     SharedFile,
+    SharedRuns,
     StoredFile,
     TargetFill,
 )
@@ -152,6 +153,9 @@ def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
 MAX_LAYOUTS = 20
 """Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
 MIN_OPENERS = 4
+MAX_SHARED_RUNS = 20
+"""Users and directories whose runs on shared files are remembered, those of the newest runs. Each takes two requests to
+an MDT in half a minute."""
 MAX_PLACEMENTS = 5
 BUSY_PER_SECOND = 100.0
 """Operations per second in a directory from which its stripes over MDTs are read."""
@@ -239,6 +243,8 @@ class FactsCollector:
         self._clients: ClientSource = clients or NoClients()
         self._recent = RecentDirectories()
         self._growth = FillRates()
+        self._shared_runs: dict[tuple[str, int], SharedRuns] = {}
+        """By directory and user."""
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
         self._layouts_since: dict[str, float] = {}
@@ -283,6 +289,7 @@ class FactsCollector:
         return replace(facts, default_layouts=layouts,
                        placements=self._placements(busy),
                        job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
+                       shared_runs=self._ended_runs(),
                        stored=self._inventory.files)
 
     @contextmanager
@@ -361,6 +368,29 @@ class FactsCollector:
             except OSError:
                 continue  # removed or unreadable: its stripes are unknown
         return found
+
+    def _ended_runs(self) -> tuple[SharedRuns, ...]:
+        """Runs on shared files by directory and user, the newest last, with the present layouts of their files.
+
+        A job of the next run may have another id.
+        """
+        known = self._shared_runs
+        for run in self._table.shared_runs():
+            with suppress(OSError):  # removed
+                key = run.path.rpartition("/")[0], self._filesystem.status(run.path).uid
+                before = known.pop(key, None)
+                openers = min(run.openers, before.file.openers) if before else run.openers
+                known[key] = SharedRuns(SharedFile(run.job, run.path, openers), 1 + (before.runs if before else 0),
+                                        run.ended_at - run.began_at + (before.seconds if before else 0.0))
+        self._shared_runs = dict(list(known.items())[-MAX_SHARED_RUNS:])
+        return tuple(self._as_it_is(each) for each in self._shared_runs.values())
+
+    def _as_it_is(self, runs: SharedRuns) -> SharedRuns:
+        try:
+            size, layout = self._filesystem.status(runs.file.path).size_bytes, self._filesystem.layout(runs.file.path)
+        except OSError:
+            return replace(runs, runs=0)  # its layout is unknown
+        return replace(runs, file=replace(runs.file, layout=layout, size_bytes=size))
 
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:

@@ -9,7 +9,7 @@ from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
 from tierd.detect.mpi_hints import hints
 from tierd.detect.view import View
-from tierd.model import DirectoryActivity, Facts, Finding, SharedFile
+from tierd.model import DirectoryActivity, Facts, Finding, SharedFile, SharedRuns
 from tierd.policies.shared_file_contention import POLICY
 
 
@@ -34,6 +34,24 @@ def test_on_all_targets_already_it_should_be_overstriped() -> None:
     (found,) = shared(64, 4, TARGETS)
     assert found.advice[0].command == "lfs setstripe -C 64 -p hdd /proj/run"
     assert "64 objects, 16 on each of the 4 targets: one for each process" in found.advice[0].effect
+
+
+def in_runs(runs: int, openers: int = 16, job: str = "mpi.5") -> list[Finding]:
+    layout = Layout((Component(pool="hdd", stripe_count=1),), composite=False)
+    file = SharedFile(job, "/proj/run/one", openers, layout, 1 << 30)
+    facts = Facts(pools=POOLS, shared_runs=(SharedRuns(file, runs, 90.0),))
+    idle = [*halves(stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1])), *halves(count=8)[4:]]
+    return look(POLICY, idle, facts)
+
+
+def test_short_runs_that_have_ended_are_found_from_the_second_on() -> None:
+    (found,) = in_runs(2)
+    assert (found.aggressor, found.directories) == ("mpi.5", ("/proj/run",))
+    assert found.sentence.endswith("in each of 2 runs of its user there")
+    assert found.evidence.numbers()["seconds"] == 90.0
+    assert in_runs(1) == []
+    assert in_runs(2, openers=7) == []
+    assert in_runs(2, job="gone.1") == [], "nothing is known of what it moves"
 
 
 def test_overstriping_that_gives_not_every_process_its_own_object_is_not_advised() -> None:

@@ -208,6 +208,30 @@ def test_files_that_several_have_open_come_with_their_layout() -> None:
     assert gather.facts(1030.0).shared_files == ()
 
 
+def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
+    files = Files(files={f"/d/{name}": (replace(status(7, 1.0), uid=uid), ON_DISK) for name, uid in (
+        ("one", 5), ("two", 5), ("other", 6))})
+    table = ActivityTable(files.path_of)
+    gather = gatherer(files, table)
+
+    def ran(number: int, name: bytes, openers: int, begin: float) -> None:
+        def of(kind: RecordType, time: float) -> Record:
+            return Record(number, kind, time, target=Fid(0x200000401, number, 0), parent=DIRECTORY, name=name,
+                          job_id=b"mpi.%d" % number)
+        table.add([of(RecordType.CREATE, begin), *(of(RecordType.OPEN, begin) for _ in range(openers)),
+                   *(of(RecordType.CLOSE, begin + 40) for _ in range(openers))])
+
+    ran(10, b"one", 16, 1000.0)
+    ran(11, b"other", 8, 1010.0)
+    ran(12, b"two", 12, 1100.0)
+    ran(13, b"two", 3, 1200.0)
+    other, mine = gather.facts(1300.0).shared_runs
+    assert (other.file.path, other.runs, other.seconds) == ("/d/other", 1, 40.0)
+    assert (mine.file.job, mine.file.path, mine.file.openers, mine.runs, mine.seconds) == (
+        "mpi.12", "/d/two", 12, 2, 80.0)
+    assert gather.facts(1330.0).shared_runs == (other, mine)
+
+
 def test_default_layouts_of_busy_directories() -> None:
     files = Files(files={"/d": (status(1, 1.0), ON_FLASH)})
     table = ActivityTable(files.path_of)

@@ -92,6 +92,16 @@ def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: 
     assert layout_of(at, STRIDED.path).startswith("whole file on hdd (1 stripe)")
 
 
+def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_changelog(tmp_path: Path) -> None:
+    short = replace(STRIDED, pieces_each=35, period_seconds=170.0)  # 35 s, until the file has more stripes
+    at = lived(tmp_path, short, 330, "shared-file-contention",
+               "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n")
+    assert any("FOUND shared-file-contention" in said and "in each of 2 runs of its user there" in said
+               for said in at.said), at.said
+    assert moves(at) == [short.path]
+    assert layout_of(at, short.path).startswith("whole file on hdd (4 stripes")
+
+
 @pytest.mark.parametrize("text", [
     "max_file_bytes = 1073741824\nbenefit_factor = 1\n", "benefit_factor = 1000\n",
     "reserve = 0.8\nbenefit_factor = 1\n",

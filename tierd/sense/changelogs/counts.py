@@ -90,6 +90,23 @@ class File:
         return join(self.directory, self.name.decode("utf-8", "surrogateescape"))
 
 
+MIN_SHARED_OPENS = 4
+"""Simultaneous opens from which a file counts as shared."""
+MAX_SHARED_RUNS = 1000
+
+
+@dataclass(slots=True)
+class SharedRun:
+    """One time in which a file was open several times, until all closed it."""
+
+    job: str
+    path: str
+    openers: int
+    """Most simultaneous opens."""
+    began_at: float
+    ended_at: float = 0.0
+
+
 class CountTables:
     """The table of files, and the table of counts by job and directory."""
 
@@ -104,6 +121,10 @@ class CountTables:
         """Directories of each job in the table of counts."""
         self.layouts_since: dict[str, float] = {}
         """When the default layout of a directory was found changed. Files made before outgrow an earlier one."""
+        self.shared: dict[Fid, SharedRun] = {}
+        """Runs on files that are shared now."""
+        self.shared_runs: list[SharedRun] = []
+        """Runs that have ended and were not taken yet."""
         self.additions: list[tuple[DirectoryCounts, Fid]] | None = None
         """Files added to the lists of jobs and directories since the last tally; None without tallies."""
 
@@ -129,6 +150,22 @@ class CountTables:
             counts.last_time = time
         return counts
 
+    def opened(self, fid: Fid, file: File, job: str, time: float) -> None:
+        """Note one more open of a file that is shared."""
+        run = self.shared.get(fid)
+        if run is not None:
+            run.openers = max(run.openers, file.open_count)
+        elif file.path:
+            if len(self.shared) >= MAX_SHARED_RUNS:
+                del self.shared[next(iter(self.shared))]  # its last close was lost, or it was removed
+            self.shared[fid] = SharedRun(job, file.path, file.open_count, time)
+
+    def closed_by_all(self, fid: Fid, time: float) -> None:
+        """Note that nobody has a shared file open any more."""
+        run = self.shared.pop(fid)
+        run.ended_at = time
+        self.shared_runs = [*self.shared_runs[1 - MAX_SHARED_RUNS:], run]
+
     def mark(self) -> None:
         """Begin a new period of recent activity. ``lately`` counts from the mark before this one."""
         for counts in self.by_job_and_directory.values():
@@ -145,6 +182,7 @@ class CountTables:
 
     def forget(self, fid: Fid) -> None:
         """Drop a file, if it is in the table."""
+        self.shared.pop(fid, None)
         file = self.files.pop(fid, None)
         if file is not None:
             file.counts.stale += 1

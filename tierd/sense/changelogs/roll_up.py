@@ -24,7 +24,7 @@ from typing import cast
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import nid_text
-from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.counts import MIN_SHARED_OPENS, CountTables, DirectoryCounts, File, SharedRun
 from tierd.sense.changelogs.packed import IRREGULAR, PackedRecords, types_and_fids
 from tierd.sense.own_moves import OtherMovers, OwnMoves
 from tierd.sense.paths import PathCache, directory_of, join
@@ -108,6 +108,7 @@ class RollUp:
                  is_echo: OwnMoves) -> None:
         self._known = known
         self._files = cast("dict[bytes, File]", known.files)
+        self._shared = cast("dict[bytes, SharedRun]", known.shared)
         self._path = path
         self._movers = movers
         self._own_jobs = frozenset(own_jobs)
@@ -228,6 +229,8 @@ class RollUp:
                 file.counts = counts
                 self._known.keep(counts, as_fid(target))
         file.open_count += 1
+        if file.open_count >= MIN_SHARED_OPENS:
+            self._known.opened(as_fid(target), file, job.name, time)
         if not (file.created and file.closed_at == file.created_at):
             if nid not in counts.clients:
                 counts.add_client(nid)
@@ -243,6 +246,8 @@ class RollUp:
         self.closes += 1
         if file.open_count:
             file.open_count -= 1
+            if not file.open_count and target in self._shared:
+                self._known.closed_by_all(as_fid(target), time)
         file.closed_at = time
         counts = file.counts
         if not counts.there or counts.directory is not file.directory:

@@ -14,7 +14,7 @@ from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
-from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File
+from tierd.sense.changelogs.counts import CountTables, DirectoryCounts, File, SharedRun
 from tierd.sense.changelogs.packed import oldest_time
 from tierd.sense.changelogs.roll_up import RollUp
 from tierd.sense.changelogs.tallies import MoveCollector, Tally, TallyContent, TallyLimits, TallyMaker, add_tally
@@ -147,6 +147,7 @@ def reconcile(known: CountTables, directory: str, found: Mapping[Fid, tuple[str,
         if fid in found:
             known.files[fid].name = found[fid][0].encode("utf-8", "surrogateescape")
             known.files[fid].open_count = 0
+            known.shared.pop(fid, None)
         else:
             known.forget(fid)
     _, _, latest = max(parts, key=lambda each: each[:2])
@@ -297,6 +298,12 @@ class ActivityTable:
         with self._lock:
             for fid in fids:
                 self._path.renamed(fid)
+
+    def shared_runs(self) -> list[SharedRun]:
+        """Runs on shared files that have ended since the last call. A table that is filled by tallies knows none."""
+        with self._lock:
+            found, self._known.shared_runs = self._known.shared_runs, []
+            return found
 
     def begin_layouts(self, since: Mapping[str, float]) -> None:
         """Count files that outgrow a component only if they were made since their directory got its default layout.
