@@ -7,8 +7,8 @@ them. A single load is made when it is looked up: to a reader, columns are a map
 >>> few = Loads.of({("l-OST0001", "j.1"): load})
 >>> few["l-OST0001", "j.1"] == load, len(few), few.get(("l-OST0001", "j.2"))
 (True, 1, None)
->>> together([few, few])["l-OST0001", "j.1"].sizes, together([few]).without_sizes()["l-OST0001", "j.1"].sizes
-({1048576: 10.0}, {})
+>>> together([few, few])["l-OST0001", "j.1"].sizes
+{1048576: 10.0}
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_figures_are_counted_as_said() -> None:
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary_markdown(evaluated).splitlines()]
     assert {len(row) for row in table} == {12}
     assert table[2] == ["1-6 `--cold`", "usual", "5", "2", "1 (50.0%)", "2 (100.0%)", "30", "1 of 2", "1", "1 (100.0%)",
-                        "1 (20.0%)", "0 of 0"]
+                        "1 (20.0%)", "1 of 2"]
     assert [row[1] for row in table[2:]] == ["usual", "hard", "bursts of small files"]
     assert "look at seed 3 on recorded: bursts of small files, aggressor, loss 30%, not" in summary_text(evaluated)
     assert "look at seed 6 on recorded: few small files, shifted, loss 20%, not found" in summary_text(evaluated)

@@ -37,7 +37,8 @@ READINGS = st.builds(
     st.dictionaries(PAIRS, COUNTERS, max_size=12), st.frozensets(st.sampled_from(TARGETS)),
     st.dictionaries(st.sampled_from(TARGETS), st.sampled_from(["full", "degraded"]), max_size=2))
 RECORDS = st.builds(
-    lambda index, kind, target, parent, name, job: Record(index, kind, 1795000000.0, target, parent, name, job_id=job),
+    lambda index, kind, target, parent, name, job: Record(
+        index, kind, 1795000000.0, 0, target, parent, name, job_id=job),
     st.integers(0, 2**63), st.sampled_from(list(RecordType)), st.builds(Fid, st.integers(0, 2**64 - 1),
                                                                         st.integers(0, 2**32 - 1)),
     st.builds(Fid, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)), st.binary(max_size=255),
