@@ -54,7 +54,7 @@ def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
     at = world(tmp_path, settings=settings)
     before = at.filesystem.layout(NOISE.directory)
     at.cluster.slow_down(2, 1.0)
-    at.run(until=70)
+    at.run_until_said("SET default layout", before=70)
     at.cluster.slow_down(2, 3.0)  # meanwhile one disk fails half-way: the stream stays slow whatever the layout
     at.run(until=140)
     assert at.filesystem.layout(NOISE.directory) == before
