@@ -191,7 +191,8 @@ class Judge:
     def _short(self, directory: str, layout: Layout | None, room: Capacity) -> str:
         """Why no more files of a directory may go where its default layout puts them; "" if they may."""
         for policy in policies().values():
-            if layout is not None and (why := policy.is_short(layout, room, self._settings.tables)) is not None:
+            why = policy.is_short(layout, room, self._settings.tables) if layout and policy.is_short else None
+            if why is not None:
                 return why
         settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:

@@ -31,7 +31,7 @@ from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine, EngineMemory
 from tierd.model import Facts, Finding, SiteFacts, Window
-from tierd.policies.registry import has_victim, lacks_numbers, policies
+from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
@@ -71,8 +71,8 @@ def busy_directory(settings: Settings) -> float:
 
 def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
     """The walk for files on the fuller targets of unevenly filled pools, if a policy that acts needs it."""
-    for policy in policies().values():
-        if policy.walk is not None and policy.name in settings.act.on:
+    for policy in map(policy_of, settings.act.on):
+        if policy.walk is not None:
             walk = policy.walk(settings.tables)
             return UnevenPools(filesystem, walk.directories, walk.files_per_second, walk.min_bytes)
     return None
@@ -124,8 +124,8 @@ class Daemon:
         flash_pools = settings.resolved_scopes.flash_pools
         inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | {
-                                  place for each in settings.policies
-                                  for place in each.policy.directories(settings.tables)},
+                                  place for policy in policies().values() if policy.directories
+                                  for place in policy.directories(settings.tables)},
                               coldest_first)
         metadata = MetadataMeter()
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
@@ -138,7 +138,7 @@ class Daemon:
         for case in reopened_remediations(journal, since):
             if has_victim(case.finding):
                 self._store.add(case)
-            elif lacks_numbers(case.finding):
+            elif policy_for(case.finding) is not policy_of(case.finding.kind):
                 say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
         self.lock = self._store.lock
         self.counters = LoopCounters()

@@ -599,7 +599,8 @@ def standing_refusal(finding: Finding) -> Refusal | None:
     """Why nothing is done about a finding with a victim that is advice only or not confirmed; None for others."""
     if not has_victim(finding):
         return None
-    return policy_for(finding).why_advice(finding) if finding.advice_only else UNCONFIRMED
+    why = policy_for(finding).why_advice
+    return UNCONFIRMED if not finding.advice_only else why(finding) if why is not None else None
 
 
 def without_mere_advice(plan: Plan) -> Plan:

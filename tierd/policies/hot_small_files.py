@@ -87,15 +87,10 @@ class HotSmallFilesEvidence(Evidence):
     usec_per_rpc: float
     """Mean service time of these RPCs; 0 if the servers print no times."""
 
-    @property
-    def shown_by_records(self) -> bool:
-        """True: such a job opens files all the time."""
-        return True
-
-    @property
-    def in_operations(self) -> bool:
-        """True: data on the MDT shows in no object target."""
-        return True
+    shown_by_records = True
+    """Such a job opens files all the time."""
+    in_operations = True
+    """Data on the MDT shows in no object target."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

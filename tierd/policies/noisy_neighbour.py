@@ -268,7 +268,7 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
     return Plan(tuple(actions), tuple(refusals))
 
 
-def why_advice(finding: Finding) -> Refusal | None:
+def why_advice(finding: Finding) -> Refusal:
     """Why a finding is advice only."""
     if finding.advice:
         return Refusal(Reason.ABSORBED, finding.advice[0].effect)

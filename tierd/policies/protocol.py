@@ -187,19 +187,6 @@ Amend = Callable[[Finding, Mapping[str, JobLoad]], Finding]
 """Changes a finding of another policy, by the loads of its aggressor by target."""
 
 
-def no_reason(_: Finding) -> None:
-    """No reason of its own."""
-
-
-def no_directories(_: Tables) -> Collection[str]:
-    """No further directories."""
-    return ()
-
-
-def not_asked(_: Layout, __: Capacity, ___: Tables) -> None:
-    """The policy does not answer for this layout."""
-
-
 @dataclass(frozen=True)
 class Policy:
     """One kind of finding, with all that tierd knows about it. Only ``name`` is needed."""
@@ -239,10 +226,10 @@ class Policy:
     """Whether its moves give way to streams: no job is slow because of the finding."""
     move_judge: MoveJudge | None = None
     default_judge: DefaultJudge | None = None
-    why_advice: Callable[[Finding], Refusal | None] = no_reason
+    why_advice: Callable[[Finding], Refusal] | None = None
     """Why a finding that names a victim is advice only."""
 
-    directories: Callable[[Tables], Collection[str]] = no_directories
+    directories: Callable[[Tables], Collection[str]] | None = None
     """Further directories whose files on flash the scan examines."""
     walk: Callable[[Tables], Walk] | None = None
     """Directories to walk if ``[act] on`` names the policy."""
@@ -250,8 +237,8 @@ class Policy:
     """Operations per second in a directory, by the settings, from which the policy needs the MDTs of the directory."""
     amends: Callable[[Facts], Amend] | None = None
     """Changes findings about slowed streams by what the facts say."""
-    is_short: Callable[[Layout, Capacity, Tables], str | None] = not_asked
-    """For a default layout that the policy answers for: why no more files may go there, or ""."""
+    is_short: Callable[[Layout, Capacity, Tables], str | None] | None = None
+    """For a default layout that the policy answers for: why no more files may go there, or "". None for others."""
 
     @property
     def table(self) -> str:
@@ -265,7 +252,3 @@ class ConfiguredPolicy:
 
     policy: Policy
     settings: Common
-
-    def __call__(self, view: View) -> Iterable[Finding]:
-        """Findings; none if the policy is not enabled."""
-        return self.policy.find(view, self.settings) if self.policy.find and self.settings.enabled else ()

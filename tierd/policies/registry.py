@@ -1,4 +1,4 @@
-"""All policies: those of tierd, in the order of its metrics, and those of other packages.
+"""All policies: those of tierd and those of other packages.
 
 Another package names its policies in the entry point group ``lustre_tierd.policies``. A new policy of tierd is one file
 and one line here.
@@ -8,62 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from tierd.model import Evidence, Finding, OtherEvidence, typed_evidence
-from tierd.policies import (
-    block_accelerator,
-    cold_on_flash,
-    data_on_mdt,
-    flash_pressure,
-    hot_small_files,
-    imbalance,
-    metadata_bound,
-    metadata_imbalance,
-    metadata_storm,
-    noisy_neighbour,
-    omni_path,
-    opened_for_writing,
-    outgrown_component,
-    read_ahead,
-    rpc_size,
-    rpcs_in_flight,
-    shared_bandwidth,
-    shared_file_contention,
-    small_random_io,
-    statahead,
-    storage_rebuild,
-    striping,
-)
+from tierd.model import Evidence, Finding, typed_evidence
 from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
 
 GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
-BUILT_IN: tuple[Policy, ...] = (
-    noisy_neighbour.POLICY,
-    shared_bandwidth.POLICY,
-    small_random_io.POLICY,
-    shared_file_contention.POLICY,
-    outgrown_component.POLICY,
-    hot_small_files.POLICY,
-    cold_on_flash.POLICY,
-    flash_pressure.POLICY,
-    imbalance.POLICY,
-    read_ahead.POLICY,
-    statahead.POLICY,
-    rpcs_in_flight.POLICY,
-    rpc_size.POLICY,
-    omni_path.POLICY,
-    metadata_storm.POLICY,
-    metadata_imbalance.POLICY,
-    metadata_bound.POLICY,
-    striping.POLICY,
-    storage_rebuild.POLICY,
-    block_accelerator.POLICY,
-    opened_for_writing.POLICY,
-    data_on_mdt.POLICY,
+NAMES = (
+    "noisy_neighbour",
+    "shared_bandwidth",
+    "small_random_io",
+    "shared_file_contention",
+    "outgrown_component",
+    "hot_small_files",
+    "cold_on_flash",
+    "flash_pressure",
+    "imbalance",
+    "read_ahead",
+    "statahead",
+    "rpcs_in_flight",
+    "rpc_size",
+    "omni_path",
+    "metadata_storm",
+    "metadata_imbalance",
+    "metadata_bound",
+    "striping",
+    "storage_rebuild",
+    "block_accelerator",
+    "opened_for_writing",
+    "data_on_mdt",
 )
+"""Modules of the policies of tierd, each with its ``POLICY``, in the order of its metrics."""
+BUILT_IN: tuple[Policy, ...] = tuple(import_module(f"tierd.policies.{name}").POLICY for name in NAMES)
 UNKNOWN = Policy("")
 """For findings of no policy, and for those whose stored numbers are of another version: nothing is done or judged."""
 
@@ -124,11 +103,6 @@ def policy_for(finding: Finding) -> Policy:
     """The policy of a finding. :data:`UNKNOWN` if the finding lacks the numbers that the policy reads."""
     policy = policy_of(finding.kind)
     return policy if isinstance(finding.evidence, policy.evidence) else UNKNOWN
-
-
-def lacks_numbers(finding: Finding) -> bool:
-    """Whether the journal has other numbers of a finding than its policy reads."""
-    return isinstance(finding.evidence, OtherEvidence) and policy_for(finding) is not policy_of(finding.kind)
 
 
 def evidence_of(kind: str, stored: Mapping[str, float | None]) -> Evidence:

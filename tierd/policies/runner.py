@@ -72,7 +72,8 @@ class PolicyRunner:
     def _found(self, policy: ConfiguredPolicy, view: View) -> Iterator[Finding]:
         """Findings of one policy. An exception of a policy must not stop the daemon."""
         try:
-            for finding in policy(view):
+            find = policy.policy.find if policy.settings.enabled else None
+            for finding in find(view, policy.settings) if find is not None else ():
                 evidence = finding.evidence
                 yield finding if not isinstance(evidence, OtherEvidence) else replace(
                     finding, evidence=typed_evidence(policy.policy.evidence, evidence.values))

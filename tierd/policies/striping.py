@@ -177,33 +177,19 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
     gain = f"up to {count} times the throughput, if the client is fast enough"
+    better = (
+        Advice(f"lfs migrate --non-block -c {count}{in_pool} FILE",
+               f"the files that {quoted(job.job)} reads, when closed", gain)
+        if load.read_bytes > load.write_bytes else
+        Advice(f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
+               "before the file is created", gain))
     yield Finding(
-        POLICY.name,
-        view.now,
-        job.job,
-        "",
-        (target,),
+        POLICY.name, view.now, job.job, "", (target,),
         f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
         f"{len(members)} targets",
         StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
                          record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
-        places,
-        advice_only=True,
-        subject=subject,
-        advice=(
-            Advice(
-                f"lfs migrate --non-block -c {count}{in_pool} FILE",
-                f"the files that {quoted(job.job)} reads, when closed",
-                gain,
-            )
-            if load.read_bytes > load.write_bytes
-            else Advice(
-                f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
-                "before the file is created",
-                gain,
-            ),
-        ),
-    )
+        places, advice_only=True, subject=subject, advice=(better,))
 
 
 def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:

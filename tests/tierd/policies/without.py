@@ -38,7 +38,7 @@ class Registry(SourceFileLoader):
 
     def get_data(self, path: str) -> bytes:
         text = Path(path).read_text(encoding="utf-8")
-        return re.sub(rf"^    {self.without}[.,].*\n", "", text, flags=re.MULTILINE).encode()
+        return re.sub(rf'^    "{self.without}",\n', "", text, flags=re.MULTILINE).encode()
 
     def path_stats(self, path: str) -> dict[str, float]:
         raise OSError(f"{path} is not cached")
