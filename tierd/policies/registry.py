@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tierd.model import Evidence, Finding, typed_evidence
-from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
+from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy
 
 GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
@@ -84,14 +84,9 @@ def table_types(known: Iterable[Policy]) -> Mapping[str, type[Any]]:
     return {name: table for policy in known for name, table in policy.tables.items()}
 
 
-def default_tables() -> Tables:
-    """These tables with their defaults."""
-    return Tables({name: table() for name, table in table_types(BUILT_IN).items()})
-
-
 def acted_on_by_default() -> tuple[str, ...]:
-    """Kinds that ``[act] on`` has where the configuration does not say otherwise."""
-    return tuple(name for name, policy in policies().items() if policy.on_by_default)
+    """Kinds that ``[act] on`` has where the configuration does not say otherwise: of tierd's own policies only."""
+    return tuple(policy.name for policy in BUILT_IN if policy.on_by_default)
 
 
 def policy_of(kind: str) -> Policy:
