@@ -105,7 +105,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     written = dict(values)
     found, mistakes = configured_policies(values.pop("detect", {}), known)
     tables, further = configured_tables(written, known)
-    for name in table_types(known):
+    for name in tables.by_name:
         values.pop(name, None)
     settings, invalid = validated(values)
     on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()

@@ -32,11 +32,10 @@ def configured_policies(tables: object, known: Iterable[Policy]) -> tuple[tuple[
 
 
 def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> tuple[Tables, list[Problem]]:
-    """The further tables of policies that are set, and every mistake in them."""
+    """The further tables of policies, and every mistake in them. A table with a mistake has its defaults."""
     mistakes: list[Problem] = []
-    found = {name: validated_table(of, values[name], (name,), mistakes)
-             for name, of in table_types(known).items() if name in values}
-    return Tables({name: table for name, table in found.items() if table is not None}), mistakes
+    return Tables({name: validated_table(of, values.get(name, {}), (name,), mistakes) or of()
+                   for name, of in table_types(known).items()}), mistakes
 
 
 def validated_table(of: type[Any], values: object, above: tuple[str, ...], mistakes: list[Problem]) -> Any:

@@ -33,7 +33,7 @@ from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
 from tierd.policies.protocol import ConfiguredPolicy, Tables
-from tierd.policies.registry import default_policies
+from tierd.policies.registry import default_policies, default_tables
 from tierd.verify import judgement as verify
 
 
@@ -185,8 +185,8 @@ class Settings:
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     policies: InstanceOf[tuple[ConfiguredPolicy, ...]] = field(default_factory=default_policies)
     """Policies that find something by the view. Each has its own table, such as ``[detect.hot_small_files]``."""
-    tables: InstanceOf[Tables] = field(default_factory=Tables)
-    """Further tables of policies that are set, such as ``[rebalance]``."""
+    tables: InstanceOf[Tables] = field(default_factory=default_tables)
+    """Further tables of policies, such as ``[rebalance]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     drain: DrainSettings = field(default_factory=DrainSettings)

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from tierd.model import Evidence, Finding, typed_evidence
-from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy
+from tierd.policies.protocol import Common, ConfiguredPolicy, JudgedBy, Policy, Tables
 
 GROUP = "lustre_tierd.policies"
 """Entry point group of policies in other packages."""
@@ -82,6 +82,11 @@ def default_policies() -> tuple[ConfiguredPolicy, ...]:
 def table_types(known: Iterable[Policy]) -> Mapping[str, type[Any]]:
     """Types of the further tables of settings, by name. Several policies may have one."""
     return {name: table for policy in known for name, table in policy.tables.items()}
+
+
+def default_tables() -> Tables:
+    """These tables with their defaults."""
+    return Tables({name: table() for name, table in table_types(BUILT_IN).items()})
 
 
 def acted_on_by_default() -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from tierd.__main__ import main
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.old_keys import OLD_KEYS, new_key, with_current_keys
 from tierd.config.settings import Settings
-from tierd.policies.registry import BUILT_IN, table_types
 
 EVERY_OLD_KEY = [(*table, key) for table, keys in OLD_KEYS.items() for key in keys]
 
@@ -24,8 +23,8 @@ def setting(settings: Any, location: tuple[str, ...]) -> Any:
     for part in location:
         if part == "detect":
             value = {configured.policy.table: configured.settings for configured in settings.policies}
-        elif isinstance(value, Settings) and part in table_types(BUILT_IN):
-            value = value.tables.of(table_types(BUILT_IN)[part])
+        elif isinstance(value, Settings) and part in value.tables.by_name:
+            value = value.tables.by_name[part]
         else:
             value = value[part] if isinstance(value, dict) else getattr(value, part)
     return value
@@ -40,7 +39,7 @@ def names(settings: Any) -> set[str]:
         if field.name == "policies":
             found |= {name for configured in value for name in names(configured.settings)}
         elif field.name == "tables":
-            found |= {name for table in table_types(BUILT_IN).values() for name in names(table())}
+            found |= {name for table in value.by_name.values() for name in names(table)}
         elif is_dataclass(value):
             found |= names(value)
     return found
