@@ -91,7 +91,10 @@ class Engine:
         self._recent = RecentWindows(settings.noisy_neighbour.recent_seconds, settings.noisy_neighbour.classes)
         self._interference = Interference()
         verify = settings.verify
-        self._tracks = Tracks(verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
+        self._tracks = Tracks(verify.judge_seconds,
+                              verify.moving_seconds + verify.settle_seconds + 2 * verify.judge_seconds)
+        self.acted_for: Collection[str] = ()
+        """Victims whose acts have no verdict yet."""
         self._watch = PolicyRunner(settings.policies)
         self._facts = Facts()
         self._amends: tuple[Facts, Sequence[Amend]] = self._facts, ()
@@ -180,11 +183,11 @@ class Engine:
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
-        acted_on = {self._recent.jobs[each.victim] for each in found.values()
-                    if has_victim(each) and not each.advice_only}
-        self._tracks.add(window.end, acted_on, self._interference, view.jobs)
-        self._targets_of_victims = {target for each in found.values()
-                                    if has_victim(each) for target in each.targets}
+        slowed = {each.victim for each in found.values() if has_victim(each) and not each.advice_only}
+        slowed_numbers, acted_for = ([self._recent.jobs[job] for job in some if job in self._recent.jobs]
+                                     for some in (slowed, self.acted_for))
+        self._tracks.add(window.end, slowed_numbers, acted_for, self._interference, view.jobs)
+        self._targets_of_victims = {target for each in found.values() if has_victim(each) for target in each.targets}
         return CycleFindings(tuple(found.values()), begun, ended)
 
     def _activities(self, ask: Activities, job: str, since: float) -> Sequence[DirectoryActivity]:

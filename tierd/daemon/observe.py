@@ -234,6 +234,8 @@ class Detection:
         self.newest = seen = self._unlisted.completed(seen, self._table.oldest_time)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
+        with self._store.lock:
+            self._engine.acted_for = {case.finding.victim for case in self._store.open()}
         result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):

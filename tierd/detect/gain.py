@@ -9,7 +9,6 @@ and the interval covers both.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, log, log1p, sqrt
@@ -64,39 +63,37 @@ class StreamTrack:
 
 
 class Tracks:
-    """Tracks of the streams that acts are for, and of the streams beside them."""
+    """Tracks of slowed streams, of streams that acts are for, and of those beside them."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, before_seconds: float, seconds: float) -> None:
+        """``before_seconds``: length of the track of a slowed stream before an act; ``seconds``: with an act."""
+        self._before_seconds = before_seconds
         self._seconds = seconds
-        """How long a track is, and how long it goes on after its stream was last found slow."""
-        self._slowed_at: dict[int, float] = {}
-        self._windows: dict[str, deque[StreamWindow]] = {}
         self.known: Mapping[str, StreamTrack] = {}
         """By the name of the stream."""
 
-    def add(self, end: float, slowed: Collection[int], model: Interference, jobs: Sequence[str]) -> None:
-        """Add the newest window, which ends at ``end``. ``slowed``: streams that are found slow now."""
-        self._slowed_at.update(dict.fromkeys(slowed, end))
-        self._slowed_at = {job: at for job, at in self._slowed_at.items() if end - self._seconds < at <= end}
-        self._windows = {job: each for job, each in self._windows.items() if each[-1].end > end - self._seconds}
-        found = {job: track for job, track in self.known.items() if job in self._windows}
+    def add(self, end: float, slowed: Collection[int], acted_for: Collection[int], model: Interference,
+            jobs: Sequence[str]) -> None:
+        """Add the newest window, which ends at ``end``. ``acted_for``: streams whose acts have no verdict yet."""
+        found = {job: track for job, track in self.known.items() if 0 <= end - track.windows[-1].end < self._seconds}
         now = model.newest
-        if now is not None:
-            for at in beside(now, self._slowed_at):
-                found[jobs[now.streams.job[at]]] = self._track(end, now, at, jobs)
+        for wanted, seconds in ((slowed, self._before_seconds), (acted_for, self._seconds)):
+            if now is not None and wanted:
+                for at in beside(now, wanted):
+                    job = jobs[now.streams.job[at]]
+                    found[job] = extended(self.known.get(job), end, seconds, now, at, jobs)
         self.known = found
 
-    def _track(self, end: float, now: Newest, at: int, jobs: Sequence[str]) -> StreamTrack:
-        names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
-        *doses, rivals = now.exposure[at].tolist()
-        taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
-        windows = self._windows.setdefault(jobs[now.streams.job[at]], deque())
-        if windows and windows[-1].end >= end:
-            windows.clear()  # the clock went back
-        windows.append(StreamWindow(end, log(now.rate[at]), taken, rivals))
-        while windows[0].end <= end - self._seconds:
-            windows.popleft()
-        return StreamTrack(tuple(windows), names, now.mean[at], now.covariance[at], float(now.noise[at]))
+
+def extended(track: StreamTrack | None, end: float, seconds: float, now: Newest, at: int,
+             jobs: Sequence[str]) -> StreamTrack:
+    """The track of the last seconds with the newest window of the stream at an index."""
+    names = tuple(jobs[number] if number >= 0 else "" for number in now.slot[at].tolist())
+    *doses, rivals = now.exposure[at].tolist()
+    taken = {name: dose for name, dose in zip(names, doses, strict=True) if dose > 0}
+    windows = [each for each in (track.windows if track else ()) if end - seconds < each.end < end]
+    newest = StreamWindow(end, log(now.rate[at]), taken, rivals)
+    return StreamTrack((*windows, newest), names, now.mean[at], now.covariance[at], float(now.noise[at]))
 
 
 def beside(now: Newest, jobs: Collection[int]) -> list[int]:

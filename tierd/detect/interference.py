@@ -91,6 +91,9 @@ MODEL_ERROR = 0.25
 """Error of b where all else is known: 0.14 for this range, and as much again for partial stripes and commits."""
 RIVALS_ERROR = 0.5
 """Error of b of other streams: one gets between nothing and twice the part that its RPCs in flight would give it."""
+SHARING, LEAST_SHARE = 0.25, 0.1
+"""How far one of several streams may lose more than its part of the time; and the part below which this is not counted
+further."""
 SMALL_IO_BYTES = 256 << 10
 """Bytes for each operation below which a job does small I/O: less than a stream moves in an RPC."""
 LEARNED = 0.2
@@ -172,6 +175,8 @@ class Streams:
     target: Ints
     count: Ints
     """Number of such targets of each stream."""
+    share: Floats
+    """Part of the device time that each takes of them among all streams there."""
     saturation: Floats
     """How sure it is that the stream waits for them: 0 to 1."""
     io_bound: Floats
@@ -284,6 +289,7 @@ class Interference:
         pair = pair[np.argsort(recent.job[pair], kind="stable")]
         target = recent.target[pair]
         job, of, count = np.unique(recent.job[pair], return_inverse=True, return_counts=True)
+        by_streams = np.bincount(recent.target[streaming], taken[streaming], len(costs.known))
         small = recent.work[:, :2].sum(axis=1) < SMALL_IO_BYTES * recent.work[:, 2]
         small_seconds = np.bincount(recent.target[small],
                                     recent.work[small, 2] * costs.seconds[recent.target[small], 2], len(costs.known))
@@ -293,6 +299,7 @@ class Interference:
                 self._begin(number)
         return Streams(
             job, np.array([self._rows[number] for number in job.tolist()]), of, target, count,
+            np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
             np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
             np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
                     / (IO_BOUND - SPREAD), 0, 1))
@@ -344,7 +351,8 @@ class Interference:
         by_limit = work[:, 2] * costs.seconds[target, 2] / np.maximum(busy, 1e-9) * (
             1 - learned * streams.io_bound[stream])
         saturation = streams.saturation[stream]
-        error = np.sqrt(relative**2 + MODEL_ERROR**2 + LIMITED * (1 - LIMITED) * by_limit**2
+        sharing = SHARING * (1 / np.maximum(streams.share[stream], LEAST_SHARE) - 1)
+        error = np.sqrt(relative**2 + MODEL_ERROR**2 + sharing**2 + LIMITED * (1 - LIMITED) * by_limit**2
                         + ((1 - saturation) / 2)**2)
         return np.column_stack((ELEVATOR * saturation * (1 - LIMITED * by_limit), error))
 

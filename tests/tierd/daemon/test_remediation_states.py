@@ -81,8 +81,8 @@ class Steps(RuleBasedStateMachine):
         self.setup = RemediationWorld(at, Planned(lambda found: tuple(
             Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
         self.setup.finding_log.begun(FOUND)
-        self.judge = Judge(self.setup.store, list, at.gate, at.undo, at.journal, self.setup.finding_log, at.filesystem,
-                           VirtualClock(at.cluster), self.setup.settings, LoopCounters())
+        self.judge = Judge(self.setup.store, lambda: ([], {}), at.gate, at.undo, at.journal, self.setup.finding_log,
+                           at.filesystem, VirtualClock(at.cluster), self.setup.settings, LoopCounters())
         self.space = at.filesystem.space
 
     def teardown(self) -> None:

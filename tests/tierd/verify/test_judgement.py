@@ -33,7 +33,7 @@ COSTS = DeviceCosts((5e-8, 5e-8, OPERATION_SECONDS), ((0.0, 0.0, 0.0), (0.0, 0.0
 
 def tracked(windows: Sequence[Window], found_at: float = 10.0) -> Tracks:
     """What the model knows after these windows. ``s.1`` is slow from ``found_at`` until a neighbour goes."""
-    recent, model, tracks = RecentWindows(30.0, Classes()), Interference(), Tracks(600.0)
+    recent, model, tracks = RecentWindows(30.0, Classes()), Interference(), Tracks(30.0, 600.0)
     learner = CostLearner({"hdd": COSTS})
     for seen in windows:
         columns = recent.add(seen)
@@ -41,8 +41,9 @@ def tracked(windows: Sequence[Window], found_at: float = 10.0) -> Tracks:
         names, pool = pool_numbers(recent.targets, {"hdd": [*TARGETS, *ELSEWHERE]})
         table = learner.table(pool, names, np.array([recent.targets[each] for each in seen.conditions], np.int64))
         model.update(columns, recent_work(recent.windows, kinds, len(recent.jobs)), kinds, table)
-        slowed = {recent.jobs["s.1"]} if found_at <= seen.end <= BEGUN else set()
-        tracks.add(seen.end, slowed, model, list(recent.jobs))
+        slowed, acted_for = ([recent.jobs["s.1"]] if begun < seen.end <= until else []
+                             for begun, until in ((found_at, BEGUN), (BEGUN, 1000.0)))
+        tracks.add(seen.end, slowed, acted_for, model, list(recent.jobs))
     return tracks
 
 
