@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
@@ -20,7 +20,7 @@ from tierd.decide.plans import Plan, joined
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
-from tierd.policies.protocol import Common, Policy, Situation, Tables
+from tierd.policies.protocol import Common, Policy, Situation, Table, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 
@@ -41,10 +41,8 @@ class Settings(Common):
 
 
 @dataclass(frozen=True)
-class ColdToDisk:
+class ColdToDisk(Table):
     """Limits of demotion: the table ``[cold_to_disk]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     directories: tuple[str, ...] = ()
     """Further directories (paths below the root of the file system) whose files may be demoted. tierd knows files that

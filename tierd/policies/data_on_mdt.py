@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -27,7 +27,7 @@ from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.decide import benefit
 from tierd.model import Capacity
-from tierd.policies.protocol import Choice, Policy, Situation, Tables, Use
+from tierd.policies.protocol import Choice, Policy, Situation, Table, Tables, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent, rate_text
 
@@ -41,10 +41,8 @@ NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 2
 
 
 @dataclass(frozen=True)
-class DataOnMdt:
+class DataOnMdt(Table):
     """When the first component is on the MDT instead of flash: the table ``[data_on_mdt]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     largest_bytes: Annotated[int, Gt(0), Le(4 << 20)] = 4 << 20
     """Maximum end of a component on the MDT. The limit of the MDTs (``lod.*.dom_stripesize``) applies too."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
@@ -26,7 +26,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Use
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Table, Use
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
 
@@ -51,10 +51,8 @@ class Settings(Common):
 
 
 @dataclass(frozen=True)
-class HotFilesToFlash:
+class HotFilesToFlash(Table):
     """Limits of benefit and cost of moves: the table ``[hot_files_to_flash]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
     """Minimum disk time saved, as a multiple of the disk time that the move costs."""
@@ -190,10 +188,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     return Plan((*defaults, *fitting_moves(moves, room, settings.max_moves)), tuple(refusals))
 
 
-def benefit_ratio(
-    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: HotFilesToFlash,
-    victim_slowed: bool,
-) -> float:
+def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence,
+                  settings: HotFilesToFlash, victim_slowed: bool) -> float:
     """Disk time saved over the horizon, per disk time that the move costs.
 
     Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.

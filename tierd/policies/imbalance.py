@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
@@ -30,7 +30,7 @@ from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_i
 from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Facts, Finding, StoredFile, TargetFill, Window
-from tierd.policies.protocol import Common, MoveJudge, MoveRun, Policy, Situation, Tables, Walk
+from tierd.policies.protocol import Common, MoveJudge, MoveRun, Policy, Situation, Table, Tables, Walk
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.verify import judgement as verify
@@ -59,10 +59,8 @@ class Settings(Common):
 
 
 @dataclass(frozen=True)
-class Rebalance:
+class Rebalance(Table):
     """Which files move, and how far: the table ``[rebalance]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     directories: tuple[str, ...] = ("/",)
     """Directories (paths below the root of the file system) whose files may move."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -40,7 +40,7 @@ from tierd.model import (
     Facts,
     Finding,
 )
-from tierd.policies.protocol import Common, DefaultJudge, Policy, Situation, Tables
+from tierd.policies.protocol import Common, DefaultJudge, Policy, Situation, Table, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement
@@ -81,10 +81,8 @@ class Settings(Common):
 
 
 @dataclass(frozen=True)
-class DirectoryStriping:
+class DirectoryStriping(Table):
     """Which default striping tierd sets, and how it is judged: the table ``[directory_striping]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     max_stripes: Annotated[int, Ge(2), Le(64)] = 4
     """Maximum number of MDTs of a new subdirectory."""

@@ -24,7 +24,7 @@ from tierd.refusal import Refusal
 from tierd.verify.judgement import JobTotals, Judgement
 from tierd.verify.judgement import Settings as VerifySettings
 
-Table = TypeVar("Table")
+T = TypeVar("T")
 
 
 class JudgedBy(Enum):
@@ -39,10 +39,15 @@ class JudgedBy(Enum):
 
 
 @dataclass(frozen=True)
-class Common:
-    """Settings of the table ``[detect.NAME]`` of every policy."""
+class Table:
+    """A table of settings of a policy."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class Common(Table):
+    """Settings of the table ``[detect.NAME]`` of every policy."""
 
     enabled: bool = True
     begin_looks: Annotated[int, Ge(1)] = 2
@@ -57,7 +62,7 @@ class Tables:
 
     by_name: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, table: type[Table]) -> Table:
+    def of(self, table: type[T]) -> T:
         """The table of this type, with its defaults if the configuration has none."""
         return next((each for each in self.by_name.values() if isinstance(each, table)), table())
 
@@ -198,8 +203,7 @@ class Policy:
     find: Callable[[View, Any], Iterable[Finding]] | None = None
     """Findings by the view of the last half minute and the settings, each problem once."""
     find_slowed: Callable[[SlowdownView, SlowdownSettings], Iterable[Finding]] | None = None
-    """Findings about slowed streams by the model of interference, in every cycle. Settings are ``[noisy_neighbour]``.
-    """
+    """Findings about slowed streams, in every cycle, by the model of interference and ``[noisy_neighbour]``."""
     evidence: type[Evidence] = Evidence
     """Type of the numbers that the functions below read, also after they were stored in the journal."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -32,7 +32,7 @@ from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Classes, Profile, seconds_active
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Table
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 
@@ -63,10 +63,8 @@ class Settings(Common):
 
 
 @dataclass(frozen=True)
-class RandomIoToFlash:
+class RandomIoToFlash(Table):
     """Limits of benefit, size and space: the table ``[random_io_to_flash]``."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
     """Minimum disk time saved, as a multiple of the disk time that the copy costs."""
