@@ -72,6 +72,8 @@ SURPRISE, SURPRISE_PROBABILITY, SURPRISE_WINDOWS = 0.5, 0.05, 2
 """Error of the log that all jobs that have just come cost beyond device time, if one does; its probability at each
 arrival; and the windows in which a job counts as new: the first may begin before it. RAID groups can lose far more than
 device time to a few partial stripes, because a whole stripe waits for each."""
+DOSE_ERROR = 0.1
+"""Relative error of the device time that jobs took in one window: costs are means."""
 DRIFT = 0.1**2 / 120
 """Variance of b, each second: what a job costs varies by 10% in two minutes, as its files fill other places."""
 VARIES = 0.1
@@ -471,7 +473,8 @@ class Interference:
         b = np.arange(1, 1 + COLUMNS)
         covariance[:, :, 0, 0] += WANDER * seconds
         covariance[:, :, b, b] += DRIFT * seconds * (exposure > 0)[:, None, :]
-        noise = state["noise"][row]
+        expected = np.maximum((weight[..., None] * mean).sum(axis=1)[:, 1:], 0)
+        noise = state["noise"][row] + DOSE_ERROR**2 * ((exposure * expected)**2).sum(axis=1)
         prior, surprise = self._kinds_before(row, exposure, seconds)
         # each kind that the window before may have been, with each kind of this one
         mean = np.repeat(mean[:, :, None, :], KINDS, axis=2)
