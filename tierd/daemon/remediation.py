@@ -216,6 +216,8 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
 
 REPLAN_SECONDS = 10.0
 """Shortest time between two plans for a job that works in other directories, or for which there was nothing to do."""
+MOST_REPLAN_SECONDS = 40.0
+"""After plans without acts in a row this time doubles, up to this. A plan asks the MDTs for layouts and sizes."""
 BY_EVIDENCE = frozenset({Reason.COOLING_DOWN, Reason.LITTLE_TO_GAIN, Reason.UNCERTAIN_GAIN, Reason.OTHERS_WOULD_LOSE})
 """Reasons of refusals that need no file system."""
 MAX_CLOSED = 100
@@ -226,6 +228,16 @@ MAX_TRIES_IN_USE = 2
 """Moves of a large file that are tried while its job keeps opening it. Each may copy most of the file in vain."""
 UNCONFIRMED = Refusal(Reason.UNCONFIRMED, "the newest window did not confirm the finding: no act begins on it")
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "the needed layout is set already, or there is no file to move")
+
+
+@dataclass(frozen=True, slots=True)
+class Fruitless:
+    """A plan that had nothing to do."""
+
+    at: float
+    directories: frozenset[str]
+    wait_seconds: float
+    """Time until the next plan, if the finding has no other directory then."""
 
 
 class Remediations:
@@ -262,8 +274,8 @@ class Remediations:
         self._taken_up: Counter[int] = Counter()
         """Requeued moves by the number of their finding, until all moves from before the restart are checked."""
         self._not_taken_up: Counter[tuple[int, str]] = Counter()
-        self._fruitless: dict[FindingKey, tuple[float, tuple[str, ...]]] = {}
-        """Time and directories of the last plan of a finding, if it had nothing to do."""
+        self._fruitless: dict[FindingKey, Fruitless] = {}
+        """The last plan of a finding, if it had nothing to do."""
         gate.on_begin = echo.moved
 
     def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
@@ -302,9 +314,11 @@ class Remediations:
 
         Plans that are refused for the evidence cost none.
         """
-        self._fruitless.pop(finding.key, None)
+        before = self._fruitless.pop(finding.key, None)
         if not plan.actions and not any(refusal.reason in BY_EVIDENCE for refusal in plan.refusals):
-            self._fruitless[finding.key] = self._clock.now(), finding.directories
+            again = before is not None and before.directories.issuperset(finding.directories)
+            wait = min(2 * before.wait_seconds, MOST_REPLAN_SECONDS) if before and again else REPLAN_SECONDS
+            self._fruitless[finding.key] = Fruitless(self._clock.now(), frozenset(finding.directories), wait)
 
     def _only_reported(self, finding: Finding) -> bool:
         """Whether no act may begin on this finding now. With a victim, the reason is then its refusal."""
@@ -384,8 +398,9 @@ class Remediations:
             if known is not None and known.departed:
                 return True
             if has_victim(finding):
-                planned, directories = self._fruitless.get(finding.key, (float("-inf"), ()))
-                if self._clock.now() < planned + REPLAN_SECONDS and directories == finding.directories:
+                last = self._fruitless.get(finding.key)
+                if (last and self._clock.now() < last.at + last.wait_seconds
+                        and last.directories.issuperset(finding.directories)):
                     return True
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
