@@ -109,7 +109,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
             yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
-        if job.job in small:
+        beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
+        if job.job in small and not beside:  # all on one target would load those whom it serves too
             yield from scattered_small_files(job, recent, view, settings)
     for job in jobs.values():
         if is_stream(job, settings.classes):

@@ -55,6 +55,11 @@ def test_few_small_files_belong_on_one_target() -> None:
     assert found.advice[0].command == "lfs setstripe -c 1 -i 5 -p hdd DIRECTORY"
 
 
+def test_small_files_beside_another_job_stay_where_they_are() -> None:
+    both = halves(small_files("m.2", 5, 64 << 10, seconds=30.0), stream("s.1", 200, seconds=30.0))
+    assert look(POLICY, both) == []
+
+
 def test_small_files_on_one_target_on_flash_or_in_large_numbers_are_well() -> None:
     assert small_files_on(TARGETS[:1]) == [], "as the guide advises"
     assert small_files_on(TARGETS[:1], 60) == []
