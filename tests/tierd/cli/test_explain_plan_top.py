@@ -70,7 +70,7 @@ def megabytes_per_second(text: str) -> float:
 
 def gains(reported: str) -> Sequence[float]:
     """Expected gain, both ends of its interval, and the measured one."""
-    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more\.", reported)
+    found = re.search(rf"  Expected: {RATE} more \({RATE} to {RATE}\)\. Measured: {RATE} more[.;]", reported)
     assert found, reported
     return [megabytes_per_second(text) for text in found.groups()]
 
