@@ -184,7 +184,7 @@ class MoveQueue:
         delays: dict[FindingKey, Refusal] = {}
         self._chosen.clear()
         try:
-            while (len(batch) < min(self._batch, most) and not (batch and enough())
+            while (len(batch) < min(self._batch, most) and not ((batch or needless) and enough())
                    and (taken := self._take(skipped, requests_only)) is not None):
                 finding = taken.action.finding
                 if finding[0] != REQUEST and taken.action.directory in self._held_directories:

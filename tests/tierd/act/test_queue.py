@@ -64,8 +64,7 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
     assert moved == ["/a0", "/b0", "/a1", "/a2"]
 
 
-def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(world: World) -> None:
-    submit(world, FINDING.key, [f"/{number}" for number in range(COUNT)])
+def slow_looks(world: World) -> None:
     status = world.port.status
 
     def slow_status(path: str) -> FileStatus:
@@ -73,7 +72,26 @@ def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(wo
         return status(path)
 
     world.port.status = slow_status  # type: ignore[method-assign]
+
+
+def test_every_thread_of_the_mover_gets_a_file_where_examining_one_takes_long(world: World) -> None:
+    submit(world, FINDING.key, [f"/{number}" for number in range(COUNT)])
+    slow_looks(world)
     assert len(world.gate.pump(world.clock.time + 0.5)) >= MoverSettings().at_once
+
+
+def test_files_that_no_longer_exist_do_not_delay_a_step_where_examining_one_takes_long(world: World) -> None:
+    """A neighbour deletes its files sooner than they are moved: hundreds of them wait when it has gone."""
+    world.gate.submit([Action("migrate", FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
+                       for number in range(MANY)], world.finding)
+    slow_looks(world)
+    skipped = 0
+    while world.gate.waiting:
+        before = world.clock.time
+        skipped += len(world.gate.pump(before + 2.5))
+        assert world.clock.time - before < 8.0
+        assert len(world.journal.queue) == world.gate.waiting == MANY - skipped
+    assert skipped == MANY
 
 
 @settings(max_examples=60)
