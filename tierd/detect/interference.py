@@ -113,6 +113,10 @@ KINDS = 4
 """Kinds of a window, see above."""
 
 
+ERRORS_OF_90_PERCENT = 1.645
+"""Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What one stream loses to some suspects now. ``victim``, ``suspects`` and ``targets`` are numbers of names."""
@@ -140,9 +144,12 @@ class Loss:
 
     @property
     def usual_bytes_per_second(self) -> float:
-        """What the stream would get without these suspects. What it got just before is known better."""
+        """What the stream would get without these suspects: what it got just before, if the posterior agrees."""
         beside = self.bytes_per_second
-        return self.rate_before if self.rate_before > beside else beside / (1 - self.share)
+        if self.rate_before <= beside:
+            return beside / (1 - self.share)
+        least, most = (beside / (1 - self.quantile(errors)) for errors in (-ERRORS_OF_90_PERCENT, ERRORS_OF_90_PERCENT))
+        return min(max(self.rate_before, least), most)
 
     def quantile(self, errors: float) -> float:
         """The share so many standard deviations from the mean; not below 0."""

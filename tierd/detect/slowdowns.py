@@ -10,12 +10,9 @@ from annotated_types import Gt, Lt
 
 from tierd.carrier import Carrier
 from tierd.detect.device_time import TargetTime
-from tierd.detect.interference import Loss
+from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
 from tierd.detect.profile import Classes, Profile
 from tierd.text import percent, rate_text
-
-ERRORS_OF_90_PERCENT = 1.645
-"""Standard errors on each side of the mean that hold nine tenths of a normal distribution."""
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from tierd.carrier import Carrier
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.detect.device_time import mean_share
-from tierd.detect.interference import Loss
+from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
 from tierd.detect.slowdowns import (
-    ERRORS_OF_90_PERCENT,
     SlowdownSettings,
     SlowdownView,
     is_found,

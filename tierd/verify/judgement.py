@@ -22,7 +22,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.acts import Verdict
 from tierd.arrays import any_at_work
 from tierd.detect.gain import StreamTrack, StreamWindow, gain, probability_of_loss_to_others
-from tierd.detect.slowdowns import ERRORS_OF_90_PERCENT
+from tierd.detect.interference import ERRORS_OF_90_PERCENT
 from tierd.model import Finding, Window
 
 
