@@ -279,8 +279,9 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     if found is None or lost <= 0:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
     probability = found.probability(log1p(settings.min_gain * expm1(lost)))
-    verdict = (Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP if probability <= 1 - CERTAIN
-               else Verdict.CANNOT_TELL)
+    if 1 - CERTAIN < probability < CERTAIN:
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
+    verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
     part, low, high = (expm1(each) / expm1(lost) for each in (
         found.mean, found.low(ERRORS_OF_90_PERCENT), found.high(ERRORS_OF_90_PERCENT)))
     return Judgement(verdict, usual, contended, after, part=part, interval=(low, high))
