@@ -162,7 +162,7 @@ class World:
         daemon.gather_facts_beforehand()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
         scheduler.every("observe", cycle_seconds, daemon.observe)
-        scheduler.every("facts", FACTS_SECONDS, daemon.gather_facts)
+        scheduler.repeat("facts", daemon.gather_facts, lambda: FACTS_SECONDS)
         scheduler.every("plan", cycle_seconds, daemon.plan)
         scheduler.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
         scheduler.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
