@@ -60,7 +60,7 @@ for struct in {struct for base in (Struct, *Struct.__subclasses__(), answers.Sta
 
 @pytest.mark.parametrize("cls", CLASSES)
 @given(data=st.data())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])  # on a loaded machine
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])  # nested answers
 def test_an_answer_is_the_same_after_json(cls: type[Struct], data: st.DataObject) -> None:
     st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
     st.register_type_strategy(str, st.text(max_size=6))  # long texts make nested answers too large for Hypothesis
