@@ -44,7 +44,7 @@ from tierd.scoped_plans import plan_by_scope, situation_of
 OLD_SECONDS = 90.0
 """Findings of half minutes older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 12
-"""Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
+"""Cycles after the start in which the facts are read until the pools of the targets are known. A choice."""
 LEAST_REMEMBERED = 0.1
 """Least relative error of a usual throughput from Prometheus' history: files and targets differ from run to run."""
 
