@@ -80,6 +80,8 @@ class Judge:
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
         self._restored_at: dict[int, float] = {}
         """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
+        self._available_before: Mapping[str, int] = {}
+        """Free bytes of each pool when :meth:`watch_free_space` looked last: as many less may be free at its next look."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
@@ -164,6 +166,7 @@ class Judge:
         with self._lock:
             cases = [case for case in self._store if case.defaults or case.earlier]
         if not self._standing and not cases:
+            self._available_before = {}
             return
         spaces = self._site_facts().metadata_spaces
         room = replace(space.capacity(self._filesystem, ()), metadata=MetadataTargets(spaces) if spaces else None)
@@ -183,6 +186,7 @@ class Judge:
                         case.begin_undo(why)
                     self._undo(case, why)
                     break
+        self._available_before = room.avail_bytes
 
     def _undo_for_space(self, entry: Entry, room: Capacity) -> bool:
         why = self._short(entry.place, entry.layout_after, room)
@@ -199,8 +203,12 @@ class Judge:
             return ""  # the pool does not exist or reports no size
         if layout is not None and all(component.pool != settings.flash_pool for component in layout.components):
             return ""  # it places nothing on flash
-        short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
-        return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
+        available = room.avail_bytes[settings.flash_pool]
+        filled = max(0, self._available_before.get(settings.flash_pool, available) - available)
+        if available - filled >= reserved(room, settings):
+            return ""
+        return (f"pool {settings.flash_pool!r} is down to its reserve" if available < reserved(room, settings)
+                else f"pool {settings.flash_pool!r} is down to its reserve before tierd looks again")
 
     def adopt(self, cases: Sequence[Remediation]) -> None:
         """Watch the default layouts of forgotten remediations, because they still fill the flash pool."""
