@@ -81,7 +81,7 @@ class Judge:
         self._restored_at: dict[int, float] = {}
         """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
         self._available_before: Mapping[str, int] = {}
-        """Free bytes of each pool when :meth:`watch_free_space` looked last: as many less may be free at its next look."""
+        """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
