@@ -692,6 +692,9 @@ class Facts:
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
+    latest_directories: tuple[DirectoryActivity, ...] = ()
+    """The same in the last ``latest_seconds``, about half a minute."""
+    latest_seconds: float = 0.0
     job_nodes: Mapping[str, int] = field(default_factory=dict)
     """Number of nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not
     name."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
@@ -16,6 +16,14 @@ from tierd.refusal import Refusal
 NO_CHANGELOG_SENTENCE = (
     "no changelog shows where it works (does each metadata target have a changelog user? lctl changelog_register)"
 )
+SEEK_USEC, FLASH_USEC = 8000.0, 500.0
+"""Time of a small random operation: a seek and half a turn of a disk, and flash behind a network. Choices."""
+DISK_BYTES_PER_SECOND = 100e6
+"""Sequential throughput of a disk target while a file is copied. A choice: a fifth of what a group of ten disks has."""
+REACTION_SECONDS = 30.0
+"""Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out."""
+READ_SHARE = 0.1
+"""Share of reads among the job's RPCs from which its existing files are worth moving."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +37,8 @@ class FlashSettings:
     sizing: sizing.Settings = field(default_factory=sizing.Settings)
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
     """Share of the flash pool that stays free."""
-    reaction_seconds: Annotated[float, Gt(0)] = 30.0
-    """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out."""
     settle_seconds: Annotated[float, Ge(0)] = 10.0
     """Files closed more recently are not moved: they may be written again."""
-    read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of reads among the job's RPCs from which its existing files are worth moving."""
     max_moves: Annotated[int, Ge(0)] = 1000
     """Maximum number of files in one plan."""
 

@@ -10,9 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.view import View
@@ -22,14 +19,14 @@ from tierd.text import binary_text, count_of, percent, quoted
 
 MAX_BYPASS_BYTES = 256 << 10
 """Largest bypass size that is advised; larger writes use whole stripes well."""
+MIN_GAIN_SHARE = 0.1
+"""Share of the writes that a larger bypass size must take in before it is advised."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    min_gain_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the writes that a larger bypass size must take in before it is advised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +82,7 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
                 sizes[size] += count
     every = sum(sizes.values())
     small = sum(count for size, count in sizes.items() if size <= low) / every if every else 0.0
-    wanted = next_bypass(sizes, low, settings.min_gain_share)
+    wanted = next_bypass(sizes, low, MIN_GAIN_SHARE)
     gained = sum(count for size, count in sizes.items() if low < size <= 4 * low) / every if every else 0.0
     times = [(seen.fast_usec, seen.slow_usec) for seen in members.values()
              if seen.fast_usec is not None and seen.slow_usec is not None]

@@ -25,6 +25,8 @@ from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 
 DAY_SECONDS = 86_400.0
+MIN_BYTES = 4096
+"""Smaller files are not moved: they free almost nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,6 @@ class Settings(Common):
     """The finding ends, and demotion stops, at this used share."""
     cold_days: Annotated[float, Gt(0)] = 7.0
     """Days without access. Set at least one day, because access times are updated late (``atime_diff``)."""
-    min_files: Annotated[int, Ge(1)] = 1
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,6 @@ class ColdToDisk(Table):
     it moved to flash itself from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow."""
-    min_bytes: Annotated[int, Ge(0)] = 4096
-    """Smaller files are not moved: they free almost nothing."""
     max_moves: Annotated[int, Ge(0)] = 500
     """Maximum number of files in one plan."""
 
@@ -91,7 +90,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     limit = view.now - settings.cold_days * DAY_SECONDS
     stored = [file for file in view.facts.stored if pool in file.pools]
     cold = [file for file in stored if file.read_at < limit]
-    if len(cold) < settings.min_files:
+    if not cold:
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)
@@ -143,7 +142,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= cold_before:
             break
         layout = disk_layout(file.layout, pools)
-        if layout is None or file.size_bytes < settings.min_bytes:
+        if layout is None or file.size_bytes < MIN_BYTES:
             continue
         if file.size_bytes > left:
             too_large += 1

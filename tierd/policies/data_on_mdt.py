@@ -38,6 +38,13 @@ DEFAULT_LIMIT_BYTES = 1 << 20
 
 NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 20 to 40% faster than on disks "
                     "(Cray, CUG 2018)")
+KEEP_FREE = 0.2
+"""Free share of an MDT below which tierd undoes default layouts with data on the MDT."""
+MAX_SLOWDOWN = 1.5
+"""Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the
+MDTs."""
+FILL_SECONDS = 1800.0
+"""Time for which new files must fit."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,6 @@ class DataOnMdt(Table):
     a write is assumed to be at most 3 times as slow, a choice, because the paper gives no figure."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Share of bytes and of inodes that must stay free on every MDT, after ``fill_seconds`` of new files."""
-    keep_free: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Free share of an MDT below which tierd undoes default layouts with data on the MDT."""
-    max_slowdown: Annotated[float, Gt(1)] = 1.5
-    """Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the
-    MDTs."""
-    fill_seconds: Annotated[float, Gt(0)] = 1800.0
-    """Time for which new files must fit."""
 
 
 def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool) -> Choice:
@@ -104,11 +104,11 @@ def refusal(end_bytes: int, use: Use, capacity: Capacity, settings: DataOnMdt) -
                        f"{size_text(limit)} of a file")
     if targets.slowdown is None:
         return Refusal(Reason.MDT_UNKNOWN, "the service times of the MDTs are not known, or not long enough")
-    if targets.slowdown > settings.max_slowdown:
+    if targets.slowdown > MAX_SLOWDOWN:
         return Refusal(Reason.MDT_BUSY, f"operations on an MDT take {targets.slowdown:.1f} times as long as in quiet "
                        "times")
-    if (targets.spare_bytes(settings.min_free) < use.growth_bytes_per_second * settings.fill_seconds
-            or targets.spare_inodes(settings.min_free) < use.files_per_second * settings.fill_seconds):
+    if (targets.spare_bytes(settings.min_free) < use.growth_bytes_per_second * FILL_SECONDS
+            or targets.spare_inodes(settings.min_free) < use.files_per_second * FILL_SECONDS):
         return Refusal(Reason.MDT_ROOM, f"an MDT has {percent(targets.free_share)} free, the job adds "
                        f"{rate_text(use.growth_bytes_per_second)} in {use.files_per_second:.0f} files/s, and "
                        f"{percent(settings.min_free)} must stay free")
@@ -136,12 +136,11 @@ def room_bytes(capacity: Capacity, settings: DataOnMdt) -> float:
     return 0.0 if capacity.metadata is None else max(0.0, capacity.metadata.spare_bytes(settings.min_free))
 
 
-def is_short(layout: Layout, room: Capacity, tables: Tables) -> str | None:
+def is_short(layout: Layout, room: Capacity, _: Tables) -> str | None:
     """Whether an MDT has so little room that default layouts with data on the MDT are undone; not if it is unknown."""
     if not layout.components[0].on_mdt:
         return None
-    least = tables.of(DataOnMdt).keep_free
-    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < least else ""
+    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < KEEP_FREE else ""
 
 
 POLICY = Policy("data-on-mdt", tables={"data_on_mdt": DataOnMdt}, option="places small files on the MDT", place=place,

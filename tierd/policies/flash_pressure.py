@@ -15,10 +15,14 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
+HYSTERESIS = 0.1
+"""The finding ends at a used share that is lower by this. A choice."""
+HALF = 0.5
+"""Used share from which a pool counts as half full."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,8 @@ class Settings(Common):
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
     """The finding begins at this share."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends at this share."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
     """The finding also begins if a half-full pool will be full within this time at its present growth."""
-    half: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Used share from which a pool counts as half full."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
     fullest = max(members, key=lambda t: fills[t].used)
     writers: Counter[str] = Counter()
-    recent = view.recent(settings.recent_seconds)
+    recent = view.recent(RECENT_SECONDS)
     for window in recent:
         for (target, job), load in window.loads.items():
             if target in fills:
@@ -75,8 +74,8 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     written = writers.total() / sum(w.seconds for w in recent)
     rate = sum(f.growth_bytes_per_second for f in fills.values())
     full_in = avail / rate if rate > 0 else float("inf")
-    edge = settings.leave if (POLICY.name, "", pool) in view.active else settings.enter
-    if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
+    enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
+    if used < enter and (used < HALF or full_in > settings.horizon_seconds):
         return
     growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
     when = growth if full_in < 86_400 else ""

@@ -15,13 +15,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Gt, Le, Lt
+from annotated_types import Gt
 
 from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, MetadataLoad, MetadataService
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
+
+BUSY_SHARE = 0.7
+"""Share of the threads in use at the start of a request, from which threads count as busy."""
+ONE_JOB_SHARE = 0.7
+"""Share of the operations from which one job counts as the cause."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +35,10 @@ class Settings(Common):
 
     enter_wait_usec: Annotated[float, Gt(0)] = 2000.0
     """The finding begins if requests wait so long for a thread, on average, while threads are busy."""
-    leave_wait_usec: Annotated[float, Gt(0)] = 1000.0
-    """The finding ends below this wait."""
-    busy_share: Annotated[float, Gt(0), Le(1)] = 0.7
-    """Share of the threads in use at the start of a request, from which threads count as busy."""
     enter_operation_usec: Annotated[float, Gt(0)] = 3000.0
     """The finding begins if an operation takes so long, on average, while threads are free."""
-    leave_operation_usec: Annotated[float, Gt(0)] = 2000.0
-    """The finding ends below this time."""
     min_operations_per_second: Annotated[float, Gt(0)] = 200.0
     """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
-    one_job_share: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """Share of the operations from which one job counts as the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +78,10 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
                   key=lambda load: load.usec_per_operation, default=None)
     subject = f"mds of {service.node}"
-    active = (POLICY.name, "", subject) in view.active
-    busy = service.threads > 0 and service.active >= settings.busy_share * service.threads
-    waits = service.wait_usec >= (settings.leave_wait_usec if active else settings.enter_wait_usec)
+    busy = service.threads > 0 and service.active >= BUSY_SHARE * service.threads
+    waits = service.wait_usec >= edge(settings.enter_wait_usec, view, POLICY.name, "", subject)
     usec = slowest.usec_per_operation if slowest else 0.0
-    slow = usec >= (settings.leave_operation_usec if active else settings.enter_operation_usec)
+    slow = usec >= edge(settings.enter_operation_usec, view, POLICY.name, "", subject)
     queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
     if not ((busy and waits) or (slow and not busy and not queueing)):
         return
@@ -95,7 +91,7 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     job, share = largest_job(loads, total)
     changes = sum(load.creates + load.unlinks for load in loads) / total
     stats = sum(load.stats for load in loads) / total
-    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= settings.one_job_share else ""
+    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
     words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
              f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
              f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "

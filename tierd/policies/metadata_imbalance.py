@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import first_names, percent, quoted
 
 
@@ -25,12 +25,8 @@ class Settings(Common):
 
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The finding begins if an MDT's used share of bytes or inodes exceeds the median of the others by this."""
-    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The finding ends below this difference."""
     enter_load: Annotated[float, Gt(1)] = 4.0
     """The finding begins at this ratio of an MDT's operations to the mean of the others."""
-    leave_load: Annotated[float, Gt(1)] = 2.5
-    """The finding ends below this ratio."""
     min_operations_per_second: Annotated[float, Ge(0)] = 1000.0
     """Minimum operations of the MDT."""
 
@@ -68,8 +64,7 @@ def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     fullest = max(sorted(known), key=lambda mdt: known[mdt].used_share)
     others = median(fill.used_share for mdt, fill in known.items() if mdt != fullest)
     subject = f"fill of {fullest}"
-    edge = settings.leave_fill if (POLICY.name, "", subject) in view.active else settings.enter_fill
-    if known[fullest].used_share - others < edge:
+    if known[fullest].used_share - others < edge(settings.enter_fill, view, POLICY.name, "", subject):
         return
     emptiest = min(sorted(known), key=lambda mdt: known[mdt].used_share)
     yield Finding(
@@ -90,8 +85,8 @@ def load_findings(view: View, settings: Settings) -> Iterator[Finding]:
     rate = loads[busiest].operations
     others = sum(load.operations for mdt, load in loads.items() if mdt != busiest) / (len(loads) - 1)
     subject = f"load of {busiest}"
-    edge = settings.leave_load if (POLICY.name, "", subject) in view.active else settings.enter_load
-    if rate < settings.min_operations_per_second or rate < edge * others:
+    least = edge(settings.enter_load, view, POLICY.name, "", subject) * others
+    if rate < max(settings.min_operations_per_second, least):
         return
     calmest = min(sorted(loads), key=lambda mdt: loads[mdt].operations)
     jobs = [job for job, _ in loads[busiest].jobs]

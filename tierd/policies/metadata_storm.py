@@ -40,7 +40,7 @@ from tierd.model import (
     Facts,
     Finding,
 )
-from tierd.policies.protocol import Common, DefaultJudge, Policy, Situation, Table, Tables
+from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, DefaultJudge, Policy, Situation, Table, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement
@@ -62,6 +62,12 @@ MOST = 0.9
 """Share of the operations whose jobs decide the number of nodes. A few operations of another job do not."""
 CREATE_SHARE = 0.02
 """Creates per open of an existing file, below which a layout for new files changes nothing."""
+JUDGE_SECONDS = 900.0
+"""Time after the act at which its effect is measured; operations of a directory are counted over ten minutes."""
+MIN_GAIN = 0.05
+"""Minimum increase of the operations below the directory. tierd undoes an act with less."""
+GONE_SHARE = 0.1
+"""Share of the earlier operations below which the jobs have stopped: then there is no verdict."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,8 @@ class Settings(Common):
 
     enter: Annotated[float, Gt(0)] = 500.0
     """The finding begins at this rate of creates, opens and unlinks in one directory."""
-    leave: Annotated[float, Gt(0)] = 300.0
-    """The finding ends below this rate."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Minimum share of the directory in all operations of the changelogs."""
-    min_seconds: Annotated[float, Gt(0)] = 60.0
-    """Minimum observed time."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period from which the sizes of jobs' files are estimated."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,6 @@ class DirectoryStriping(Table):
     """``crush`` needs Lustre 2.14."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Minimum free share of bytes and of inodes on every MDT."""
-    judge_seconds: Annotated[float, Ge(660)] = 900.0
-    """Time after the act at which its effect is measured; operations of a directory are counted over ten minutes."""
-    min_gain: Annotated[float, Gt(0)] = 0.05
-    """Minimum increase of the operations below the directory. tierd undoes an act with less."""
-    gone_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the earlier operations below which the jobs have stopped: then there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,19 +120,20 @@ class MetadataStormEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find directories with very many operations, the busiest first."""
-    seconds = view.facts.directory_seconds
-    if seconds < settings.min_seconds:
+    seconds = view.facts.latest_seconds
+    if not seconds:
         return
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for activity in view.facts.directories:
+    for activity in view.facts.latest_directories:
         by_place[activity.directory].append(activity)
-    everything = sum(map(operations, view.facts.directories))
+    everything = sum(map(operations, view.facts.latest_directories))
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
         done = sum(map(operations, parts))
-        edge = settings.leave if (POLICY.name, "", place) in view.active else settings.enter
-        if done / seconds < edge or done < settings.share * everything:
+        alike = used_alike(place, parts, view)
+        subject = f"{parent_of(place)}/*" if alike else place
+        if done / seconds < edge(settings.enter, view, POLICY.name, "", subject) or done < settings.share * everything:
             return  # sorted: the directories after this one have fewer operations
-        yield of_directory(place, parts, done / everything, view, settings)
+        yield of_directory((place, *alike), subject, parts, done / everything, view)
 
 
 def operations(activity: DirectoryActivity) -> int:
@@ -146,10 +141,10 @@ def operations(activity: DirectoryActivity) -> int:
     return activity.creates + activity.opens + activity.unlinks
 
 
-def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, view: View,
-                 settings: Settings) -> Finding:
-    """The finding about one directory."""
-    seconds = view.facts.directory_seconds
+def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryActivity], share: float,
+                 view: View) -> Finding:
+    """The finding about the first of these directories. The others are used alike, as by the steps of a job."""
+    place, seconds = places[0], view.facts.latest_seconds
     creates = sum(p.creates for p in parts) / seconds
     opens = sum(p.opens for p in parts) / seconds
     unlinks = sum(p.unlinks for p in parts) / seconds
@@ -158,7 +153,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     parent = parent_of(place)
     below_parent = sum(operations(each) for each in view.facts.directories
                        if parent and each.directory.startswith(f"{parent}/"))
-    added = max(0, sum(p.creates - p.unlinks for p in parts))
+    added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
     nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         POLICY.name, view.now, "", "", (),
@@ -168,10 +163,10 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes.count,
-                              parent_operations_per_second=below_parent / seconds),
-        (place, *used_alike(place, parts, view)), subject=place,
+                              parent_operations_per_second=below_parent / max(view.facts.directory_seconds, 1.0)),
+        tuple(places), subject=subject,
         advice=(*(() if nodes.count == 1 else spread_advice(place, view.facts.metadata_targets, placement, added)),
-                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view, settings))),
+                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
     )
 
 
@@ -242,9 +237,9 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
     return sorted(other for other, count in creates.items() if count >= ALIKE * made)[:MAX_ALIKE]
 
 
-def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
+def files_are_tiny(jobs: Sequence[str], view: View) -> bool:
     """Whether the files that jobs read fit the component on the MDT, on average. Unknown sizes count as fitting."""
-    known = view.profiles(settings.recent_seconds)
+    known = view.profiles(RECENT_SECONDS)
     every = frozenset(target for window in view.windows for target, _ in window.loads)
     parts = [part for part in traffic(known, every, "read") if part.job.job in jobs]
     return all(part.bytes_per_file <= DOM_BYTES for part in parts)
@@ -304,22 +299,23 @@ def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iter
 def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Plan:
     """The default striping for the parent of a finding's directory, or why there is none."""
     capacity, settings = situation.capacity, situation.tables.of(DirectoryStriping)
-    parent = finding.subject.rpartition("/")[0] if finding.subject.startswith("/") else ""
+    storm = finding.directories[0]
+    parent = parent_of(storm)
     if (why := refusal(parent, finding, evidence, capacity, settings)) is not None:
-        return Plan((), (why.about(quoted(parent or finding.subject)),))
+        return Plan((), (why.about(quoted(parent or storm)),))
     count = min(evidence.metadata_targets, settings.max_stripes)
     striping = DefaultStriping(count, -1, settings.hash_type, 1)
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
-        f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(finding.subject)} use one directory "
+        f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
         "lock, and directories beside it are used alike", finding.key, parent, striping=striping),), ())
 
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
             settings: DirectoryStriping) -> Refusal | None:
     """Refuses a default striping that would bring nothing, or replace what a person has set."""
-    storm, placement = capacity.placements.get(finding.subject), capacity.placements.get(parent)
-    if not finding.subject.startswith("/"):
+    storm, placement = capacity.placements.get(finding.directories[0]), capacity.placements.get(parent)
+    if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
     if not parent:
         return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
@@ -371,29 +367,24 @@ def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds:
     return done / seconds if seconds > 0 else 0.0
 
 
-def judge(place: str, evidence: MetadataStormEvidence, facts: Facts, tables: Tables) -> Judgement:
+def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgement:
     """The verdict on an act after which the operations of a directory were measured again."""
     before, after = evidence.parent_operations_per_second, rate_below(place, facts.directories, facts.directory_seconds)
-    settings, numbers = tables.of(DirectoryStriping), f"{before:.0f} operations/s before, {after:.0f} after"
-    if after < settings.gone_share * before:
+    numbers = f"{before:.0f} operations/s before, {after:.0f} after"
+    if after < GONE_SHARE * before:
         verdict, words = Verdict.CANNOT_TELL, "no verdict, because the jobs have stopped"
-    elif after >= (1 + settings.min_gain) * before:
+    elif after >= (1 + MIN_GAIN) * before:
         verdict, words = Verdict.HELPED, "it helped"
     else:
         verdict, words = Verdict.DID_NOT_HELP, "it did not help"
     return Judgement(verdict, before, before, after, words=f"{words}: {numbers}")
 
 
-def judge_seconds(tables: Tables) -> float:
-    """Time after which an act is judged."""
-    return tables.of(DirectoryStriping).judge_seconds
-
-
 def busy_directory(settings: Settings) -> float:
     """Operations per second from which a directory is looked at."""
-    return settings.leave
+    return settings.enter * LEAVE
 
 
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,
-                tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(judge_seconds, judge),
+                tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(JUDGE_SECONDS, judge),
                 busy_directory=busy_directory)

@@ -18,7 +18,7 @@ from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_com
 from tierd.detect.advice import recently_seen
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
 
 Drivers = Mapping[str, Mapping[str, int]]
@@ -31,8 +31,6 @@ class Settings(Common):
 
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period over which the RPCs of servers are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                    sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
                    settings)}
     yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
-    recent = view.recent(settings.recent_seconds)
+    recent = view.recent(RECENT_SECONDS)
     served = sum(load.bulk_operations for window in recent for load in window.loads.values())
     if enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
         yield from of_nodes("servers", servers, SERVER_DRIVER, view)

@@ -21,11 +21,17 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent
 
 MIB = 1 << 20
 BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
+LIMIT_SHARE = 0.05
+"""How often the mount's limit was reached, per miss, from which it is the cause."""
+DISCARDED_SHARE = 0.2
+"""Share of discarded pages among hits and discarded pages from which discarding is the cause."""
+JUMPING_SHARE = 0.5
+"""Reads that are not sequential, per miss, from which the access pattern is the cause."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +40,8 @@ class Settings(Common):
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The finding begins below this share of hits among all pages read."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends above this share of hits."""
     min_pages_per_second: Annotated[float, Gt(0)] = 50.0
     """Minimum rate of pages read on a client."""
-    limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """How often the mount's limit was reached, per miss, from which it is the cause."""
-    discarded_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Share of discarded pages among hits and discarded pages from which discarding is the cause."""
-    jumping_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Reads that are not sequential, per miss, from which the access pattern is the cause."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period from which the sizes of jobs' files are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +90,14 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
         return ""
 
     def low(why: str) -> bool:
-        held = (POLICY.name, "", f"{client.fsname}: {why}") in view.active
-        return hits < (settings.leave if held else settings.enter) * (hits + misses)
+        wasted = edge(1 - settings.enter, view, POLICY.name, "", f"{client.fsname}: {why}")
+        return misses > wasted * (hits + misses)
 
-    jumps = events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0)
-    limited = events.get("hit_max_readahead_issue", 0.0) >= settings.limit_share * max(misses, 1.0)
+    jumps = events.get("readpage_not_consecutive", 0.0) >= JUMPING_SHARE * max(misses, 1.0)
+    limited = events.get("hit_max_readahead_issue", 0.0) >= LIMIT_SHARE * max(misses, 1.0)
     if limited and not jumps and low(BUDGET):
         return BUDGET
-    if discarded >= settings.discarded_share * max(hits + discarded, 1.0):
+    if discarded >= DISCARDED_SHARE * max(hits + discarded, 1.0):
         return DISCARDED
     return JUMPING if jumps and low(JUMPING) else ""
 
@@ -109,7 +105,7 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
 def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
     """Whether all files that jobs read are small enough for whole-file read-ahead. False if no job is known."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
-    parts = list(traffic(view.profiles(settings.recent_seconds), targets, "read"))
+    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, "read"))
     return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 

@@ -11,16 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Gt, Lt
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
 from tierd.detect.advice import by_cause, client_names, total_over
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
 
 WASTE, UNBATCHED = "waste", "unbatched"
+MIN_STARTED = 10
+"""Minimum number of threads started between two readings of a client, if the release counts no entries."""
+MIN_MISSES = 1000
+"""Minimum number of missed entries (2.16 and newer)."""
+MIN_HITS = 10_000
+"""Minimum number of used entries between two readings of a client from which batches are advised."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +35,6 @@ class Settings(Common):
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The finding begins at this share of wrong statahead threads, or of missed entries."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The finding ends below this share."""
-    min_started: Annotated[int, Ge(1)] = 10
-    """Minimum number of threads started between two readings of a client, if the release counts no entries."""
-    min_misses: Annotated[int, Ge(1)] = 1000
-    """Minimum number of missed entries (2.16 and newer)."""
-    min_hits: Annotated[int, Ge(1)] = 10_000
-    """Minimum number of used entries between two readings of a client from which batches are advised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,7 @@ def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
 def without_batches(client: ClientLoad, view: View, settings: Settings) -> str:
     """``unbatched`` for a client that would gain from batches, else ""."""
     hits, misses = (client.statahead.get(name, 0.0) for name in ("hits", "misses"))
-    if client.statahead_batch is None or client.statahead_batch > 1 or hits < settings.min_hits:
+    if client.statahead_batch is None or client.statahead_batch > 1 or hits < MIN_HITS:
         return ""
     return UNBATCHED if hits / (hits + misses) >= GOOD_STATAHEAD_HITS else ""
 
@@ -124,11 +122,10 @@ def without_batches(client: ClientLoad, view: View, settings: Settings) -> str:
 def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
     """``waste`` for a client with a low hit rate of statahead, else ""."""
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
-    if misses < settings.min_misses if hits + misses else started < settings.min_started:
+    if misses < MIN_MISSES if hits + misses else started < MIN_STARTED:
         return ""
-    held = (POLICY.name, "", f"{client.fsname}: {WASTE}") in view.active
-    edge = settings.leave if held else settings.enter
-    return WASTE if waste(started, wrong, hits, misses) >= edge else ""
+    least = edge(settings.enter, view, POLICY.name, "", f"{client.fsname}: {WASTE}")
+    return WASTE if waste(started, wrong, hits, misses) >= least else ""
 
 
 def waste(started: float, wrong: float, hits: float, misses: float) -> float:

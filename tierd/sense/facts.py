@@ -87,12 +87,22 @@ class RecentDirectories:
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                    ) -> tuple[tuple[DirectoryActivity, ...], float]:
         """Activity since the oldest snapshot, and the time since in seconds. The first call returns no activity."""
-        if not self._snapshots or now - self._snapshots[-1][0] >= self._step_seconds:
-            self._snapshots.append((now, self._snapshot(activities)))
-        while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
+        if len(self._snapshots) > 1 and self._snapshots[-1][0] - self._snapshots[-2][0] < self._step_seconds:
+            self._snapshots.pop()
+        self._snapshots.append((now, self._snapshot(activities)))
+        while len(self._snapshots) > 2 and self._snapshots[0][0] < now - self._span_seconds:
             self._snapshots.popleft()
-        begun, before = self._snapshots[0]
-        self._begun = {key: since for key, since in self._begun.items() if since[0] > begun}
+        self._begun = {key: since for key, since in self._begun.items() if since[0] > self._snapshots[0][0]}
+        return self._since(self._snapshots[0], activities, now)
+
+    def since_last_call(self, activities: Sequence[DirectoryActivity], now: float,
+                        ) -> tuple[tuple[DirectoryActivity, ...], float]:
+        """Activity since the last call of the other method, and the time since in seconds."""
+        return self._since(self._snapshots[-1], activities, now) if self._snapshots else ((), 0.0)
+
+    def _since(self, snapshot: tuple[float, array[int]], activities: Sequence[DirectoryActivity], now: float,
+               ) -> tuple[tuple[DirectoryActivity, ...], float]:
+        begun, before = snapshot
         found = []
         for activity in activities:
             again = self._begun.get((activity.job, activity.directory))
@@ -256,12 +266,14 @@ class FactsCollector:
         """Collect all facts now."""
         self.faults = {}
         activities = self._table.summaries(0.0)
+        latest, latest_seconds = self._recent.since_last_call(activities, now)
         directories, seconds = self._recent.since_oldest_snapshot(activities, now)
         layouts = self._layouts(directories)
         if changed := self._changed(layouts, activities, now):
             self._recent.begin_again((each for each in activities if each.directory in changed), now)
             directories, seconds = self._recent.since_oldest_snapshot(activities, now)
-        facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
+        facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
+                      latest_seconds=latest_seconds, metadata_targets=self._metadata_targets)
         with self._or_unknown("room"):
             space = self._filesystem.space()
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
@@ -285,7 +297,7 @@ class FactsCollector:
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
-        busy = self._busy(directories, seconds)
+        busy = self._busy(latest, latest_seconds)
         return replace(facts, default_layouts=layouts,
                        placements=self._placements(busy),
                        job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),

@@ -20,7 +20,7 @@ from tierd.model import Action
 from tierd.policies.metadata_storm import NO_LAYOUT
 from tierd.simulation import world as simulation
 
-ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\nleave = 2\n")
+ON = ("[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 4\n")
 Load = tuple[StepFiles, float, int]
 """A job, the factor of the processor times of each of two equal MDTs, and their processors."""
 NODES: Load = StepFiles(nodes=8, threads=4, files_each=60), 100.0, 2
