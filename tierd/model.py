@@ -612,6 +612,8 @@ class SharedRuns:
     runs: int
     seconds: float
     """Time for which the files were open, over all runs."""
+    ended_at: float = 0.0
+    """End of the last run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -713,7 +715,7 @@ class Facts:
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
     shared_runs: tuple[SharedRuns, ...] = ()
-    """Runs on shared files that have ended, since tierd began."""
+    """Runs on shared files that have ended."""
     disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)

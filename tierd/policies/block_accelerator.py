@@ -57,13 +57,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
     """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
 
-    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing. The durations of
-    each size must show the accelerators: what only follows from mixes may be wrong, and leaves the finding as it is.
+    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
     """
-    shown = {target: seen for target, seen in accelerated.items() if seen.fast_usec is not None}
     if finding.advice_only or not finding.targets:
         return finding
-    if not all(target in loads and absorbs(shown.get(target), loads[target]) for target in finding.targets):
+    if not all(target in loads and absorbs(accelerated.get(target), loads[target]) for target in finding.targets):
         return finding
     return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
         "move no files of this job to flash", f"for {quoted(finding.aggressor)}",

@@ -127,9 +127,14 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for activity in view.facts.latest_directories:
         by_place[activity.directory].append(activity)
     everything = sum(map(operations, view.facts.latest_directories))
-    for place, parts in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
+    known: set[str] = set()
+    for place, own in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
+        if place in known:
+            continue
+        alike = used_alike(place, own, view)
+        known |= {*alike}
+        parts = [*own, *(each for other in alike if work_together(own, by_place[other]) for each in by_place[other])]
         done = sum(map(operations, parts))
-        alike = used_alike(place, parts, view)
         subject = f"{parent_of(place)}/*" if alike else place
         if done / seconds < edge(settings.enter, view, POLICY.name, "", subject) or done < settings.share * everything:
             return  # sorted: the directories after this one have fewer operations
@@ -143,7 +148,10 @@ def operations(activity: DirectoryActivity) -> int:
 
 def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryActivity], share: float,
                  view: View) -> Finding:
-    """The finding about the first of these directories. The others are used alike, as by the steps of a job."""
+    """The finding about the first of these directories. The others are used alike, as by the steps of a job.
+
+    ``parts`` are the operations in it, and in those of the others in which the same nodes work.
+    """
     place, seconds = places[0], view.facts.latest_seconds
     creates = sum(p.creates for p in parts) / seconds
     opens = sum(p.opens for p in parts) / seconds
@@ -157,7 +165,7 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         POLICY.name, view.now, "", "", (),
-        f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
+        f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
         f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
@@ -235,6 +243,13 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
         if parent_of(activity.directory) == parent and activity.directory != place:
             creates[activity.directory] += activity.creates
     return sorted(other for other, count in creates.items() if count >= ALIKE * made)[:MAX_ALIKE]
+
+
+def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryActivity]) -> bool:
+    """Whether the same nodes work in two directories: in one after the other, as in those of steps. A directory for each
+    process has one node, and stripes bring it nothing.
+    """
+    return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
 
 
 def files_are_tiny(jobs: Sequence[str], view: View) -> bool:

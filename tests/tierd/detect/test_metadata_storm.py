@@ -12,7 +12,8 @@ def found(*activities: DirectoryActivity, targets: int = 2, active: bool = False
           placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
     return look(POLICY, facts=Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
-                                    latest_seconds=100.0, metadata_targets=targets, placements=places, job_nodes=job_nodes),
+                                    latest_seconds=100.0, metadata_targets=targets, placements=places,
+                                    job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
@@ -61,6 +62,13 @@ def test_the_steps_of_a_job_are_one_finding() -> None:
         assert finding.directories[:2] == (f"/proj/steps/s{step}", "/proj/steps/s0")
         keys.add(finding.key)
     assert keys == {("metadata-storm", "", "/proj/steps/*")}
+
+
+def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:
+    steps = [storm(300, place=f"/proj/steps/s{number}", clients=2) for number in range(2)]
+    (finding,) = found(*steps)
+    assert finding.sentence.startswith("/proj/steps/* has 600 creates, 0 opens and 0 unlinks/s")
+    assert found(*(storm(300, place=f"/proj/own/p{number}", clients=1) for number in range(2))) == []
 
 
 def test_hysteresis() -> None:
