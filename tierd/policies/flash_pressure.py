@@ -15,7 +15,7 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, on_each_flash_pool
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
@@ -48,12 +48,6 @@ class FlashPressureEvidence(Evidence):
     """Growth of used space: writes minus deletions."""
     seconds_to_full: float
     """Time until the pool is full at its present growth; 1e12 if it does not grow."""
-
-
-def find(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding for each flash pool."""
-    for pools in view.pool_pairs:
-        yield from of_pool(pools.flash, pools.hdd, view, settings)
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -108,4 +102,4 @@ def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
         "new files go to the disks before the pool is full, so that writes do not fail")
 
 
-POLICY = Policy("flash-pressure", Settings, find)
+POLICY = Policy("flash-pressure", Settings, on_each_flash_pool(of_pool))

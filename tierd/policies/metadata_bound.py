@@ -27,6 +27,8 @@ BUSY_SHARE = 0.7
 """Share of the threads in use at the start of a request, from which threads count as busy."""
 ONE_JOB_SHARE = 0.7
 """Share of the operations from which one job counts as the cause."""
+CHANGE_SHARE = 0.5
+"""Share of creates and unlinks from which a directory lock may limit the operations. A choice."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
              f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
              f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
-             f"{service.threads:.0f} threads in use: the latency of its devices limits it")
+             f"{service.threads:.0f} threads in use: "
+             + ("the lock of a directory or the latency of its devices limits it; counters do not tell which"
+                if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
     yield Finding(
         POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
         f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
@@ -120,7 +124,7 @@ def job_advice(job: str, changes: float) -> Iterator[Advice]:
     """Advice if one job causes the load."""
     yield Advice("use fewer and larger files, or a directory for each process", f"in {quoted(job)}",
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
-    if changes >= 0.5:
+    if changes >= CHANGE_SHARE:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} makes its directories",
                      "its directories go to several MDTs; creates in one directory are bound by one thread and the "
                      "clock rate of the processor (Cray, CUG 2018)")
@@ -128,6 +132,11 @@ def job_advice(job: str, changes: float) -> Iterator[Advice]:
 
 def server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
     """Advice if many jobs cause the load."""
+    if changes >= CHANGE_SHARE:
+        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
+                     f"for {quoted(service.node)}",
+                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
+                     "one directory (Cray, CUG 2018)")
     if not busy:
         yield Advice("put the MDT on faster SSDs, and check them (iostat -x, brw_stats of the MDT)",
                      f"on {quoted(service.node)}",
@@ -138,11 +147,6 @@ def server_advice(service: MetadataService, busy: bool, changes: float, stats: f
         more = round(2 * service.threads_max)
         yield Advice(f"lctl set_param mds.MDS.mdt.threads_max={more}", f"on {quoted(service.node)}",
                      "helps if processors have idle time (mpstat); otherwise the queue only moves")
-    if changes >= 0.5:
-        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
-                     f"for {quoted(service.node)}",
-                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
-                     "one directory (Cray, CUG 2018)")
     if stats >= 0.5:
         yield Advice(f"lctl set_param llite.*.statahead_batch_max={STATAHEAD_BATCH}",
                      "on clients with Lustre 2.16 and newer",

@@ -246,8 +246,9 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
 
 
 def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryActivity]) -> bool:
-    """Whether the same nodes work in two directories: in one after the other, as in those of steps. A directory for each
-    process has one node, and stripes bring it nothing.
+    """Whether the same nodes work in two directories, as in those of steps.
+
+    A directory for each process has one node, and stripes bring it nothing.
     """
     return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
 

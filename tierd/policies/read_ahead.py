@@ -18,7 +18,7 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
+from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, traffic
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
@@ -26,6 +26,7 @@ from tierd.text import percent
 
 MIB = 1 << 20
 BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
+EVENTS = "hits", "misses", "read_but_discarded", "readpage_not_consecutive", "hit_max_readahead_issue"
 LIMIT_SHARE = 0.05
 """How often the mount's limit was reached, per miss, from which it is the cause."""
 DISCARDED_SHARE = 0.2
@@ -64,9 +65,8 @@ class ReadAheadEvidence(Evidence):
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
-        hits, misses = total_over(clients, lambda c: c.read_ahead.get("hits", 0)), total_over(
-            clients, lambda c: c.read_ahead.get("misses", 0))
-        discarded = total_over(clients, lambda c: c.read_ahead.get("read_but_discarded", 0))
+        hits, misses, discarded, jumps, budget_used_up = (
+            sum(client.read_ahead.get(event, 0.0) for client in clients) for event in EVENTS)
         words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
         if not advice or only_small_files(fsname, view, settings):
             continue
@@ -74,18 +74,15 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             POLICY.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
-            ReadAheadEvidence(
-                hits=hits, misses=misses, discarded=discarded, clients=len(clients),
-                jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-                budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),
+            ReadAheadEvidence(hits=hits, misses=misses, discarded=discarded, clients=len(clients), jumps=jumps,
+                              budget_used_up=budget_used_up),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     """Why the client's read-ahead is inefficient; "" if it is not."""
-    events = client.read_ahead
-    hits, misses, discarded = (events.get(name, 0.0) for name in ("hits", "misses", "read_but_discarded"))
+    hits, misses, discarded, jumps, budget_used_up = (client.read_ahead.get(event, 0.0) for event in EVENTS)
     if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""
 
@@ -93,13 +90,12 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
         wasted = edge(1 - settings.enter, view, POLICY.name, "", f"{client.fsname}: {why}")
         return misses > wasted * (hits + misses)
 
-    jumps = events.get("readpage_not_consecutive", 0.0) >= JUMPING_SHARE * max(misses, 1.0)
-    limited = events.get("hit_max_readahead_issue", 0.0) >= LIMIT_SHARE * max(misses, 1.0)
-    if limited and not jumps and low(BUDGET):
+    jumping, limited = jumps >= JUMPING_SHARE * max(misses, 1.0), budget_used_up >= LIMIT_SHARE * max(misses, 1.0)
+    if limited and not jumping and low(BUDGET):
         return BUDGET
     if discarded >= DISCARDED_SHARE * max(hits + discarded, 1.0):
         return DISCARDED
-    return JUMPING if jumps and low(JUMPING) else ""
+    return JUMPING if jumping and low(JUMPING) else ""
 
 
 def only_small_files(fsname: str, view: View, settings: Settings) -> bool:

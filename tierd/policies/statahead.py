@@ -7,14 +7,14 @@ costs almost nothing. If the release counts entries (2.16 and newer), the missed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Gt, Lt
 
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
-from tierd.detect.advice import by_cause, client_names, total_over
+from tierd.detect.advice import by_cause, client_names
 from tierd.detect.view import View
 from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.policies.protocol import Common, Policy, edge
@@ -54,56 +54,43 @@ class StataheadEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
-    yield from unbatched(view, settings)
+    yield from unbatched(view)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
-        started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
-                                        for name in ("started", "wrong", "hits", "misses"))
+        seen = evidence(clients)
         most = max(client.statahead_max for client in clients)
-        entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
+        entries = f"; {seen.misses:.0f} of {seen.hits + seen.misses:.0f} entries were missed" if (
+            seen.hits + seen.misses) else ""
         less = max(most / 4, 8)
-        yield Finding(
-            POLICY.name,
-            view.now,
-            "",
-            "",
-            (),
-            f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
-            f"({percent(waste(started, wrong, hits, misses))}), on {client_names(clients)}",
-            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
-            advice_only=True,
-            subject=f"{fsname}: {why}",
-            advice=(
-                *(
-                    []
-                    if 0 < most <= less
-                    else [
-                        Advice(
-                            f"lctl set_param llite.{fsname}-*.statahead_max={less if most else 32:.0f}",
-                            f"on {client_names(clients)}",
-                            "fewer useless requests to the MDT; listings with a good hit rate become slightly slower",
-                        )
-                    ]
-                ),
-                Advice(
-                    f"lctl set_param llite.{fsname}-*.statahead_max=0",
-                    f"on {client_names(clients)}, if that does not help",
-                    "disables statahead; ls -l of a large directory then sends one request after the other",
-                ),
-            ),
-        )
-
-
-def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
-    """Clients whose statahead hits, with batches that are off."""
-    for (fsname, why), clients in by_cause(view, lambda client: without_batches(client, view, settings)).items():
-        started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
-                                        for name in ("started", "wrong", "hits", "misses"))
+        where, command = f"on {client_names(clients)}", f"lctl set_param llite.{fsname}-*.statahead_max"
+        fewer = Advice(f"{command}={less if most else 32:.0f}", where,
+                       "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")
         yield Finding(
             POLICY.name, view.now, "", "", (),
-            f"statahead fetched {hits + misses:.0f} entries one by one, {percent(hits / (hits + misses))} of them were "
-            f"used: statahead_batch_max is off on {client_names(clients)}",
-            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
-            advice_only=True, subject=f"{fsname}: {why}",
+            f"{seen.wrong:.0f} of {seen.started:.0f} statahead threads stopped because of a low hit rate{entries} "
+            f"({percent(waste(seen.started, seen.wrong, seen.hits, seen.misses))}), on {client_names(clients)}",
+            seen, advice_only=True, subject=f"{fsname}: {why}",
+            advice=(*(() if 0 < most <= less else (fewer,)),
+                    Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
+                           "directory then sends one request after the other")))
+
+
+def evidence(clients: Sequence[ClientLoad]) -> StataheadEvidence:
+    """Events, summed over the clients."""
+    names = "started", "wrong", "hits", "misses"
+    started, wrong, hits, misses = (sum(client.statahead.get(name, 0.0) for client in clients) for name in names)
+    return StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients))
+
+
+def unbatched(view: View) -> Iterator[Finding]:
+    """Clients whose statahead hits, with batches that are off."""
+    for (fsname, why), clients in by_cause(view, without_batches).items():
+        seen = evidence(clients)
+        every = seen.hits + seen.misses
+        yield Finding(
+            POLICY.name, view.now, "", "", (),
+            f"statahead fetched {every:.0f} entries one by one, {percent(seen.hits / every)} of them were used: "
+            f"statahead_batch_max is off on {client_names(clients)}",
+            seen, advice_only=True, subject=f"{fsname}: {why}",
             advice=(Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
                            f"on {client_names(clients)}",
                            "ls -l and find take about half of the time: getattr of a million files took 10.1 s without "
@@ -111,7 +98,7 @@ def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
         )
 
 
-def without_batches(client: ClientLoad, view: View, settings: Settings) -> str:
+def without_batches(client: ClientLoad) -> str:
     """``unbatched`` for a client that would gain from batches, else ""."""
     hits, misses = (client.statahead.get(name, 0.0) for name in ("hits", "misses"))
     if client.statahead_batch is None or client.statahead_batch > 1 or hits < MIN_HITS:
