@@ -11,7 +11,7 @@ from annotated_types import Ge, Lt
 from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity
-from tierd.refusal import Refusal
+from tierd.refusal import Reason, Refusal
 
 NO_CHANGELOG_SENTENCE = (
     "no changelog shows where it works (does each metadata target have a changelog user? lctl changelog_register)"
@@ -58,6 +58,13 @@ def joined(plans: Iterable[Plan]) -> Plan:
     every = tuple(plans)
     return Plan(tuple(action for plan in every for action in plan.actions),
                 tuple(refusal for plan in every for refusal in plan.refusals))
+
+
+def missing_pool(capacity: Capacity, pools: FlashSettings) -> Refusal | None:
+    """Why nothing can go to flash, with its tail on disks: a pool without targets; None if both have some."""
+    if capacity.pools.get(pools.flash_pool) and capacity.pools.get(pools.hdd_pool):
+        return None
+    return Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or has no targets")
 
 
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:

@@ -94,7 +94,7 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
         f"{percent(small)} of the disk writes are small enough",
         BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
                                  next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
-        advice_only=True, subject=pool, advice=tuple(advise(low, high, wanted, gained, where)),
+        advice_only=True, subject=pool, advice=tuple(_advise(low, high, wanted, gained, where)),
     )
 
 
@@ -112,8 +112,7 @@ def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> 
     return None
 
 
-def advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
-    """What to do with an accelerator."""
+def _advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
     between = f"between {binary_text(low)} and {binary_text(high)}"
     if wanted is None:
         yield Advice("no change of the bypass size", where,

@@ -29,6 +29,7 @@ from tierd.decide.plans import (
     Plan,
     covers,
     flash_first,
+    missing_pool,
     reserved,
 )
 from tierd.detect.advice import has_free_space
@@ -102,13 +103,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             by_job[activity.job].append(activity)
     for job, activities in sorted(by_job.items()):
         if job in jobs:
-            finding = of_job(jobs[job], activities, view, settings)
+            finding = _of_job(jobs[job], activities, view, settings)
             if finding is not None:
                 yield finding
 
 
-def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
-    """The finding about one job, or None."""
+def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
     on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
     reads = sum(load.reads for load in on_disk.values())
     operations = sum(load.bulk_operations for load in on_disk.values())
@@ -142,9 +142,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if not capacity.pools.get(pools.flash_pool) or not capacity.pools.get(pools.hdd_pool):
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
-                                 "has no targets"),))
+    if missing := missing_pool(capacity, pools):
+        return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []

@@ -121,7 +121,7 @@ class OperationsEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the fullest and the busiest target of each pool, if they exceed the thresholds."""
-    loads = loads_by_target(view.recent(RECENT_SECONDS))
+    loads = _loads_by_target(view.recent(RECENT_SECONDS))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill_findings(pool, members, view, settings)
@@ -140,34 +140,31 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     size = sum(fill.size_bytes for fill in known.values())
     used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
     for sign in (1, -1):
-        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, takers)), target)
+        far = [(_is_active(target, view), sign * (fill.used - _median_of_others(target, takers)), target)
                for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
         far = [each for each in far if each[1] >= settings.enter_fill * (LEAVE if each[0] else 1)]
         if not far:
             continue
         chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
-        others = median_of_others(chosen, takers)
+        others = _median_of_others(chosen, takers)
         yield Finding(
             POLICY.name, view.now, "", "", (chosen,),
             f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
             FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
-            subject=f"fill of {chosen}", advice=fill_advice(pool, chosen, too_full=sign > 0))
+            subject=f"fill of {chosen}", advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
 
 
-def is_active(target: str, view: View) -> bool:
-    """Whether a finding about the fill of a target holds."""
+def _is_active(target: str, view: View) -> bool:
     return (POLICY.name, "", f"fill of {target}") in view.active
 
 
-def median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
-    """Median used share of the other targets."""
+def _median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
     return median(fill.used for other, fill in known.items() if other != target)
 
 
-def fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
-    """How to even out a pool by hand. tierd does it if ``act.on`` names ``imbalance``."""
+def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
     name = quoted(target)
     effect = "; tierd does this if act.on has imbalance"
     if not too_full:
@@ -193,8 +190,7 @@ class TargetLoad:
     jobs: Counter[str] = field(default_factory=Counter)
 
 
-def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
-    """Load of each target."""
+def _loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
     seconds = sum(window.seconds for window in recent)
     found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
     for window in recent:

@@ -90,7 +90,7 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     if slowest and not busy:
         loads = [slowest]
     total = sum(load.operations for load in loads)
-    job, share = largest_job(loads, total)
+    job, share = _largest_job(loads, total)
     changes = sum(load.creates + load.unlinks for load in loads) / total
     stats = sum(load.stats for load in loads) / total
     cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
@@ -107,11 +107,10 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
             requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
             active=service.active, operation_usec=usec, change_share=changes, stat_share=stats, one_job_share=share),
         advice_only=True, subject=subject,
-        advice=tuple(job_advice(job, changes) if cause else server_advice(service, busy, changes, stats, view)))
+        advice=tuple(_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view)))
 
 
-def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
-    """The job with most operations on these MDTs, and its share."""
+def _largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
     by_job: defaultdict[str, float] = defaultdict(float)
     for load in loads:
         for job, rate in load.jobs:
@@ -120,8 +119,7 @@ def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float
     return job, by_job[job] / total if job else 0.0
 
 
-def job_advice(job: str, changes: float) -> Iterator[Advice]:
-    """Advice if one job causes the load."""
+def _job_advice(job: str, changes: float) -> Iterator[Advice]:
     yield Advice("use fewer and larger files, or a directory for each process", f"in {quoted(job)}",
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
     if changes >= CHANGE_SHARE:
@@ -130,8 +128,7 @@ def job_advice(job: str, changes: float) -> Iterator[Advice]:
                      "clock rate of the processor (Cray, CUG 2018)")
 
 
-def server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
-    """Advice if many jobs cause the load."""
+def _server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
     if changes >= CHANGE_SHARE:
         yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
                      f"for {quoted(service.node)}",

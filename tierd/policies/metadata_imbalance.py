@@ -52,12 +52,11 @@ class MetadataLoadEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the fullest and the busiest MDT, if they exceed the thresholds."""
-    yield from fill_findings(view, settings)
-    yield from load_findings(view, settings)
+    yield from _fill_findings(view, settings)
+    yield from _load_findings(view, settings)
 
 
-def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find an MDT that is much fuller than the others."""
+def _fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     known = view.facts.metadata
     if len(known) < 2 or len(known) < view.facts.metadata_targets:
         return  # the space of some MDT is unknown
@@ -76,8 +75,7 @@ def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
         advice_only=True, subject=subject, advice=advice(fullest, emptiest))
 
 
-def load_findings(view: View, settings: Settings) -> Iterator[Finding]:
-    """Find an MDT that does most of the operations."""
+def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
     loads = {load.mdt: load for load in view.facts.metadata_loads}
     if len(loads) < 2 or len(loads) < view.facts.metadata_targets:
         return

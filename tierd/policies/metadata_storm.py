@@ -47,12 +47,10 @@ from tierd.verify.judgement import Judgement
 
 NO_LAYOUT = Layout((Component(),), composite=False)
 """Stands in an act that changes no layout of files."""
-MIN_CREATE_SHARE = 0.25
-"""Share of creates in the operations, below which stripes bring little: opens share the lock of the directory."""
 DOM_BYTES = 64 << 10
 """Size of the advised component on the MDT."""
 CHANGE_SHARE = 0.25
-"""Share of creates and unlinks from which processes wait for the directory lock. Opens share the lock."""
+"""Share of creates, or of creates and unlinks, from which processes wait for the directory lock. Opens share it."""
 ALIKE, MAX_ALIKE = 0.2, 10
 """Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike."""
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
@@ -166,14 +164,14 @@ def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryA
     return Finding(
         POLICY.name, view.now, "", "", (),
         f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{placement_text(placement)}",
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{_placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes.count,
                               parent_operations_per_second=below_parent / max(view.facts.directory_seconds, 1.0)),
         tuple(places), subject=subject,
-        advice=(*(() if nodes.count == 1 else spread_advice(place, view.facts.metadata_targets, placement, added)),
+        advice=(*(() if nodes.count == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
     )
 
@@ -218,8 +216,7 @@ def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -
     return Nodes(largest, or_more=len(most) > 1)
 
 
-def placement_text(placement: DirectoryPlacement | None) -> str:
-    """Where a directory is, for the sentence of the finding."""
+def _placement_text(placement: DirectoryPlacement | None) -> str:
     if placement is None:
         return ""
     stripes = placement.stripes
@@ -261,9 +258,13 @@ def files_are_tiny(jobs: Sequence[str], view: View) -> bool:
     return all(part.bytes_per_file <= DOM_BYTES for part in parts)
 
 
-def spread_advice(place: str, metadata_targets: int, placement: DirectoryPlacement | None,
+def spread_advice(places: Sequence[str], metadata_targets: int, placement: DirectoryPlacement | None,
                   added: int) -> Iterator[Advice]:
-    """Advice to use more MDTs for a directory, with the gain of the papers and the cost for existing entries."""
+    """Advice to use more MDTs for a directory, with the gain of the papers and the cost for existing entries.
+
+    Remote directories spread several directories, and do nothing for one.
+    """
+    place = places[0]
     if metadata_targets == 1:
         return
     stripes = placement.stripes if placement is not None else None
@@ -274,22 +275,22 @@ def spread_advice(place: str, metadata_targets: int, placement: DirectoryPlaceme
     if stripes is not None and stripes.is_striped and stripes.stripe_count >= metadata_targets > 0:
         return  # it uses all MDTs already
     count = f"{metadata_targets}" if metadata_targets else "COUNT"
-    name, gain = quoted(place), gain_text(metadata_targets)
+    name, gain = quoted(place), _gain_text(metadata_targets)
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
                      "for new subdirectories)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
-    yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
-                 "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, which "
-                 "suits jobs with many directories better than stripes")
+    if len(places) > 1:
+        yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
+                     "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, "
+                     "which suits jobs with many directories better than stripes")
     yield Advice(f"lfs migrate -m 0,1,… -c {count} {name}", "on a client, while no job works there",
                  f"moves the existing entries (at least {added:,}): one request to the MDTs for each, during which it "
                  "is locked; every entry gets a new FID; of open files only the names move; files with a copy in an "
                  "archive (HSM) are refused; repeat the command if it is interrupted")
 
 
-def gain_text(metadata_targets: int) -> str:
-    """What the papers measured with more metadata servers."""
+def _gain_text(metadata_targets: int) -> str:
     if metadata_targets == 2:
         return "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)"
     return ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 2.34 "
@@ -342,7 +343,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     if storm.stripes.stripe_count >= evidence.metadata_targets:
         return Refusal(Reason.OTHER_LAYOUT, "the busy directory uses all MDTs already")
     if placement.default is not None and not placement.default.is_usual:
-        return Refusal(Reason.OTHER_LAYOUT, own_default(placement.default))
+        return Refusal(Reason.OTHER_LAYOUT, _own_default(placement.default))
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
     if (useless := without_gain(finding, evidence)) is not None:
@@ -355,8 +356,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     return None
 
 
-def own_default(default: DefaultStriping) -> str:
-    """Why tierd does not replace a default striping, and how a person can remove it."""
+def _own_default(default: DefaultStriping) -> str:
     return (f"it has a default striping of its own ({' '.join(setdirstripe_arguments(default))}), which 'lfs mkdir' "
             "sets too; 'lfs setdirstripe -D -d' removes it")
 
@@ -371,7 +371,7 @@ def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal |
                        "there, so more MDTs bring nothing")
     if len(finding.directories) < 2:
         return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
-    if evidence.creates_per_second < MIN_CREATE_SHARE * evidence.operations_per_second:
+    if evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second:
         return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
     return None
 

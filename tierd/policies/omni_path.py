@@ -47,18 +47,17 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding about the clients, and one about the servers."""
     servers = view.facts.server_drivers
     clients = {client.client: client.fabric_driver for client in recently_seen(view)
-               if client.fabric_driver and client.client not in servers and enough(
+               if client.fabric_driver and client.client not in servers and _enough(
                    sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
                    settings)}
     yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
     recent = view.recent(RECENT_SECONDS)
     served = sum(load.bulk_operations for window in recent for load in window.loads.values())
-    if enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
+    if _enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
         yield from of_nodes("servers", servers, SERVER_DRIVER, view)
 
 
-def enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
-    """Whether there is traffic."""
+def _enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
     held = (POLICY.name, "", role) in view.active
     return rpcs_per_second > 0 if held else rpcs_per_second >= settings.min_rpcs_per_second
 
@@ -80,13 +79,12 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
         POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
         OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
-        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(nodes_with(name, differ))}",
+        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(_nodes_with(name, differ))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
                      for name in names))
 
 
-def nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
-    """Nodes on which a parameter differs."""
+def _nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
     return sorted(node for (name, _), nodes in differ.items() if name == parameter for node in nodes)
 
 

@@ -48,18 +48,16 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = view.profiles(RECENT_SECONDS)
     for activity in view.facts.directories:
         job = jobs.get(activity.job)
-        if job is not None and only_reads(job) and is_reported(activity, view, settings):
+        if job is not None and _only_reads(job) and _is_reported(activity, view, settings):
             yield finding(activity, job, view)
 
 
-def only_reads(job: Profile) -> bool:
-    """Whether a job reads, and writes hardly anything."""
+def _only_reads(job: Profile) -> bool:
     written = sum(load.write_bytes for load in job.by_target.values())
     return job.moved_bytes > 0 and written <= WRITTEN_SHARE * job.moved_bytes
 
 
-def is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
-    """Whether most opens in a directory are for writing, of files that the job does not create."""
+def _is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
     least = edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
     return (activity.write_opens >= settings.min_opens and activity.write_opens >= least * activity.opens
             and not activity.creates)

@@ -22,7 +22,7 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import REACTION_SECONDS, FlashSettings, Plan, flash_first, reserved
+from tierd.decide.plans import REACTION_SECONDS, FlashSettings, Plan, flash_first, missing_pool, reserved
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
@@ -62,13 +62,12 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
-        finding = of_directory(place, parts, view, settings)
+        finding = _of_directory(place, parts, view, settings)
         if finding is not None:
             yield finding
 
 
-def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
-    """The finding about one directory, or None."""
+def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
     outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
     share = outgrown / max(created, outgrown, 1)
@@ -125,8 +124,8 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
-    if not capacity.pools.get(pool) or not capacity.pools.get(settings.hdd_pool):
-        return Refusal(Reason.NO_POOL, f"pool {pool!r} or {settings.hdd_pool!r} does not exist or has no targets")
+    if missing := missing_pool(capacity, settings):
+        return missing
     first = present.components[0]
     if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
         return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not a component on {pool!r} before a tail, as "

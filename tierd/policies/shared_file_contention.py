@@ -81,7 +81,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                 or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
         done.add(file.job)
-        finding = of_file(file, job, view, settings)
+        finding = _of_file(file, job, view, settings)
         if finding is not None:
             places |= {*finding.directories}
             yield finding
@@ -91,7 +91,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
         if (runs.runs < MIN_RUNS or runs.file.openers < settings.min_openers or job is None
                 or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
-        finding = of_file(runs.file, job, view, settings)
+        finding = _of_file(runs.file, job, view, settings)
         if finding is not None and not places & {*finding.directories}:
             evidence = finding.evidence
             assert isinstance(evidence, ContentionEvidence)
@@ -101,8 +101,7 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                           sentence=f"{finding.sentence}, in each of {runs.runs} runs of its user there")
 
 
-def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
-    """The finding about one file, or None."""
+def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
     directory = file.path.rpartition("/")[0] or "/"
     targets = carriers(job, CONCENTRATION)
     objects = objects_of(file.layout) or len(targets)

@@ -31,6 +31,7 @@ from tierd.decide.plans import (
     covers,
     flash_first,
     is_used_again,
+    missing_pool,
     open_files,
     reserved,
 )
@@ -165,14 +166,13 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     """Moves of closed files that are worth it, those with the best gain first, and default layouts for new files."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(RandomIoToFlash)
-    members = capacity.pools.get(pools.flash_pool, ())
-    if not members or not capacity.pools.get(pools.hdd_pool):
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
-                                 "has no targets"),))
+    if missing := missing_pool(capacity, pools):
+        return Plan((), (missing,))
+    stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
     if not activities:
         return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
-    files = [(a, c) for a in activities for c in a.candidates if is_large(c, settings)]
+    files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
     opened = [file for a in activities for file in open_files(a)]
     saved = saved_seconds(evidence) / max(1, len(files) + len(opened))
     actions: list[Action] = []
@@ -180,8 +180,8 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     if opened:
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
-    for action in [*defaults(finding, activities, capacity, pools, settings),
-                   *moves(finding, files, saved, len(members), pools, settings)]:
+    for action in [*defaults(finding, activities, capacity, pools, stripes, settings),
+                   *moves(finding, files, saved, stripes, pools, settings)]:
         needed = wanted_bytes(action, files)
         if needed > left:
             refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
@@ -195,8 +195,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     return Plan(tuple(actions), tuple(refusals))
 
 
-def is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
-    """Whether the size of a closed file is known and within the limits."""
+def _is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
     size = candidate.size_bytes
     return size is not None and MIN_FILE_BYTES <= size <= settings.max_file_bytes
 
@@ -206,10 +205,10 @@ def saved_seconds(evidence: SmallRandomIoEvidence) -> float:
     return evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds * (SEEK_USEC - FLASH_USEC) / 1e6
 
 
-def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, targets: int,
+def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,
           pools: Pools, settings: RandomIoToFlash) -> Iterator[Action]:
     """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
-    layout = Layout((Component(0, None, pools.flash_pool, max(1, min(STRIPES, targets))),), composite=False)
+    layout = Layout((Component(0, None, pools.flash_pool, stripes),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         cost = 2 * (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND
         settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
@@ -222,10 +221,10 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
-             settings: RandomIoToFlash) -> Iterator[Action]:
+             stripes: int, settings: RandomIoToFlash) -> Iterator[Action]:
     """Default layouts for directories in which the job makes such files: each run of it makes new ones."""
     for activity in activities:
-        made = [c for c in activity.candidates if c.created_at > 0 and is_large(c, settings)]
+        made = [c for c in activity.candidates if c.created_at > 0 and _is_large(c, settings)]
         where = activity.directory
         present = capacity.default_layouts.get(where)
         if not made or not where.startswith("/") or where == "/" or where not in capacity.default_layouts:
@@ -233,10 +232,9 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
         end = boundary(max(c.size_bytes or 0 for c in made))
         if covers(present, end, pools.flash_pool):
             continue
-        layout = flash_first(end, present, pools)
-        stripes = max(1, min(STRIPES, len(capacity.pools[pools.flash_pool])))
         first = Component(0, end, pools.flash_pool, stripes)
-        yield Action(ActKind.SET_DEFAULT_LAYOUT, Layout((first, *layout.components[1:])),
+        layout = Layout((first, *flash_first(end, present, pools).components[1:]))
+        yield Action(ActKind.SET_DEFAULT_LAYOUT, layout,
                      f"{finding.aggressor} makes files with small random I/O here, of up to "
                      f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)
 

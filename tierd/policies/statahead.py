@@ -54,7 +54,7 @@ class StataheadEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
-    yield from unbatched(view)
+    yield from _unbatched(view)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
         seen = evidence(clients)
         most = max(client.statahead_max for client in clients)
@@ -81,8 +81,7 @@ def evidence(clients: Sequence[ClientLoad]) -> StataheadEvidence:
     return StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients))
 
 
-def unbatched(view: View) -> Iterator[Finding]:
-    """Clients whose statahead hits, with batches that are off."""
+def _unbatched(view: View) -> Iterator[Finding]:
     for (fsname, why), clients in by_cause(view, without_batches).items():
         seen = evidence(clients)
         every = seen.hits + seen.misses

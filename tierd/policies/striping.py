@@ -105,25 +105,23 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= MIN_FILES and layout and is_striped(layout):
-            yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+        if activity.job in small and activity.creates >= MIN_FILES and layout and _is_striped(layout):
+            yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
         if job.job in small and not beside:  # all on one target would load those whom it serves too
-            yield from scattered_small_files(job, recent, view, settings)
+            yield from _scattered_small_files(job, recent, view, settings)
     for job in jobs.values():
         if is_stream(job, Classes()):
-            yield from single_target_stream(job, recent, view, settings)
+            yield from _single_target_stream(job, recent, view, settings)
 
 
-def is_striped(layout: Layout) -> bool:
-    """Whether the first component has several stripes."""
+def _is_striped(layout: Layout) -> bool:
     first = layout.components[0]
     return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
-def striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
-    """The finding about small files with several stripes."""
+def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
     count = layout.components[0].stripe_count
     objects = f"{count} objects" if count > 0 else "an object on every target"
     name = quoted(directory)
@@ -137,8 +135,7 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     )
 
 
-def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about few small files on several disk targets of a pool."""
+def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     files = job.closes / job.seconds
     target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
     share = load.bulk_operations / max(job.bulk_operations, 1.0)
@@ -163,8 +160,7 @@ def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, se
     )
 
 
-def single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about a stream on one target of a pool with several targets."""
+def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)

@@ -60,6 +60,7 @@ def test_the_steps_of_a_job_are_one_finding() -> None:
         (finding,) = look(POLICY, facts=Facts(directories=tuple(past), directory_seconds=600.0, metadata_targets=2,
                                               latest_directories=(past[-1],), latest_seconds=30.0))
         assert finding.directories[:2] == (f"/proj/steps/s{step}", "/proj/steps/s0")
+        assert "lfs setdirstripe -D -c 1 -i -1 PARENT" in commands(finding)
         keys.add(finding.key)
     assert keys == {("metadata-storm", "", "/proj/steps/*")}
 
@@ -112,6 +113,7 @@ def test_the_gain_is_that_of_the_papers() -> None:
     (two,) = found(storm(800))
     assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
     assert "one node gains nothing" in two.advice[0].effect
+    assert "lfs setdirstripe -D -c 1 -i -1 PARENT" not in commands(two), "it does not spread one directory"
     (four,) = found(storm(100, opens=800), targets=4)
     assert "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats" in four.advice[0].effect
     assert "3.97 times the reads" in four.advice[0].effect
