@@ -269,13 +269,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvidence(Evidence):
-    """Numbers of a kind of finding that tierd does not know: of a detector in another package, or of an old journal."""
+    """Numbers that no plan reads: of findings that are advice, of a policy in another package, or of an old journal."""
 
     values: Mapping[str, float]
 
     def numbers(self) -> dict[str, float]:
         """The numbers by name."""
-        return dict(self.values)
+        return {name: float(value) for name, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from functools import partial
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Facts, Finding, JobLoad
+from tierd.model import Advice, Facts, Finding, JobLoad, OtherEvidence
 from tierd.policies.protocol import Amend, Common, Policy
 from tierd.text import binary_text, count_of, percent, quoted
 
@@ -27,21 +27,6 @@ MIN_GAIN_SHARE = 0.1
 class Settings(Common):
     """Thresholds."""
 
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockAcceleratorEvidence(Evidence):
-    """Small writes that are fast on targets whose larger writes are slow."""
-
-    bypass_low_bytes: int
-    bypass_high_bytes: int
-    small_write_share: float
-    """Share of the disk writes up to the lower bound."""
-    next_write_share: float
-    """Share of the disk writes above it, up to four times as large."""
-    targets: int
-    fast_usec: float | None = None
-    slow_usec: float | None = None
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -92,8 +77,9 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
         f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
         "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
         f"{percent(small)} of the disk writes are small enough",
-        BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
-                                 next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
+        OtherEvidence({"bypass_low_bytes": low, "bypass_high_bytes": high, "small_write_share": small,
+                       "next_write_share": gained, "targets": len(members),
+                       **({"fast_usec": fast, "slow_usec": slow} if fast and slow else {})}),
         advice_only=True, subject=pool, advice=tuple(_advise(low, high, wanted, gained, where)),
     )
 
@@ -129,4 +115,4 @@ def amends(facts: Facts) -> Amend:
     return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
 
 
-POLICY = Policy("block-accelerator", Settings, find, evidence=BlockAcceleratorEvidence, amends=amends)
+POLICY = Policy("block-accelerator", Settings, find, amends=amends)

@@ -20,7 +20,7 @@ from tierd.decide.plans import Plan, joined
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, Evidence, Finding, StoredFile
-from tierd.policies.protocol import Common, Policy, Situation, Table, Tables, on_each_flash_pool
+from tierd.policies.protocol import Common, Policy, Situation, Table, Tables
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 
@@ -69,6 +69,11 @@ class ColdOnFlashEvidence(Evidence):
     """Files last used before this time are cold; epoch seconds."""
     bytes_to_free: float
     """Bytes to move until ``target_used_share`` is reached."""
+
+
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """At most one finding for each flash pool."""
+    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -169,6 +174,6 @@ def directories(tables: Tables) -> Sequence[str]:
     return tables.of(ColdToDisk).directories
 
 
-POLICY = Policy("cold-on-flash", Settings, on_each_flash_pool(of_pool), evidence=ColdOnFlashEvidence, plan=plan,
+POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
                 by_scope=False, tables={"cold_to_disk": ColdToDisk}, directories=directories, on_by_default=True,
                 can_wait=True)

@@ -14,8 +14,8 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, on_each_flash_pool
+from tierd.model import Advice, Finding, OtherEvidence
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
@@ -35,19 +35,9 @@ class Settings(Common):
     """The finding also begins if a half-full pool will be full within this time at its present growth."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlashPressureEvidence(Evidence):
-    """Use and growth of a flash pool."""
-
-    used_share: float
-    fullest_used_share: float
-    """Used share of the fullest target."""
-    avail_bytes: int
-    write_bytes_per_second: float
-    growth_bytes_per_second: float
-    """Growth of used space: writes minus deletions."""
-    seconds_to_full: float
-    """Time until the pool is full at its present growth; 1e12 if it does not grow."""
+def find(view: View, settings: Settings) -> Iterator[Finding]:
+    """At most one finding for each flash pool."""
+    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -82,9 +72,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         POLICY.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
         f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
-        FlashPressureEvidence(
-            used_share=used, fullest_used_share=fills[fullest].used, avail_bytes=avail, write_bytes_per_second=written,
-            growth_bytes_per_second=rate, seconds_to_full=min(full_in, 1e12)),
+        OtherEvidence({"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,
+                       "write_bytes_per_second": written, "growth_bytes_per_second": rate,
+                       "seconds_to_full": min(full_in, 1e12)}),
         advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),
     )
 
@@ -102,4 +92,4 @@ def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
         "new files go to the disks before the pool is full, so that writes do not fail")
 
 
-POLICY = Policy("flash-pressure", Settings, on_each_flash_pool(of_pool))
+POLICY = Policy("flash-pressure", Settings, find)

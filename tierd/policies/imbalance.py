@@ -29,7 +29,18 @@ from tierd.decide.plans import Plan
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
 from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, Evidence, Facts, Finding, StoredFile, TargetFill, Window
+from tierd.model import (
+    Action,
+    Advice,
+    Capacity,
+    Evidence,
+    Facts,
+    Finding,
+    OtherEvidence,
+    StoredFile,
+    TargetFill,
+    Window,
+)
 from tierd.policies.protocol import (
     LEAVE,
     RECENT_SECONDS,
@@ -99,24 +110,6 @@ class FillEvidence(Evidence):
     """Median of the other targets."""
     pool_used_share: float
     """Used share of the whole pool, which moves within it do not change."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BytesEvidence(Evidence):
-    """Throughput of one target and of the other targets of its pool."""
-
-    moved_bytes_per_second: float
-    others_moved_bytes_per_second: float
-    """Mean of the other targets."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationsEvidence(Evidence):
-    """Operations of one target and of the other targets of its pool."""
-
-    operations_per_second: float
-    others_operations_per_second: float
-    """Mean of the other targets."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -221,8 +214,7 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
             POLICY.name, view.now, "", "", (busiest,),
             f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
             f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
-            BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
-            OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
+            OtherEvidence({f"{of}_per_second": rate, f"others_{of}_per_second": others}),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
                            f"directories of {quoted(job)} with few large files",

@@ -19,7 +19,7 @@ from annotated_types import Gt
 
 from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding, MetadataLoad, MetadataService
+from tierd.model import Advice, Finding, MetadataLoad, MetadataService, OtherEvidence
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
 
@@ -41,26 +41,6 @@ class Settings(Common):
     """The finding begins if an operation takes so long, on average, while threads are free."""
     min_operations_per_second: Annotated[float, Gt(0)] = 200.0
     """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataBoundEvidence(Evidence):
-    """The service for metadata requests of one MDS, and the operations of the MDTs that it names."""
-
-    requests_per_second: float
-    wait_usec: float
-    """Mean time that a request waited for a thread."""
-    threads: float
-    active: float
-    """Mean number of requests in progress."""
-    operation_usec: float
-    """Mean time of an operation on the slowest of its busy MDTs; 0 if unknown."""
-    change_share: float
-    """Creates and unlinks among the operations."""
-    stat_share: float
-    """Stats among the operations."""
-    one_job_share: float
-    """The largest share of one job in the operations."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -103,9 +83,9 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     yield Finding(
         POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
         f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
-        MetadataBoundEvidence(
-            requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
-            active=service.active, operation_usec=usec, change_share=changes, stat_share=stats, one_job_share=share),
+        OtherEvidence({"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec,
+                       "threads": service.threads, "active": service.active, "operation_usec": usec,
+                       "change_share": changes, "stat_share": stats, "one_job_share": share}),
         advice_only=True, subject=subject,
         advice=tuple(_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view)))
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
+from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import first_names, percent, quoted
 
@@ -29,25 +29,6 @@ class Settings(Common):
     """The finding begins at this ratio of an MDT's operations to the mean of the others."""
     min_operations_per_second: Annotated[float, Ge(0)] = 1000.0
     """Minimum operations of the MDT."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFillEvidence(Evidence):
-    """Used share of one MDT, of bytes or inodes, and of the other MDTs."""
-
-    used_share: float
-    others_used_share: float
-    """Median of the other MDTs."""
-    inodes_free: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLoadEvidence(Evidence):
-    """Operations of one MDT and of the other MDTs."""
-
-    operations_per_second: float
-    others_operations_per_second: float
-    """Mean of the other MDTs."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -70,8 +51,8 @@ def _fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
         POLICY.name, view.now, "", "", (fullest,),
         f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the other "
         f"MDTs is {percent(others)}",
-        MetadataFillEvidence(used_share=known[fullest].used_share, others_used_share=others,
-                             inodes_free=known[fullest].inodes_free),
+        OtherEvidence({"used_share": known[fullest].used_share, "others_used_share": others,
+                       "inodes_free": known[fullest].inodes_free}),
         advice_only=True, subject=subject, advice=advice(fullest, emptiest))
 
 
@@ -92,7 +73,7 @@ def _load_findings(view: View, settings: Settings) -> Iterator[Finding]:
         POLICY.name, view.now, "", "", (busiest,),
         f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; most "
         f"are by {first_names(jobs)}",
-        MetadataLoadEvidence(operations_per_second=rate, others_operations_per_second=others),
+        OtherEvidence({"operations_per_second": rate, "others_operations_per_second": others}),
         advice_only=True, subject=subject, advice=advice(busiest, calmest))
 
 

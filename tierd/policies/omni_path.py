@@ -17,7 +17,7 @@ from annotated_types import Gt
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
+from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
 
@@ -31,16 +31,6 @@ class Settings(Common):
 
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OmniPathEvidence(Evidence):
-    """Nodes with traffic over an Omni-Path adapter."""
-
-    nodes: int
-    """Nodes with a parameter that differs."""
-    parameters: int
-    """Parameters that differ on one of them."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -78,7 +68,7 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
     yield Finding(
         POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
-        OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
+        OtherEvidence({"nodes": len(nodes), "parameters": len(names)}), advice_only=True, subject=role,
         advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(_nodes_with(name, differ))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
                      for name in names))

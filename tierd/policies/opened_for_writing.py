@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import Advice, DirectoryActivity, Evidence, Finding
+from tierd.model import Advice, DirectoryActivity, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
@@ -31,16 +31,6 @@ class Settings(Common):
     """Minimum number of recent opens for writing in one directory."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The finding begins at this share of opens for writing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedForWritingEvidence(Evidence):
-    """Opens of existing files by one job in one directory."""
-
-    opens: int
-    write_opens: int
-    write_open_share: float
-    written_share: float
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -71,8 +61,8 @@ def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
         POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
         f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
         f"recently ({percent(share)} of its opens), and only reads them",
-        OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens, write_open_share=share,
-                                 written_share=written),
+        OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
+                       "written_share": written}),
         (activity.directory,), advice_only=True, subject=activity.directory,
         advice=(Advice(
             "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",

@@ -6,7 +6,7 @@ journal and the pages read this table and never the kind of a finding. A policy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -25,7 +25,6 @@ from tierd.verify.judgement import JobTotals, Judgement
 from tierd.verify.judgement import Settings as VerifySettings
 
 T = TypeVar("T")
-Find = Callable[[View, Any], Iterable[Finding]]
 
 
 class JudgedBy(Enum):
@@ -55,14 +54,6 @@ LEAVE = 2 / 3
 def edge(enter: float, view: View, kind: str, job: str, subject: str = "") -> float:
     """The threshold of a finding with these words in its key: a lower one while it holds."""
     return enter * LEAVE if (kind, job, subject) in view.active else enter
-
-
-def on_each_flash_pool(of_pool: Callable[[str, str, View, Any], Iterator[Finding]]) -> Find:
-    """Findings about flash pools: ``of_pool`` gets each with its disk pool."""
-    def find(view: View, settings: Any) -> Iterator[Finding]:
-        """At most one finding for each flash pool."""
-        return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
-    return find
 
 
 @dataclass(frozen=True)
@@ -221,7 +212,7 @@ class Policy:
     """Kind of the findings, such as ``hot-small-files``; an id in the journal. The table of its settings is
     ``[detect.hot_small_files]``."""
     settings: type[Common] = Common
-    find: Find | None = None
+    find: Callable[[View, Any], Iterable[Finding]] | None = None
     """Findings by the view of the last half minute and the settings, each problem once."""
     find_slowed: Callable[[SlowdownView, SlowdownSettings], Iterable[Finding]] | None = None
     """Findings about slowed streams, in every cycle, by the model of interference and ``[noisy_neighbour]``."""

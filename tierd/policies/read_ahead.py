@@ -20,7 +20,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, traffic
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent
 
@@ -45,23 +45,6 @@ class Settings(Common):
     """Minimum rate of pages read on a client."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadAheadEvidence(Evidence):
-    """Events of ``read_ahead_stats``, summed over the clients."""
-
-    hits: float
-    """Pages."""
-    misses: float
-    """Pages."""
-    discarded: float
-    """Pages that were read ahead and never used."""
-    clients: int
-    jumps: float
-    """``readpage_not_consecutive``."""
-    budget_used_up: float
-    """``hit_max_readahead_issue``."""
-
-
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
@@ -74,8 +57,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             POLICY.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
-            ReadAheadEvidence(hits=hits, misses=misses, discarded=discarded, clients=len(clients), jumps=jumps,
-                              budget_used_up=budget_used_up),
+            OtherEvidence({"hits": hits, "misses": misses, "discarded": discarded, "clients": len(clients),
+                           "jumps": jumps, "budget_used_up": budget_used_up}),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 

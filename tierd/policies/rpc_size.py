@@ -18,7 +18,7 @@ from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import binary_text, percent, quoted
 
@@ -41,19 +41,6 @@ class Settings(Common):
 
     min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
     """Minimum throughput of a client in these RPCs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RpcSizeEvidence(Evidence):
-    """Sizes of bulk RPCs to one pool in one direction."""
-
-    mean_rpc_bytes: float
-    max_rpc_bytes: float
-    """The lowest limit of the clients (``max_pages_per_rpc``)."""
-    full_share: float
-    """Share of RPCs as large as the limit."""
-    rpcs: float
-    clients: int
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -112,8 +99,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
              if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
     return Finding(
         POLICY.name, view.now, "", "", (), words,
-        RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
-                        rpcs=rpcs, clients=len(clients)),
+        OtherEvidence({"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES,
+                       "full_share": at_limit, "rpcs": rpcs, "clients": len(clients)}),
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 

@@ -16,7 +16,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
 from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
@@ -33,18 +33,6 @@ class Settings(Common):
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The finding begins at this share of RPCs that were sent at the limit."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InFlightEvidence(Evidence):
-    """RPCs in flight to one pool in one direction."""
-
-    saturated_share: float
-    """Share of RPCs that were sent at the limit."""
-    rpcs: float
-    max_rpcs_in_flight: float
-    """The lowest limit of the clients."""
-    clients: int
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -95,7 +83,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         POLICY.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
         f"flight, on {client_names(clients)}",
-        InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
+        OtherEvidence({"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)}),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )

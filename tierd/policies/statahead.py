@@ -16,7 +16,7 @@ from annotated_types import Gt, Lt
 from tierd.advised import GOOD_STATAHEAD_HITS, STATAHEAD_BATCH
 from tierd.detect.advice import by_cause, client_names
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence
 from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent
 
@@ -37,59 +37,43 @@ class Settings(Common):
     """The finding begins at this share of wrong statahead threads, or of missed entries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StataheadEvidence(Evidence):
-    """Events of ``statahead_stats``, summed over the clients."""
-
-    started: float
-    """Statahead threads started."""
-    wrong: float
-    """Statahead threads that stopped because of a low hit rate."""
-    hits: float
-    """Entries; 0 before Lustre 2.16."""
-    misses: float
-    """Entries; 0 before Lustre 2.16."""
-    clients: int
-
-
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     yield from _unbatched(view)
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
-        seen = evidence(clients)
+        seen = counted(clients)
+        started, wrong, hits, misses = seen.values()
         most = max(client.statahead_max for client in clients)
-        entries = f"; {seen.misses:.0f} of {seen.hits + seen.misses:.0f} entries were missed" if (
-            seen.hits + seen.misses) else ""
+        entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
         less = max(most / 4, 8)
         where, command = f"on {client_names(clients)}", f"lctl set_param llite.{fsname}-*.statahead_max"
         fewer = Advice(f"{command}={less if most else 32:.0f}", where,
                        "fewer useless requests to the MDT; listings with a good hit rate become slightly slower")
         yield Finding(
             POLICY.name, view.now, "", "", (),
-            f"{seen.wrong:.0f} of {seen.started:.0f} statahead threads stopped because of a low hit rate{entries} "
-            f"({percent(waste(seen.started, seen.wrong, seen.hits, seen.misses))}), on {client_names(clients)}",
-            seen, advice_only=True, subject=f"{fsname}: {why}",
+            f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
+            f"({percent(waste(started, wrong, hits, misses))}), on {client_names(clients)}",
+            OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
             advice=(*(() if 0 < most <= less else (fewer,)),
                     Advice(f"{command}=0", f"{where}, if that does not help", "disables statahead; ls -l of a large "
                            "directory then sends one request after the other")))
 
 
-def evidence(clients: Sequence[ClientLoad]) -> StataheadEvidence:
-    """Events, summed over the clients."""
-    names = "started", "wrong", "hits", "misses"
-    started, wrong, hits, misses = (sum(client.statahead.get(name, 0.0) for client in clients) for name in names)
-    return StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients))
+def counted(clients: Sequence[ClientLoad]) -> dict[str, float]:
+    """Events, summed over the clients: threads, and entries where the release counts them."""
+    return {name: sum(client.statahead.get(name, 0.0) for client in clients)
+            for name in ("started", "wrong", "hits", "misses")}
 
 
 def _unbatched(view: View) -> Iterator[Finding]:
     for (fsname, why), clients in by_cause(view, without_batches).items():
-        seen = evidence(clients)
-        every = seen.hits + seen.misses
+        seen = counted(clients)
+        hits, every = seen["hits"], seen["hits"] + seen["misses"]
         yield Finding(
             POLICY.name, view.now, "", "", (),
-            f"statahead fetched {every:.0f} entries one by one, {percent(seen.hits / every)} of them were used: "
+            f"statahead fetched {every:.0f} entries one by one, {percent(hits / every)} of them were used: "
             f"statahead_batch_max is off on {client_names(clients)}",
-            seen, advice_only=True, subject=f"{fsname}: {why}",
+            OtherEvidence({**seen, "clients": len(clients)}), advice_only=True, subject=f"{fsname}: {why}",
             advice=(Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
                            f"on {client_names(clients)}",
                            "ls -l and find take about half of the time: getattr of a million files took 10.1 s without "
