@@ -33,11 +33,11 @@ class Settings:
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
     min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
-    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``."""
+    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
     factor: Annotated[float, Ge(1)] = 2.0
-    """Minimum expected gain of the victim as a multiple of the bytes moved."""
+    """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
-    """Expected duration of the noise: moves must pay within this time."""
+    """Expected duration of the noise: moves must pay within this time. A choice."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:

@@ -21,9 +21,9 @@ SEEK_USEC, FLASH_USEC = 8000.0, 500.0
 DISK_BYTES_PER_SECOND = 100e6
 """Sequential throughput of a disk target while a file is copied. A choice: a fifth of what a group of ten disks has."""
 REACTION_SECONDS = 30.0
-"""Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out."""
+"""Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out. A choice."""
 READ_SHARE = 0.1
-"""Share of reads among the job's RPCs from which its existing files are worth moving."""
+"""Share of reads among the job's RPCs from which its existing files are worth moving. A choice."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class FlashSettings:
     hdd_pool: str = "hdd"
     sizing: sizing.Settings = field(default_factory=sizing.Settings)
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
-    """Share of the flash pool that stays free."""
+    """Share of the flash pool that stays free. A choice."""
     settle_seconds: Annotated[float, Ge(0)] = 10.0
-    """Files closed more recently are not moved: they may be written again."""
+    """Files closed more recently are not moved: they may be written again. A choice."""
     max_moves: Annotated[int, Ge(0)] = 1000
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True)

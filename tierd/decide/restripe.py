@@ -42,13 +42,13 @@ from tierd.text import bytes_text
 MIN_STRIPE_BYTES, MAX_STRIPE_BYTES = 1 << 20, 32 << 20
 """Stripe sizes of the guide."""
 MIN_FILE_BYTES = 64 << 20
-"""Smaller files gain nothing from more stripes."""
+"""Smaller files gain nothing from more stripes. A choice."""
 LARGEST_SMALL_BYTES = 16 << 20
-"""Maximum end of the component with one stripe at the beginning of new files."""
+"""Maximum end of the component with one stripe at the beginning of new files. A choice."""
 MIN_OPENS = 3
-"""Opens after its creation from which a small file with several stripes is rewritten."""
+"""Opens after its creation from which a small file with several stripes is rewritten. A choice."""
 RESERVE = 0.1
-"""Share of the pool that stays free."""
+"""Share of the pool that stays free. A choice."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,14 @@ class Restripe:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 2.0
-    """Minimum time that a job is expected to save, as a multiple of the time of the copy."""
+    """Minimum time that a job is expected to save, as a multiple of the time of the copy. A choice, because the
+    estimate is rough."""
     overstripe: bool = True
     """Whether files may have several objects on one target. Clients before Lustre 2.13 cannot read such files."""
     max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
-    """Larger files are not rewritten."""
+    """Larger files are not rewritten. A copy takes minutes: a choice."""
     max_moves: Annotated[int, Ge(0)] = 100
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tierd.text import binary_text, count_of, percent, quoted
 MAX_BYPASS_BYTES = 256 << 10
 """Largest bypass size that is advised; larger writes use whole stripes well."""
 MIN_GAIN_SHARE = 0.1
-"""Share of the writes that a larger bypass size must take in before it is advised."""
+"""Share of the writes that a larger bypass size must take in before it is advised. A choice."""
 
 
 @dataclass(frozen=True)

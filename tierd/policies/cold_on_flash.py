@@ -34,11 +34,13 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The finding begins at this used share of the flash pool."""
+    """The finding begins at this used share of the flash pool. A fifth is left for bursts: a choice."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends, and demotion stops, at this used share."""
+    """The finding ends, and demotion stops, at this used share. A tenth less, so that it does not begin again at
+    once."""
     cold_days: Annotated[float, Gt(0)] = 7.0
-    """Days without access. Set at least one day, because access times are updated late (``atime_diff``)."""
+    """Days without access. Set at least one day, because access times are updated late (``atime_diff``). A week is a
+    choice."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class ColdToDisk(Table):
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

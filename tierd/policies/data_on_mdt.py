@@ -39,12 +39,12 @@ DEFAULT_LIMIT_BYTES = 1 << 20
 NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 20 to 40% faster than on disks "
                     "(Cray, CUG 2018)")
 KEEP_FREE = 0.2
-"""Free share of an MDT below which tierd undoes default layouts with data on the MDT."""
+"""Free share of an MDT below which tierd undoes default layouts with data on the MDT. A choice."""
 MAX_SLOWDOWN = 1.5
-"""Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the
-MDTs."""
+"""Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the MDTs.
+A choice."""
 FILL_SECONDS = 1800.0
-"""Time for which new files must fit."""
+"""Time for which new files must fit. A choice."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,14 @@ class DataOnMdt(Table):
     """When the first component is on the MDT instead of flash: the table ``[data_on_mdt]``."""
 
     largest_bytes: Annotated[int, Gt(0), Le(4 << 20)] = 4 << 20
-    """Maximum end of a component on the MDT. The limit of the MDTs (``lod.*.dom_stripesize``) applies too."""
+    """Maximum end of a component on the MDT. The limit of the MDTs (``lod.*.dom_stripesize``) applies too. 4 MiB is the
+    largest of the paper."""
     reads_per_write: Annotated[float, Ge(1)] = 3.0
     """Reads per write from which the MDT is expected to be better than flash. Reads are up to 3 times as fast there;
     a write is assumed to be at most 3 times as slow, a choice, because the paper gives no figure."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Share of bytes and of inodes that must stay free on every MDT, after ``fill_seconds`` of new files."""
+    """Share of bytes and of inodes that must stay free on every MDT, after half an hour of new files. A choice: a
+    full MDT stops everybody."""
 
 
 def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool) -> Choice:

@@ -22,7 +22,7 @@ COLD_SECONDS = 7 * 86_400.0
 HYSTERESIS = 0.1
 """The finding ends at a used share that is lower by this. A choice."""
 HALF = 0.5
-"""Used share from which a pool counts as half full."""
+"""Used share from which a pool counts as half full. A choice."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class Settings(Common):
     """Thresholds. Shares are used bytes of the pool."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The finding begins at this share."""
+    """The finding begins at this share. As for ``cold-on-flash``."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """The finding also begins if a half-full pool will be full within this time at its present growth."""
+    """The finding also begins if a half-full pool will be full within this time at its present growth. An hour, in
+    which a person can act: a choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

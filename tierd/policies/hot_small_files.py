@@ -41,11 +41,11 @@ from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
 
 REOPENED = 2.0
-"""Minimum number of opens of existing files per created file. With fewer, the job mostly writes there."""
+"""Minimum number of opens of existing files per created file. With fewer, the job mostly writes there. A choice."""
 READ_SHARE = 0.5
-"""Minimum share of reads among the job's RPCs to disk targets."""
+"""Minimum share of reads among the job's RPCs to disk targets. A choice."""
 SUFFERING_WEIGHT = 3.0
-"""Weight of the cost while a neighbour is slowed on the same targets."""
+"""Weight of the cost while a neighbour is slowed on the same targets. A choice."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class Settings(Common):
     """Thresholds."""
 
     min_opens: Annotated[int, Ge(1)] = 100
-    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default)."""
+    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default). A
+    choice: one in six seconds."""
     enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
-    """The finding begins at this rate of read RPCs to disk targets."""
+    """The finding begins at this rate of read RPCs to disk targets. A tenth of the seeks of a disk."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ class HotFilesToFlash(Table):
     """Limits of benefit and cost of moves: the table ``[hot_files_to_flash]``."""
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
-    """Minimum disk time saved, as a multiple of the disk time that the move costs."""
+    """Minimum disk time saved, as a multiple of the disk time that the move costs. A choice, because the estimate is
+    rough."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """Expected time for which the job continues to read at its present rate."""
+    """Expected time for which the job continues to read at its present rate. A choice."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

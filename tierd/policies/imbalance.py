@@ -62,17 +62,17 @@ from tierd.verify.judgement import JobTotals, Judgement, compared_rates, control
 DAY_SECONDS = 86_400.0
 MIN_BYTES_PER_SECOND = 5e6
 MIN_OPERATIONS_PER_SECOND = 50.0
-"""Minimum load of the target, in bytes or in operations."""
+"""Minimum load of the target, in bytes or in operations. Choices."""
 MIN_BYTES = 1 << 20
-"""Smaller files do not move: they hardly change the fill."""
+"""Smaller files do not move: they hardly change the fill. A choice."""
 MAX_BYTES = 1 << 40
-"""Larger files do not move."""
+"""Larger files do not move. A copy would take hours: a choice."""
 BAND = 0.03
-"""A target gives files while its used share exceeds that of its pool by more than this."""
+"""A target gives files while its used share exceeds that of its pool by more than this. A choice."""
 REST_DAYS = 30.0
-"""Days in which a moved file does not move again."""
+"""Days in which a moved file does not move again. A choice."""
 RETRY_HOURS = 12.0
-"""Hours until a file is tried again after a move that did not succeed."""
+"""Hours until a file is tried again after a move that did not succeed. A choice."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,10 @@ class Settings(Common):
     """Thresholds."""
 
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The finding begins if a target's used share exceeds the median of the other targets by this difference."""
+    """The finding begins if a target's used share exceeds the median of the other targets by this difference. Lustre
+    evens out new objects from 17% on (``qos_threshold_rr``)."""
     enter_load: Annotated[float, Gt(1)] = 3.0
-    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets."""
+    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets. A choice."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,14 @@ class Rebalance(Table):
     directories: tuple[str, ...] = ("/",)
     """Directories (paths below the root of the file system) whose files may move."""
     scan_files_per_second: Annotated[float, Gt(0)] = 100.0
-    """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT."""
+    """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT. A
+    choice."""
     idle_days: Annotated[float, Ge(0)] = 1.0
     """Files used more recently do not move. Lustre writes access times late (``atime_diff``)."""
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
-    """Share of each target that stays free."""
+    """Share of each target that stays free. A choice."""
     max_moves: Annotated[int, Ge(0)] = 200
-    """Maximum number of files in one plan; the next plan may have more."""
+    """Maximum number of files in one plan; the next plan may have more. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

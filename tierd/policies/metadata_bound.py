@@ -24,9 +24,9 @@ from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
 
 BUSY_SHARE = 0.7
-"""Share of the threads in use at the start of a request, from which threads count as busy."""
+"""Share of the threads in use at the start of a request, from which threads count as busy. A choice."""
 ONE_JOB_SHARE = 0.7
-"""Share of the operations from which one job counts as the cause."""
+"""Share of the operations from which one job counts as the cause. A choice."""
 CHANGE_SHARE = 0.5
 """Share of creates and unlinks from which a directory lock may limit the operations. A choice."""
 
@@ -36,11 +36,13 @@ class Settings(Common):
     """Thresholds."""
 
     enter_wait_usec: Annotated[float, Gt(0)] = 2000.0
-    """The finding begins if requests wait so long for a thread, on average, while threads are busy."""
+    """The finding begins if requests wait so long for a thread, on average, while threads are busy. A choice, not
+    measured on a busy MDS."""
     enter_operation_usec: Annotated[float, Gt(0)] = 3000.0
-    """The finding begins if an operation takes so long, on average, while threads are free."""
+    """The finding begins if an operation takes so long, on average, while threads are free. A choice, not measured on a
+    busy MDS."""
     min_operations_per_second: Annotated[float, Gt(0)] = 200.0
-    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
+    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

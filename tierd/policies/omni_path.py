@@ -30,7 +30,8 @@ class Settings(Common):
     """Thresholds."""
 
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
-    """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any."""
+    """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any. A
+    choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
 WRITTEN_SHARE = 0.01
-"""Largest share of written bytes among all bytes of the job."""
+"""Largest share of written bytes among all bytes of the job. A choice."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Settings(Common):
     """Thresholds."""
 
     min_opens: Annotated[int, Ge(1)] = 50
-    """Minimum number of recent opens for writing in one directory."""
+    """Minimum number of recent opens for writing in one directory. A choice."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins at this share of opens for writing."""
+    """The finding begins at this share of opens for writing. Most of them: a choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

@@ -36,9 +36,10 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """The finding begins at this share of recently created files that outgrew their first component."""
+    """The finding begins at this share of recently created files that outgrew their first component. As many as a
+    component may split (``sizing.SPLIT_SHARE``)."""
     min_files: Annotated[int, Ge(1)] = 20
-    """Minimum number of files that outgrew their first component."""
+    """Minimum number of files that outgrew their first component. As many as sizes are needed for another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

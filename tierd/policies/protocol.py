@@ -62,9 +62,9 @@ class Common(Table):
 
     enabled: bool = True
     begin_looks: Annotated[int, Ge(1)] = 2
-    """Consecutive half minutes with the problem before the finding begins."""
+    """Consecutive half minutes with the problem before the finding begins. Two, because one may be chance."""
     end_looks: Annotated[int, Ge(1)] = 4
-    """Consecutive half minutes without the problem before the finding ends."""
+    """Consecutive half minutes without the problem before the finding ends. A choice: jobs pause."""
 
 
 @dataclass(frozen=True)

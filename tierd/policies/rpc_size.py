@@ -26,13 +26,13 @@ PAGE_BYTES = 4096
 """Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 FULL_SHARE = 0.8
-"""Share of RPCs with the size of the limit from which the limit is the cause."""
+"""Share of RPCs with the size of the limit from which the limit is the cause. A choice."""
 LARGE_PAGES = 1024
 """A limit of at least this many pages (4 MiB) is not low."""
 FILL = 0.25
-"""The finding begins if the mean RPC is below this share of the limit."""
+"""The finding begins if the mean RPC is below this share of the limit. A choice."""
 MIN_SAVED = 0.3
-"""Minimum share of the jobs' RPCs that larger RPCs would save, given the sizes of files."""
+"""Minimum share of the jobs' RPCs that larger RPCs would save, given the sizes of files. A choice."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Settings(Common):
     """Thresholds."""
 
     min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
-    """Minimum throughput of a client in these RPCs."""
+    """Minimum throughput of a client in these RPCs. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from tierd.text import percent, quoted
 MAX_RPCS_IN_FLIGHT = 256
 """Lustre's own limit of ``osc.*.max_rpcs_in_flight``."""
 MAX_AT_WORK = 2.0
-"""Mean number of concurrent RPCs above which a disk target counts as busy."""
+"""Mean number of concurrent RPCs above which a disk target counts as busy. A choice."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins at this share of RPCs that were sent at the limit."""
+    """The finding begins at this share of RPCs that were sent at the limit. Most of them: a choice."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    """A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

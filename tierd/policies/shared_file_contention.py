@@ -32,14 +32,15 @@ MAX_OBJECTS = 2000
 MIN_STRIPE_BYTES = 1 << 20
 """Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
 CONCENTRATION = 0.9
-"""Without a readable layout, the fewest targets with this share of the job's bytes count as the file's."""
+"""Without a readable layout, the fewest targets with this share of the job's bytes count as the file's. A choice."""
 MIN_BYTES_PER_SECOND = 1e6
 MAX_OBJECTS_PER_TARGET = 64
 """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
 MIN_RUNS = 2
-"""Minimum number of ended runs of a user in a directory from which the next one is expected to be alike."""
+"""Minimum number of ended runs of a user in a directory from which the next one is expected to be alike. Two are the
+fewest that can be alike."""
 READ_SHARE = 0.9
-"""Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
+"""Share of read bytes from which a job counts as a reader. Overstriping does not help readers. A choice."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Settings(Common):
     """Thresholds."""
 
     min_openers: Annotated[int, Ge(2)] = 8
-    """Minimum number of simultaneous opens of one file."""
+    """Minimum number of simultaneous opens of one file. A choice."""
     enter: Annotated[float, Gt(1)] = 4.0
-    """The finding begins at this number of opens per object of the file."""
+    """The finding begins at this number of opens per object of the file. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

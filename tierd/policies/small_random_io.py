@@ -55,13 +55,13 @@ SETTLE_COSTS = 4.0
 has been closed."""
 MIB = 1 << 20
 TARGET_SHARE = 0.2
-"""Minimum share of the job in the bulk RPCs on that target."""
+"""Minimum share of the job in the bulk RPCs on that target. A choice."""
 RPCS_PER_FILE = 8.0
-"""A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
+"""A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``. A choice."""
 MIN_FILE_BYTES = 16 << 20
-"""Smaller files are small files: see ``hot-small-files``."""
+"""Smaller files are small files: see ``hot-small-files``. A choice."""
 STRIPES = 4
-"""Maximum number of stripes on flash."""
+"""Maximum number of stripes on flash. A choice."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.6
-    """The finding begins at this share of small RPCs among the job's RPCs."""
+    """The finding begins at this share of small RPCs among the job's RPCs. Most of them: a choice."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
     """Minimum rate of small RPCs on one disk target. A hard disk does 100 to 200 seeks per second."""
 
@@ -79,13 +79,14 @@ class RandomIoToFlash(Table):
     """Limits of benefit, size and space: the table ``[random_io_to_flash]``."""
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
-    """Minimum disk time saved, as a multiple of the disk time that the copy costs."""
+    """Minimum disk time saved, as a multiple of the disk time that the copy costs. A choice, because the estimate is
+    rough."""
     max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
-    """Larger files are not moved."""
+    """Larger files are not moved. A copy takes minutes: a choice."""
     share_of_free: Annotated[float, Gt(0), Le(1)] = 0.5
-    """Share of the free space above the reserve that one plan may use."""
+    """Share of the free space above the reserve that one plan may use. A choice."""
     max_moves: Annotated[int, Ge(0)] = 50
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

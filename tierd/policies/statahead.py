@@ -22,11 +22,11 @@ from tierd.text import percent
 
 WASTE, UNBATCHED = "waste", "unbatched"
 MIN_STARTED = 10
-"""Minimum number of threads started between two readings of a client, if the release counts no entries."""
+"""Minimum number of threads started between two readings of a client, if the release counts no entries. A choice."""
 MIN_MISSES = 1000
-"""Minimum number of missed entries (2.16 and newer)."""
+"""Minimum number of missed entries (2.16 and newer). A choice."""
 MIN_HITS = 10_000
-"""Minimum number of used entries between two readings of a client from which batches are advised."""
+"""Minimum number of used entries between two readings of a client from which batches are advised. A choice."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """The finding begins at this share of wrong statahead threads, or of missed entries."""
+    """The finding begins at this share of wrong statahead threads, or of missed entries. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ MIN_STRIPES, MAX_STRIPES = 2, 8
 """Stripes of few large files, by the guide."""
 GIB = 1 << 30
 MIN_FILES = 50
-"""Minimum number of small files created recently."""
+"""Minimum number of small files created recently. A choice."""
 ONE_TARGET_SHARE, SPREAD_SHARE = 0.9, 0.8
 """Share of one target in a stream's bytes from which it has one target; in the RPCs of small files, below which they
 are on several. Choices."""
