@@ -269,13 +269,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvidence(Evidence):
-    """Numbers of a kind of finding that tierd does not know: of a detector in another package, or of an old journal."""
+    """Numbers that no plan reads: of findings that are advice, of a policy in another package, or of an old journal."""
 
     values: Mapping[str, float]
 
     def numbers(self) -> dict[str, float]:
         """The numbers by name."""
-        return dict(self.values)
+        return {name: float(value) for name, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -612,6 +612,8 @@ class SharedRuns:
     runs: int
     seconds: float
     """Time for which the files were open, over all runs."""
+    ended_at: float = 0.0
+    """End of the last run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -692,6 +694,9 @@ class Facts:
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
+    latest_directories: tuple[DirectoryActivity, ...] = ()
+    """The same in the last ``latest_seconds``, about half a minute."""
+    latest_seconds: float = 0.0
     job_nodes: Mapping[str, int] = field(default_factory=dict)
     """Number of nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not
     name."""
@@ -710,7 +715,7 @@ class Facts:
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
     shared_runs: tuple[SharedRuns, ...] = ()
-    """Runs on shared files that have ended, since tierd began."""
+    """Runs on shared files that have ended."""
     disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from tierd.config import act, files
 from tierd.config.contradictions import at, contradictions, is_set
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
-from tierd.config.policies import Problem, configured_policies, configured_tables, wrong_kinds
+from tierd.config.policies import Problem, configured_policies, configured_tables, remove_at, wrong_kinds
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import FilesystemSettings, Settings
 from tierd.policies.protocol import Policy
@@ -153,20 +153,6 @@ def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Probl
         return None, problems
 
 
-def remove_at(values: object, location: Sequence[int | str]) -> None:
-    """Remove the value at a location, or else the nearest table of it that is in the values."""
-    table: Any = values
-    for part in location[:-1]:
-        inner = table.get(part) if isinstance(table, dict) else None
-        if not isinstance(inner, dict):  # a list, or a value where a table belongs
-            break
-        table = inner
-    else:
-        part = location[-1]
-    if isinstance(table, dict):
-        table.pop(part, None)
-
-
 def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:
     """A remark with the file and the line of a setting."""
     number, line = location_of(files, location)
@@ -188,7 +174,9 @@ def with_old_keys_renamed(file: TomlFile, number: int) -> tuple[TomlFile, list[R
     remarks = []
     for old in found:
         key, line = str(old.location[-1]), nearest_line(file.text, old.location)[0]
-        if old.both:
+        if old.removed:
+            sentence = "there is no such setting any more, and its value has no effect: remove the line"
+        elif old.both:
             sentence = f"this is the old name of {new_key(key)}, which is set as well: remove {key}"
         else:
             sentence = (f"this setting is called {new_key(key)} now; rename it, as the next release does not accept "

@@ -9,32 +9,63 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _DETECTORS = {
-    "cold_on_flash": ("least_files",),
     "hot_small_files": ("least_opens",),
-    "imbalance": ("least_bytes_per_second", "least_operations_per_second"),
-    "metadata_storm": ("least_seconds",),
     "outgrown_component": ("least_files",),
     "read_ahead": ("least_pages_per_second",),
-    "rpc_size": ("least_bytes_per_second", "least_saved"),
-    "rpcs_in_flight": ("least_rpcs_per_second", "most_at_work"),
-    "shared_file_contention": ("least_bytes_per_second", "least_openers", "most_objects_per_target"),
+    "rpc_size": ("least_bytes_per_second",),
+    "rpcs_in_flight": ("least_rpcs_per_second",),
+    "shared_file_contention": ("least_openers",),
     "small_random_io": ("least_rpcs_per_second",),
-    "statahead_waste": ("least_misses", "least_started"),
-    "striping": ("least_bytes_per_second", "least_files"),
+    "striping": ("least_bytes_per_second",),
 }
 OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("benefit",): ("least_gain",),
-    ("cold_to_disk",): ("least_bytes", "most_moves"),
+    ("cold_to_disk",): ("most_moves",),
     ("hot_files_to_flash",): ("most_moves",),
     ("sense", "exporter_access"): ("most_bytes",),
     ("sense", "prometheus", "access"): ("most_bytes",),
     ("sense", "robinhood"): ("most_files",),
     ("small_files_to_flash",): ("most_moves",),
-    ("small_files_to_flash", "sizing"): ("least_samples",),
     ("verify",): ("least_controls", "least_gain", "most_harm"),
     **{("detect", detector): keys for detector, keys in _DETECTORS.items()},
 }
 """Old keys by table. A table of a scope has the name without ``scopes`` and the index."""
+
+REMOVED: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("benefit",): ("first_effect", "first_weight"),
+    ("cold_to_disk",): ("min_bytes",),
+    ("data_on_mdt",): ("fill_seconds", "keep_free", "max_slowdown"),
+    ("detect", "block_accelerator"): ("min_gain_share",),
+    ("detect", "cold_on_flash"): ("min_files",),
+    ("detect", "flash_pressure"): ("half", "leave", "recent_seconds"),
+    ("detect", "hot_small_files"): ("leave_reads_per_second", "read_share", "recent_seconds", "reopened",
+        "small_file_bytes"),
+    ("detect", "imbalance"): ("classes", "leave_fill", "leave_load", "min_bytes_per_second",
+        "min_operations_per_second", "recent_seconds"),
+    ("detect", "metadata_bound"): ("busy_share", "leave_operation_usec", "leave_wait_usec", "one_job_share"),
+    ("detect", "metadata_imbalance"): ("leave_fill", "leave_load"),
+    ("detect", "metadata_storm"): ("leave", "min_seconds", "recent_seconds"),
+    ("detect", "omni_path"): ("recent_seconds",),
+    ("detect", "opened_for_writing"): ("leave", "recent_seconds", "written_share"),
+    ("detect", "outgrown_component"): ("leave",),
+    ("detect", "read_ahead"): ("discarded_share", "jumping_share", "leave", "limit_share", "recent_seconds"),
+    ("detect", "rpc_size"): ("enter_fill", "full_share", "large_pages", "leave_fill", "min_saved", "recent_seconds"),
+    ("detect", "rpcs_in_flight"): ("leave", "max_at_work", "recent_seconds"),
+    ("detect", "shared_file_contention"): ("concentration", "leave", "max_objects_per_target", "min_bytes_per_second",
+        "min_runs", "read_share", "recent_seconds"),
+    ("detect", "small_random_io"): ("classes", "leave", "recent_seconds", "rpcs_per_file", "target_share"),
+    ("detect", "statahead_waste"): ("leave", "min_hits", "min_misses", "min_started"),
+    ("detect", "striping"): ("classes", "enter", "leave", "max_files_per_second", "min_files", "recent_seconds"),
+    ("directory_striping",): ("gone_share", "judge_seconds", "min_gain"),
+    ("hot_files_to_flash",): ("disk_bytes_per_second", "disk_read_usec", "flash_read_usec", "suffering_weight"),
+    ("random_io_to_flash",): ("disk_bytes_per_second", "disk_operation_usec", "flash_operation_usec",
+        "min_file_bytes", "stripes"),
+    ("rebalance",): ("band", "max_bytes", "min_bytes", "rest_days", "retry_hours"),
+    ("restripe",): ("bytes_per_second", "largest_small_bytes", "min_file_bytes", "min_opens", "reserve"),
+    ("small_files_to_flash",): ("reaction_seconds", "read_share"),
+    ("small_files_to_flash", "sizing"): ("min_samples", "split_share"),
+}
+"""Settings of the version before that tierd now decides itself, by table: each is ignored, with a warning."""
 
 MOVED_TABLES: Mapping[tuple[str, ...], str] = {
     ("hot_files_to_flash", "data_on_mdt"): 'move its settings to [data_on_mdt], and write "data-on-mdt" into act.on in '
@@ -51,8 +82,10 @@ class OldKey:
 
     location: Location
     """With the old name."""
-    both: bool
+    both: bool = False
     """Whether the same table also has the new key, which is a mistake."""
+    removed: bool = False
+    """Whether there is no such setting any more."""
 
 
 def new_key(key: str) -> str:
@@ -103,6 +136,10 @@ def with_current_keys(values: Mapping[str, object]) -> tuple[dict[str, object], 
 def _renamed(values: Mapping[str, object], location: Location, found: list[OldKey]) -> Iterator[tuple[str, object]]:
     for key, value in values.items():
         here = (*location, key)
+        removed = REMOVED.get(tuple(map(str, location[2:] if location[:1] == ("scopes",) else location)), ())
+        if key in removed or new_key(key) in removed:
+            found.append(OldKey(here, removed=True))
+            continue
         current = str(current_location(here)[-1])
         if current != key:
             found.append(OldKey(here, current in values))

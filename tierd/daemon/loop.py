@@ -52,6 +52,8 @@ COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
+RUNS_STATE = "shared_runs"
+"""Name of the runs on shared files in the journal."""
 
 
 LEARNING_WINDOWS = 4
@@ -131,7 +133,8 @@ class Daemon:
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
                                   self.media, walk_of(settings, filesystem), metadata, disks,
                                   busy_directory(settings) / 2, job_nodes,
-                                  lambda: self.closed_targets)
+                                  lambda: self.closed_targets, journal.state().get(RUNS_STATE, ""),
+                                  lambda runs: journal.set_state({RUNS_STATE: runs}))
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()

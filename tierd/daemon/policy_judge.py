@@ -59,7 +59,6 @@ class PolicyJudge:
         self._facts = facts
         self._clock = clock
         self._settings = settings.verify
-        self._tables = settings.tables
         self._counters = counters
         self._totals = JobTotals()
         self._runs: dict[tuple[str, str, str], Run] = {}
@@ -128,14 +127,14 @@ class PolicyJudge:
         for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
             evidence, policy = evidence_of(kind, numbers), policy_of(kind)
             if (policy.default_judge is not None and isinstance(evidence, policy.evidence)
-                    and now >= entry.intended_at + policy.default_judge.seconds(self._tables)):
+                    and now >= entry.intended_at + policy.default_judge.seconds):
                 self._judge_default(entry, evidence, policy.default_judge)
 
     def _judge_default(self, entry: Entry, evidence: object, judge: DefaultJudge) -> None:
         facts = self._facts()
         if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
             return  # the operations since the act are not known yet
-        found = judge.judge(entry.place, evidence, facts, self._tables)
+        found = judge.judge(entry.place, evidence, facts)
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result = self._undo(entry, found.words)

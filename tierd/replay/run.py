@@ -34,7 +34,9 @@ class TapeFacts:
 
     def __call__(self, tree: Tree, time: float) -> Facts:
         """The facts of one snapshot."""
-        directories, seconds = self._recent.since_oldest_snapshot(self._table.summaries(0.0), time)
+        activities = self._table.summaries(0.0)
+        latest, latest_seconds = self._recent.since_last_call(activities, time)
+        directories, seconds = self._recent.since_oldest_snapshot(activities, time)
         room = parameters.pool_capacity(tree)
         pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
         loads = []
@@ -48,7 +50,8 @@ class TapeFacts:
             clients=tuple(load for load in loads if load is not None), pools=room.pools,
             fill=self._growth.measured({t: TargetFill(s.size_bytes, s.avail_bytes) for t, s in spaces
                                         if s.size_bytes and s.avail_bytes}, time),
-            directories=directories, directory_seconds=seconds, metadata_targets=len(tree.devices("mdt")),
+            directories=directories, directory_seconds=seconds, latest_directories=latest,
+            latest_seconds=latest_seconds, metadata_targets=len(tree.devices("mdt")),
             default_layouts=self._tape.layouts_of(d.directory for d in directories),
             shared_files=tuple(self._table.shared_files(MIN_OPENERS)),
         )

@@ -92,12 +92,14 @@ path = "/b"
 [scopes.small_files_to_flash]
 most_moves = 3
 sizing.least_samples = 4
+read_share = 0.5
 """
     settings = parse(text, "t.toml", warn=warnings.append)
     policy = settings.resolved_scopes.of("/b").small_files_to_flash
-    assert (policy.max_moves, policy.sizing.min_samples) == (3, 4)
+    assert policy.max_moves == 3
     assert settings.resolved_scopes.of("/a").small_files_to_flash == Settings().small_files_to_flash
-    assert [warning.split(" ")[0] for warning in warnings] == ["t.toml:6:", "t.toml:7:"]
+    assert [warning.split(" ")[0] for warning in warnings] == ["t.toml:6:", "t.toml:7:", "t.toml:8:"]
+    assert warnings[-1].endswith("there is no such setting any more, and its value has no effect: remove the line")
 
 
 def test_check_config_prints_old_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
