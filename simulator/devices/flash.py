@@ -73,6 +73,7 @@ class AcceleratorSettings:
     """One pair of SSDs for one target."""
 
     flash: FlashSettings = field(default_factory=lambda: FlashSettings(1.0e9, 0.0001, 16))
+    """An SSD with a SAS port of 12 Gb/s, which limits it to about 1 GB/s. The latency is a choice."""
     bypass_bytes: int = 32 << 10
     capacity_bytes: int = 1 << 40
     flush_seconds: float = 1.0
