@@ -17,7 +17,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation", "tierd.gather")
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
 """Rooms that wire the others together: the daemon, its command line and its simulation."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -32,7 +32,6 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.act", (*FRONT, "tierd.cluster")),
     ("tierd.cluster", FRONT),
     ("tierd.daemon", FRONT[1:]),
-    ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
     ("tierd.policies", (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")),
@@ -58,7 +57,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app",
+        "tierd.daemon", "tierd.daemon.web",
     ),
 }
 """Module, and the packages that alone may import it."""
