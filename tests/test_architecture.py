@@ -40,8 +40,8 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.sense.slurm"),
-    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.sense.slurm"),
+    "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
@@ -211,7 +211,6 @@ EVIDENCE = {node.name for path in (ROOT / "tierd" / "policies").glob("*.py")
 OTHER_NAMES = {
     "tierd.audit.checks": "read-ahead and Omni-Path, of which its checks are",
     "tierd.cli.tierctl": "a scenario of the simulator",
-    "tierd.config.old_keys": "tables of settings",
 }
 """Modules in which the word of a kind is the name of something else."""
 
