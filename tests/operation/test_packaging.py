@@ -212,8 +212,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a wheel without C modules installs, and links to what is installed beside it."""
     folder = dependencies_without_us(tmp_path_factory.mktemp("wheel") / "site")
     built = folder.parent / "lib"
-    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", built], check=True, capture_output=True,
-                   cwd=copied_source(folder.parent / "source"))
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", built], check=True,
+                   capture_output=True, cwd=copied_source(folder.parent / "source"))
     for package in built.iterdir():
         package.rename(folder / package.name)
     return folder
