@@ -19,7 +19,7 @@ from stack import demo
 from tests.servers import output_until
 from tierd.daemon.answers import ActAnswer, ExplainAnswer, FindingRow, JudgementRow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BEGUN_AT = 1_795_000_000.0
 
 
