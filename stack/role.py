@@ -18,6 +18,7 @@ from typing import Any
 from httpserver.config import WebConfigFile
 from lustre.fid import Fid
 from lustre.layout.model import same_shape
+from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
@@ -31,7 +32,6 @@ from tierd.config.load import load
 from tierd.config.settings import Settings
 from tierd.daemon import mover_process, process, reader_process
 from tierd.daemon.service import Service
-from tierd.demo import user_name
 from tierd.sense.exporters import scrape_fixed_list
 
 Say = Callable[[str], None]

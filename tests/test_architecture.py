@@ -17,7 +17,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation", "tierd.gather")
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
 """Rooms that wire the others together: the daemon, its command line and its simulation."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -32,7 +32,6 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.act", (*FRONT, "tierd.cluster")),
     ("tierd.cluster", FRONT),
     ("tierd.daemon", FRONT[1:]),
-    ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
     ("tierd.policies", (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")),
@@ -41,8 +40,8 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.sense.slurm"),
-    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.sense.slurm"),
+    "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
@@ -58,7 +57,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app",
+        "tierd.daemon", "tierd.daemon.web",
     ),
 }
 """Module, and the packages that alone may import it."""
@@ -212,7 +211,6 @@ EVIDENCE = {node.name for path in (ROOT / "tierd" / "policies").glob("*.py")
 OTHER_NAMES = {
     "tierd.audit.checks": "read-ahead and Omni-Path, of which its checks are",
     "tierd.cli.tierctl": "a scenario of the simulator",
-    "tierd.config.old_keys": "tables of settings",
 }
 """Modules in which the word of a kind is the name of something else."""
 

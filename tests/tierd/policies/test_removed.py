@@ -12,7 +12,7 @@ from tests.tierd.policies.without import TIERD
 
 ROOT = Path(__file__).parents[3]
 INTERFACE = {"__init__", "protocol", "registry", "runner"}
-NAMES = ["tierd.audit", "tierd.cluster", "tierd.gather", *sorted(
+NAMES = ["tierd.audit", "tierd.cluster", *sorted(
     f"tierd.policies.{path.stem}" for path in (TIERD / "policies").glob("*.py") if path.stem not in INTERFACE)]
 
 
