@@ -13,7 +13,10 @@ from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sam
 from exporter.counters import StatsPlan
 from exporter.exposition import Family, Gauge, MetricsPage, label_text
 from exporter.forms import RpcForm, StatsForm, rpc_forms
-from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembership
+from exporter.hanging import PassState
+from exporter.mounts import ClientDevice
+from exporter.node import Node, NodeSnapshot
+from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
 from exporter.sources import NEIGHBOURS, Columns, Lines, Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.templates import Row, fill_numbers

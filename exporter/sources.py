@@ -9,7 +9,8 @@ from typing import NamedTuple
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
-from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part, Texts
 from exporter.templates import Row, fill_rows
 from lustre.formats import stats
 from lustre.formats.outline import Forms

@@ -15,7 +15,8 @@ from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
 from exporter.exposition import Family, Histogram, MetricsPage, label_text, usec_to_seconds
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
-from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part, Texts
 from exporter.rpc_stats import BucketKey, RpcFamilies, RpcKeys
 from lustre.formats import import_, rpc_stats, stats
 

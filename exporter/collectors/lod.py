@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Gauge, MetricsPage, label_text
-from exporter.node import Node, integer
+from exporter.node import Node
+from exporter.reading import integer
 from lustre.formats import df
 
 LABELS = ("fs", "target")

@@ -17,7 +17,8 @@ from exporter.collector import Collect, Collector, Context
 from exporter.connection_families import Sample, connection_families
 from exporter.connections import ConnectionsByTarget, ConnectionSums
 from exporter.exposition import Family, Gauge, MetricsPage, label_text
-from exporter.node import NamedDevice, Node, integer
+from exporter.node import Node
+from exporter.reading import NamedDevice, integer
 from exporter.totals import Combine, put_gauges
 
 LABELS = ("fs", "mdt", "pool")

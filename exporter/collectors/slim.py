@@ -15,7 +15,8 @@ from exporter.collectors import llite, mdc, read_ahead
 from exporter.collectors.health import CLIENT_JOB_COLLECTOR, VERSION_COLLECTOR
 from exporter.connections import OSC, OscClients, group_of
 from exporter.exposition import Gauge, MetricsPage, escape, label_text
-from exporter.node import Node, Texts
+from exporter.node import Node
+from exporter.reading import Texts
 from exporter.sources import Source, StatsRenderer
 from exporter.totals import MountPool, SummedParameter, stats_contributions
 from lustre.formats import read_ahead_stats, statahead_stats
