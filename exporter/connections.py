@@ -30,6 +30,7 @@ from exporter.totals import (
     stats_contributions,
 )
 from lustre.formats import import_, rpc_stats
+from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms
 
 T = TypeVar("T")
@@ -96,9 +97,9 @@ def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportFo
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
         constant = form.link._replace(avg_waittime_usec=None)
-        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], templates.LABELS, [b""]))
+        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], Opcode.LABELS, [b""]))
                  for name in form.fields]  # fmt: skip
-        shown += [(family, family.line(templates.LABELS + extra, value))
+        shown += [(family, family.line(Opcode.LABELS + extra, value))
                   for family, extra, value in families.import_gauges(constant)]  # fmt: skip
         packed = templates.packed([template for _, template in shown])
         return None if packed is None else (tuple([family for family, _ in shown]), packed)
@@ -185,7 +186,7 @@ class _NumberLines:
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
-        self._packed = templates.packed([templates.of_samples(family, templates.LABELS, [b""])])
+        self._packed = templates.packed([templates.of_samples(family, Opcode.LABELS, [b""])])
         self._labels: list[bytes] = []
         self._values: list[int | None] = []
         self._chunks: list[bytes] = []

@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from exporter import templates
 from exporter.exposition import Counter, escape, usecs_to_seconds
+from lustre.formats.opcodes import Opcode
 from lustre.formats.stats import Stats, is_no_sum
 
 CounterKey = tuple[Counter, bytes]
@@ -138,7 +139,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
         indices += [index for _, index, _ in outputs_of]
     shared = tuple(
         [
-            templates.of_samples(family, templates.LABELS, [extra for extra, _, _ in of_family])
+            templates.of_samples(family, Opcode.LABELS, [extra for extra, _, _ in of_family])
             for family, of_family in wanted.items()
         ]
     )
