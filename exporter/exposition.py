@@ -365,5 +365,5 @@ class ScrapeResult:
     def _plain(self, registry: CollectorRegistry, *, openmetrics: bool) -> Body:
         own = own_metrics(registry, openmetrics=openmetrics)
         families = self.families
-        size = len(own) + sum([sum(map(len, chunks)) for _, chunks in families])
+        size = sum([sum(map(len, chunks)) for chunks in _lists(families, own, openmetrics=openmetrics)])
         return Body(lambda: _pieces(_lists(families, own, openmetrics=openmetrics)), size)
