@@ -76,7 +76,6 @@ class _ImportOfDevice:
         self._form: import_.ImportForm | None = None
 
     def __call__(self, data: bytes) -> Rendered:
-        """Return the finished lines of one reading."""
         families = self._families
         found = self._forms.read(data, self._form)
         if found is not None and (shared := self._shared(found[0])) is not None:
@@ -145,7 +144,6 @@ class RpcRenderer:
         self._forms = rpc_forms(families)
 
     def __call__(self, labels: bytes) -> RpcsOfDevice:
-        """Return the renderer of a device with these labels."""
         return RpcsOfDevice(self._families, self._forms, labels)
 
 
@@ -162,7 +160,6 @@ class RpcsOfDevice:
         self._gauges = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
-        """Return the finished lines of one reading."""
         found = self._forms.read(data, self._form)
         if found is None:
             return self._of_words(data)
@@ -192,7 +189,6 @@ class _NumberLines:
         self._chunks: list[bytes] = []
 
     def put(self, page: MetricsPage, labels: list[bytes], values: list[int | None]) -> None:
-        """Show the numbers."""
         if labels != self._labels:
             begins = range(0, len(labels), NEIGHBOURS)
             self._labels, self._values = labels, [None] * len(labels)
@@ -278,7 +274,6 @@ OSC = client_families("osc", ("fs", "mount", "pool"), "object servers")
 
 
 def group_of(client: ClientDevice, pool: str) -> MountPool:
-    """Return the group of an object storage client."""
     return MountPool(client.device.fsname, client.mount, pool)
 
 

@@ -40,7 +40,6 @@ class StatsRule:
     """Names of the counters to show; None shows all."""
 
     def families(self) -> tuple[Counter, ...]:
-        """Return all families of the rule."""
         more = [family for pair in self.special.values() for family in pair]
         every = (*self.byte_sums.values(), self.operations, self.seconds, *more)
         return tuple([family for family in every if family is not None])

@@ -30,7 +30,6 @@ class StatsForm:
     """Packed template of each family of the plan."""
 
     def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
-        """Return the row of a device."""
         return Row(self.plan.families, (self.packed, labels, numbers))
 
 
@@ -71,15 +70,12 @@ class RpcForm:
     """Packed template of each family."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
-        """Return the samples of the gauges."""
         return [(family, extra, number) for (family, extra), number in zip(self.gauges, numbers, strict=False)]
 
     def counts(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Keys of the tables."""
         return numbers[len(self.gauges) :]
 
     def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
-        """Return the row of a device."""
         return Row(self.families, (self.packed, labels, numbers))
 
 

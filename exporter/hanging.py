@@ -34,7 +34,6 @@ class HangingReads:
             return True
 
     def remove(self, reading: Reading) -> None:
-        """Remove a read, because it has returned."""
         with self._lock:
             self._reads.pop(reading[:2], None)
 
@@ -43,7 +42,6 @@ class HangingReads:
         return frozenset([device for of_kind, device in [*self._reads] if of_kind == kind]) if self._reads else NONE
 
     def all(self) -> list[Reading]:
-        """Return the reads that have not returned."""
         with self._lock:
             return [*self._reads.values()]
 

@@ -112,7 +112,6 @@ class LandingPage:
         self._worker: WorkerThread[NodeSummary] = WorkerThread("landing")
 
     def page(self) -> bytes:
-        """Return the whole page."""
         outcomes = self._scraper.outcomes.items()
         text = _PAGE.format(
             style=_STYLE,

@@ -80,7 +80,6 @@ class MountTable:
         return self._mounts
 
     def clients(self, kind: str, devices: tuple[NamedDevice, ...], mounts: Mounts) -> tuple[ClientDevice, ...]:
-        """Return the devices that belong to a mount, with its mount point."""
         before = self._clients.get(kind)
         if before is not None and before[0] is devices and before[1] is mounts:
             return before[2]

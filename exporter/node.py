@@ -60,7 +60,6 @@ class Node(ParameterReader):
         return self._memory.mounts.clients(kind, self.devices(kind), self.mount_points())
 
     def mounts(self) -> list[tuple[str, bytes]]:
-        """Device and label text of each mount."""
         return [
             (client.name, label_text(fs=client.device.fsname, mount=client.mount)) for client in self.clients("llite")
         ]
@@ -77,11 +76,9 @@ class Node(ParameterReader):
         return [t for t in self.devices(kind) if t.device.target and not t.device.instance]
 
     def labelled_targets(self, kind: str) -> list[tuple[str, bytes]]:
-        """Device and label text of each of this node's own targets."""
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
     def membership(self) -> PoolMembership:
-        """The targets of each pool."""
         if self.snapshot.membership is None:
             self.snapshot.membership = self._memory.pools.membership(self)
         return self.snapshot.membership

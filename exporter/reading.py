@@ -38,7 +38,6 @@ class ReadStats:
     """Number of values left out of sums, by parameter, because no target can do so much."""
 
     def error(self, parameter: str, name: str) -> None:
-        """Count a failed read."""
         self.errors[parameter, name] = self.errors.get((parameter, name), 0) + 1
 
     def skip(self, parameter: str, lines: int) -> None:
@@ -142,7 +141,6 @@ class ParameterIndex:
         self._passes_left: dict[str, int] = {}
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """Return the present devices of a kind. If they changed, their parameters are located again."""
         names = self.tree.devices(kind)
         before = self._listings.get(kind)
         if before is not None and before[0] == names:
@@ -520,7 +518,6 @@ class ParameterReader:
         return names
 
     def is_hanging(self, kind: str, device: str) -> bool:
-        """Whether a read of the device has not returned."""
         return device in self._parameters.hanging.devices(kind)
 
     def driver_parameter(self, module: str, name: str) -> int | None:

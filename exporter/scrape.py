@@ -59,7 +59,6 @@ class WorkerThread(Generic[T]):
         threading.Thread(target=_run, args=(call, future), name=self._name, daemon=True).start()
 
     def is_busy(self) -> bool:
-        """Whether the previous call has not returned."""
         return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
@@ -80,7 +79,6 @@ class WorkerThread(Generic[T]):
         self._future = None
 
     def run(self, call: Callable[[], T], seconds: float) -> T:
-        """Start a call and wait for its result."""
         self.start(call)
         return self.result(seconds)
 
@@ -244,7 +242,6 @@ class Scraper:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The enabled collectors."""
         return tuple([running.collector.name for running in self._running])
 
     @property

@@ -29,7 +29,6 @@ class ExporterMetrics(Collector):
         self._scraper = scraper
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families about the exporter."""
         yield _info()
         yield from self._outcomes()
         yield from self._reads()

@@ -55,12 +55,10 @@ class Columns:
         self._changed = {*range(len(groups))}
 
     def put(self, position: int, lines: Lines) -> None:
-        """Replace the lines of a device."""
         self._lines[position] = lines
         self._changed.add(position // NEIGHBOURS)
 
     def show(self, page: MetricsPage) -> None:
-        """Add all lines to a page."""
         for group in self._changed:
             begin = group * NEIGHBOURS
             self._joined[group] = joined(self._lines[begin : begin + NEIGHBOURS])
@@ -195,7 +193,6 @@ class StatsRenderer:
         self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
-        """Return the renderer of a device with these labels."""
         return _StatsOfDevice(self._planner, self._forms, labels)
 
 

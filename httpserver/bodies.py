@@ -37,7 +37,6 @@ class LocalClient:
     """A caller without a connection."""
 
     def is_slow(self) -> bool:
-        """Return False."""
         return False
 
     def abort(self) -> None:
@@ -86,7 +85,6 @@ class HeldBodies(Generic[K]):
         self._held: dict[Body, _Held[K]] = {}
 
     def held_bytes(self) -> int:
-        """Return the size of all bodies that connections send now."""
         with self._lock:
             return self._size()
 
@@ -172,7 +170,6 @@ class Reader(Iterator[bytes]):
         return next(self._pieces)
 
     def close(self) -> None:
-        """Release the body."""
         self._pieces = iter(())
         done, self._done = self._done, _nothing
         done()

@@ -105,7 +105,6 @@ class WebConfigFile:
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._path
 
     def config(self) -> WebConfig:
@@ -125,7 +124,6 @@ class WebConfigFile:
             return self.successful
 
     def deny(self) -> None:
-        """Count a denied request."""
         with self._lock:
             self.denied += 1
 

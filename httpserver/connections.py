@@ -159,7 +159,6 @@ class Connections:
             self._refused[reason] += 1
 
     def refused(self) -> Mapping[str, int]:
-        """Return the number of refused requests by reason."""
         with self._changed:
             return dict(self._refused)
 
@@ -231,13 +230,11 @@ class BoundedThreads(socketserver.TCPServer):
         super().serve_forever(poll_interval)
 
     def shutdown(self) -> None:
-        """Stop accepting."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop
         super().shutdown()
 
     def get_request(self) -> tuple[Any, Any]:
-        """Accept a connection."""
         try:
             return super().get_request()
         except OSError as error:

@@ -76,7 +76,6 @@ class _RequestReader(io.RawIOBase):
 
     @property
     def too_large(self) -> bool:
-        """Whether the request reached the limit of bytes."""
         return self._left <= 0
 
     def readable(self) -> bool:
@@ -324,7 +323,6 @@ class Server(BoundedThreads):
             self._web_config.deny()
 
     def serve(self, slot: Slot, client: Any) -> None:
-        """Serve one connection, in its thread."""
         config = WebConfig() if self._web_config is None else self._web_config.config()
         try:
             if config.tls is not None:

@@ -105,7 +105,6 @@ class Section:
     values: Mapping[str, Any]
 
     def wrong(self, name: str, sentence: str) -> None:
-        """Record a mistake in one setting."""
         self.mistakes.add((*self.keys, name), sentence)
 
     def text(self, name: str) -> str:

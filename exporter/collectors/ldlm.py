@@ -84,12 +84,10 @@ class Group(NamedTuple):
     namespace: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mount=self.mount, namespace=self.namespace)
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
     seen: tuple[Sequence[NamedDevice], Mounts] = (), {}
     servers, clients, order = _members({}), _members({}), tuple[Group, ...]()

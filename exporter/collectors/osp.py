@@ -78,7 +78,6 @@ class Pool(NamedTuple):
     pool: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, pool=self.pool)
 
 
@@ -91,12 +90,10 @@ class PeerGroup(NamedTuple):
     pool: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, kind=self.kind, pool=self.pool)
 
 
 def start_osp(context: Context) -> Collect:
-    """Start without earlier readings."""
     return _per_target() if context.settings.osp_per_target else _summed()
 
 
@@ -189,12 +186,10 @@ class MetadataTarget(NamedTuple):
     target: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, target=self.target)
 
 
 def start_lwp(_: Context) -> Collect:
-    """Start without earlier readings."""
     connections: ConnectionSums[MetadataTarget] = ConnectionSums("lwp", LWP)
 
     def collect(node: Node, page: MetricsPage) -> None:

@@ -39,7 +39,6 @@ _IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     groups = OscClients(group_of)
     mounts = Source("llite", "stats", StatsRenderer(replace(llite.RULE, only=OPERATIONS)))
     requests: SummedParameter[MountPool] = SummedParameter(

@@ -95,7 +95,6 @@ class Import:
 
 
 def parse(data: bytes) -> Import:
-    """Read a whole ``import`` file."""
     everything = fields.parse(data)
     found = everything.values
     counts = fields.Naturals(found)

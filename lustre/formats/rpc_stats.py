@@ -106,7 +106,6 @@ class RpcStats:
 
 
 def parse(data: bytes) -> RpcStats:
-    """Read a whole ``rpc_stats`` file."""
     head = header.split(data)
     tables_begin = data.find(b"\tread")
     lines = GAUGE.findall(data, head.end, tables_begin if tables_begin > 0 else len(data))

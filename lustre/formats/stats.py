@@ -89,7 +89,6 @@ class Stats:
 
 
 def parse(data: bytes) -> Stats:
-    """Read a whole ``stats`` file."""
     head = header.split(data)
     rows = [row for row in COUNTER.findall(data, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(data, head.lines + len(rows))
