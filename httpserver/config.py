@@ -93,7 +93,7 @@ class WebConfigFile:
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises ConfigError with all mistakes."""
-        self._path = path
+        self.path = path
         self._lock = threading.Lock()
         self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload
         self._config = load_web_config(path)
@@ -102,10 +102,6 @@ class WebConfigFile:
         """Whether the last load succeeded."""
         self.denied = 0
         """Requests denied because of missing or wrong credentials."""
-
-    @property
-    def path(self) -> Path:
-        return self._path
 
     def config(self) -> WebConfig:
         """Return the configuration in use, after a reload if a file has changed."""
@@ -129,7 +125,7 @@ class WebConfigFile:
 
     def _read(self) -> None:
         try:
-            config = load_web_config(self._path)
+            config = load_web_config(self.path)
             if mistakes := self._removed(config):
                 raise ConfigError(mistakes)
         except ConfigError as mistakes:
@@ -146,9 +142,9 @@ class WebConfigFile:
         """List TLS or users that the new configuration lacks, because the file may be incomplete or empty."""
         wrong = []
         if self._config.tls is not None and config.tls is None:
-            wrong.append(f"{self._path}: tls_server_config is missing; restart to serve without TLS")
+            wrong.append(f"{self.path}: tls_server_config is missing; restart to serve without TLS")
         if self._config.users is not None and config.users is None:
-            wrong.append(f"{self._path}: basic_auth_users is missing; restart to serve without passwords")
+            wrong.append(f"{self.path}: basic_auth_users is missing; restart to serve without passwords")
         return wrong
 
 

@@ -15,7 +15,6 @@ import logging
 import resource
 import socket
 import socketserver
-import sys
 import threading
 import time
 from collections import Counter
@@ -260,17 +259,13 @@ class BoundedThreads(socketserver.TCPServer):
     def _serve_slot(self, slot: Slot, client: Any) -> None:
         try:
             self.serve(slot, client)
-        except Exception:  # noqa: BLE001 - logged; the other connections go on
-            self.handle_error(slot.connection, client)
+        except OSError:  # the client disconnected or is too slow
+            pass
+        except Exception as error:
+            log.error("cannot serve a connection", exc_info=error)
         finally:
             self.shutdown_request(slot.connection)
             self.connections.end(slot)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error, unless the client disconnected."""
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            log.error("cannot serve a connection", exc_info=error)
 
 
 def _address_of(client: object) -> str:

@@ -70,27 +70,23 @@ class _RequestReader(io.RawIOBase):
         self._connection = connection
         self._timeouts = timeouts
         self._until = timeouts.clock() + timeouts.head_seconds
-        self._left = MAX_HEAD_BYTES
+        self.left_bytes = MAX_HEAD_BYTES
         self.ended = False
         """Whether the client closed its side, or used up the limit, before the end of the request."""
-
-    @property
-    def too_large(self) -> bool:
-        return self._left <= 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         limit_time(self._connection, self._until - self._timeouts.clock())
-        count = self._connection.recv_into(memoryview(buffer)[: self._left])
-        self._left -= count
+        count = self._connection.recv_into(memoryview(buffer)[: self.left_bytes])
+        self.left_bytes -= count
         self.ended = self.ended or count == 0
         return count
 
     def allow_body(self, size_bytes: int) -> None:
         """Allow the reader to read this many more bytes, within the time limit of a body."""
-        self._left += size_bytes
+        self.left_bytes += size_bytes
         self._until = self._timeouts.clock() + self._timeouts.body_seconds
 
     def send(self, data: bytes) -> None:
@@ -153,7 +149,7 @@ class _Exchange:
         except http.client.HTTPException:
             raise _RefusedError(431) from None
         if self._reader.ended:
-            raise _RefusedError(431 if self._reader.too_large else 400)
+            raise _RefusedError(431 if self._reader.left_bytes <= 0 else 400)
         body = self._body(headers)
         if not self._server.connections.request_arrived(self._slot):
             raise _RefusedError(503, ("Retry-After", str(RETRY_SECONDS)))
@@ -293,23 +289,44 @@ NO_IPV6_ERRORS = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 class Server(BoundedThreads):
-    """Serves an application on one address. Make it with :func:`listen`."""
+    """Serves an application on one address."""
 
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], app: WSGIApplication, name: str, web_config: WebConfigFile | None,
-                 timeouts: Timeouts, connections: Connections, max_body_bytes: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        address: Address,
+        app: WSGIApplication,
+        *,
+        name: str,
+        web_config: WebConfigFile | None = None,
+        timeouts: Timeouts | None = None,
+        connections: Connections | None = None,
+        max_body_bytes: int = 0,
+    ) -> None:
+        """Bind the address; an empty host means all IPv4 and IPv6 addresses. Raises OSError if it cannot be bound.
+
+        ``name`` is the Server header and the realm of basic authentication. Bodies of requests are read up to
+        ``max_body_bytes``; 0 ignores bodies. ``app`` must return its body instead of calling ``write``.
+        """
         self.app = app
         self.name = name
-        self.timeouts = timeouts
-        self.connections = connections
+        self.timeouts = timeouts or Timeouts()
+        self.connections = connections or Connections()
         self.max_body_bytes = max_body_bytes
         self._web_config = web_config
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(address, socketserver.BaseRequestHandler)
+        try:
+            self._bind(address.host or "::", address.port)
+        except OSError as error:
+            if address.host or error.errno not in NO_IPV6_ERRORS:
+                raise
+            self._bind("0.0.0.0", address.port)  # noqa: S104 - asked for
         self.server_port = int(self.server_address[1])
+
+    def _bind(self, host: str, port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), socketserver.BaseRequestHandler)
 
     def server_bind(self) -> None:
         """Bind. An IPv6 address also serves IPv4."""
@@ -359,35 +376,6 @@ def _close_tls(secured: ssl.SSLSocket) -> None:
     with contextlib.suppress(OSError, ValueError):
         secured.settimeout(0)
         secured.unwrap()
-
-
-def listen(
-    address: Address,
-    app: WSGIApplication,
-    *,
-    name: str,
-    web_config: WebConfigFile | None = None,
-    timeouts: Timeouts | None = None,
-    connections: Connections | None = None,
-    max_body_bytes: int = 0,
-) -> Server:
-    """Return a server bound to the address. Raises OSError on failure. An empty host means all IPv4 and IPv6 addresses.
-
-    ``name`` is the Server header and the realm of basic authentication. A web configuration may require authentication
-    of every request. Bodies of requests are read up to ``max_body_bytes``; 0 ignores bodies. ``app`` must return
-    its body instead of calling ``write``.
-    """
-
-    def bound(host: str) -> Server:
-        return Server((host, address.port), app, name, web_config, timeouts or Timeouts(),
-                      connections or Connections(), max_body_bytes)  # fmt: skip
-
-    try:
-        return bound(address.host or "::")
-    except OSError as error:
-        if address.host or error.errno not in NO_IPV6_ERRORS:
-            raise
-        return bound("0.0.0.0")  # noqa: S104 - asked for
 
 
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d{1,5})")
