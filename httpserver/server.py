@@ -209,7 +209,7 @@ class _Exchange:
             body = self._server.app(environ, start)
             with contextlib.ExitStack() as stack:
                 stack.callback(getattr(body, "close", tuple))
-                if isinstance(body, list) and not sized:
+                if isinstance(body, list) and body and not sized:  # a 304 has none
                     head = head[:-2] + b"Content-Length: %d\r\n\r\n" % sum(map(len, body))
                 for piece in body:
                     if environ["REQUEST_METHOD"] == "HEAD":

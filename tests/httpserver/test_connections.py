@@ -56,6 +56,15 @@ def test_an_answer_has_its_length_where_it_is_known(serve, app, protocol) -> Non
     assert (b"\r\nContent-Length: 5" in head, body) == ((True, b"hello") if app is hello else (False, b"one\ntwo\n"))
 
 
+def test_an_answer_without_a_body_has_no_length(serve) -> None:
+    def unchanged(environ, start_response):
+        start_response("304 Not Modified", [])
+        return []
+
+    status, headers, body = serve(unchanged).get("/")
+    assert (status, "content-length" in headers, body) == (304, False, b"")
+
+
 def test_an_answer_that_breaks_off_does_not_look_whole(serve, caplog) -> None:
     def broken(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "20")])
