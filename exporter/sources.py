@@ -9,7 +9,8 @@ from typing import NamedTuple
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
-from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part, Texts
 from exporter.templates import Row, fill_rows
 from lustre.formats import stats
 from lustre.formats.outline import Forms
@@ -54,12 +55,10 @@ class Columns:
         self._changed = {*range(len(groups))}
 
     def put(self, position: int, lines: Lines) -> None:
-        """Replace the lines of a device."""
         self._lines[position] = lines
         self._changed.add(position // NEIGHBOURS)
 
     def show(self, page: MetricsPage) -> None:
-        """Add all lines to a page."""
         for group in self._changed:
             begin = group * NEIGHBOURS
             self._joined[group] = joined(self._lines[begin : begin + NEIGHBOURS])
@@ -194,7 +193,6 @@ class StatsRenderer:
         self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
-        """Return the renderer of a device with these labels."""
         return _StatsOfDevice(self._planner, self._forms, labels)
 
 

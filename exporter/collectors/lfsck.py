@@ -92,7 +92,6 @@ NUMBERS = {
 
 
 def start_lfsck(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = [(kind, of, Source(kind, f"lfsck_{of}", _lfsck)) for kind, of in PARAMETERS]
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -166,7 +165,6 @@ SCRUB_NUMBERS = {
 
 
 def start_scrub(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = [(kind, Source(kind, "oi_scrub", _scrub)) for kind in OSD_KINDS]
 
     def collect(node: Node, page: MetricsPage) -> None:

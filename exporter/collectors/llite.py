@@ -12,7 +12,7 @@ are not yet on disk.
 from __future__ import annotations
 
 from exporter.capacity import capacity_families
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, stateless
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
@@ -84,7 +84,6 @@ RULE = StatsRule(
 
 
 def start_llite(_: Context) -> Collect:
-    """Start without earlier readings."""
     source = Source("llite", "stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -108,7 +107,6 @@ EXTENT_SIZES = Histogram(
 
 
 def start_extents(_: Context) -> Collect:
-    """Start without earlier readings."""
     source = Source("llite", "extents_stats", _extents)
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -188,7 +186,6 @@ UNSTABLE_BYTES = Gauge(
 
 
 def start_page_cache(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = Source("llite", "max_cached_mb", _max_cached_mb), Source("llite", "unstable_stats", _unstable_stats)
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -241,22 +238,17 @@ CAPACITY = capacity_families(
     ("fs", "mount"), "llite.*")
 
 
-def start_filesystem(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        mounts, idle = node.mounts(), node.idle_clients()
-        asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
-        for device, labels in mounts:
-            mount = parse_device(device)
-            if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
-                CAPACITY.put(page, labels, node.room("llite", device))
-
-    return collect
+def collect_filesystem(node: Node, page: MetricsPage) -> None:
+    mounts, idle = node.mounts(), node.idle_clients()
+    asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
+    for device, labels in mounts:
+        mount = parse_device(device)
+        if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
+            CAPACITY.put(page, labels, node.room("llite", device))
 
 
 FILESYSTEM_COLLECTOR = Collector(
-    "filesystem", "size and free space of mounted file systems", CAPACITY.families, start_filesystem
+    "filesystem", "size and free space of mounted file systems", CAPACITY.families, stateless(collect_filesystem)
 )
 
 PCC_BACKEND = Gauge(
@@ -269,21 +261,16 @@ PCC_BACKEND = Gauge(
 )
 
 
-def start_pcc(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for device, labels in node.mounts():
-            if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
-                parsed = pcc.parse(data)
-                node.skipped("llite", "pcc", parsed.skipped)
-                for backend in parsed.backends:
-                    more = label_text(
-                        path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
-                    )
-                    page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
-
-    return collect
+def collect_pcc(node: Node, page: MetricsPage) -> None:
+    for device, labels in node.mounts():
+        if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
+            parsed = pcc.parse(data)
+            node.skipped("llite", "pcc", parsed.skipped)
+            for backend in parsed.backends:
+                more = label_text(
+                    path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
+                )
+                page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
 
 
-PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), start_pcc)
+PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), stateless(collect_pcc))

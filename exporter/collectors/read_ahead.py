@@ -118,7 +118,6 @@ LIMITS = {
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = Source("llite", "read_ahead_stats", _read_ahead), Source("llite", "statahead_stats", _statahead)
 
     def collect(node: Node, page: MetricsPage) -> None:
