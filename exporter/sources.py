@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from exporter.counters import StatsPlanner, StatsRule
@@ -82,6 +83,20 @@ def joined(neighbours: Iterable[Lines]) -> Chunks:
         for family, chunk in joined([lines]) if isinstance(lines, Row) else lines:
             found.setdefault(family, []).append(chunk)
     return tuple([(family, text) for family, chunks in found.items() if (text := b"".join(chunks))])
+
+
+def paged(show: Callable[[MetricsPage, bytes, bytes], int]) -> Callable[[bytes], Render]:
+    """Make renderers from a function that adds the samples of a text to a page and returns the skipped lines.
+
+    It receives the page, the label text of the device, and the text.
+    """
+
+    def render(labels: bytes, data: bytes) -> Rendered:
+        page = MetricsPage()
+        skipped = show(page, labels, data)
+        return Rendered(page.lines(), skipped)
+
+    return lambda labels: partial(render, labels)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Render, Rendered, Source, StatsRenderer, paged
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 from lustre.parameters import parse_device
 
@@ -186,7 +186,8 @@ UNSTABLE_BYTES = Gauge(
 
 
 def start_page_cache(_: Context) -> Collect:
-    sources = Source("llite", "max_cached_mb", _max_cached_mb), Source("llite", "unstable_stats", _unstable_stats)
+    shown = {"max_cached_mb": _max_cached_mb, "unstable_stats": _unstable_stats}
+    sources = [Source("llite", name, paged(show)) for name, show in shown.items()]
 
     def collect(node: Node, page: MetricsPage) -> None:
         mounts = node.mounts()
@@ -196,29 +197,21 @@ def start_page_cache(_: Context) -> Collect:
     return collect
 
 
-def _max_cached_mb(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = max_cached_mb.parse(data)
-        page = MetricsPage()
-        page.sample(CACHE_MAX, labels, parsed.max_bytes)
-        page.sample(CACHE_USED, labels, parsed.used_bytes)
-        page.sample(CACHE_UNEVICTABLE, labels, parsed.unevictable_bytes)
-        page.sample(CACHE_RECLAIMS, labels, parsed.reclaims)
-        page.sample(READ_AHEAD_USED, labels, parsed.used_read_ahead_bytes)
-        return Rendered(page.lines(), parsed.skipped)
-
-    return render
+def _max_cached_mb(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = max_cached_mb.parse(data)
+    page.sample(CACHE_MAX, labels, parsed.max_bytes)
+    page.sample(CACHE_USED, labels, parsed.used_bytes)
+    page.sample(CACHE_UNEVICTABLE, labels, parsed.unevictable_bytes)
+    page.sample(CACHE_RECLAIMS, labels, parsed.reclaims)
+    page.sample(READ_AHEAD_USED, labels, parsed.used_read_ahead_bytes)
+    return parsed.skipped
 
 
-def _unstable_stats(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = unstable_stats.parse(data)
-        page = MetricsPage()
-        page.sample(UNSTABLE_PAGES, labels, parsed.pages)
-        page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
-        return Rendered(page.lines(), parsed.skipped)
-
-    return render
+def _unstable_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = unstable_stats.parse(data)
+    page.sample(UNSTABLE_PAGES, labels, parsed.pages)
+    page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
+    return parsed.skipped
 
 
 PAGE_CACHE_FAMILIES = (
