@@ -28,7 +28,7 @@ def change(*ratios: float) -> str:
     ('+7%', '-22%', '+7% to +12%', '3.5 to 4.5 times')
     """
     if max(ratios) < 3:
-        return between([f"{ratio - 1:+.0%}" for ratio in (min(ratios), max(ratios))])
+        return between([f"{round(ratio - 1, 2) + 0.0:+.0%}" for ratio in (min(ratios), max(ratios))])
     return f"{between([f'{ratio:.1f}' for ratio in (min(ratios), max(ratios))])} times"
 
 
