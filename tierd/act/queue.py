@@ -17,10 +17,10 @@ from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout, names_osts, same_shape
 from tierd.act.background import BackgroundPace, Charge, is_background
-from tierd.act.guard import REQUEST, ActGuard, JobCheck, NoJobCheck
+from tierd.act.guard import ActGuard, JobCheck, NoJobCheck
 from tierd.act.limits import Budget, LimitReached, MoveCost, Spent, cost_of_move
 from tierd.act.movers.moves import Move
-from tierd.acts import Outcome
+from tierd.acts import BY_ADMINISTRATOR, Outcome
 from tierd.model import Action, StreamedTargets
 from tierd.refusal import Reason, Refusal, of_error
 
@@ -187,7 +187,7 @@ class MoveQueue:
             while (len(batch) < min(self._batch, most) and not ((batch or needless) and enough())
                    and (taken := self._take(skipped, requests_only)) is not None):
                 finding = taken.action.finding
-                if finding[0] != REQUEST and taken.action.directory in self._held_directories:
+                if finding[0] not in BY_ADMINISTRATOR and taken.action.directory in self._held_directories:
                     skipped.setdefault(finding, []).append(taken)
                     continue
                 each, why_not = self._checked(taken, now)
@@ -216,7 +216,7 @@ class MoveQueue:
         with self._lock:
             ready = (key for key, moves in self._waiting.items()
                      if moves and key not in self._held and len(skipped.get(key, ())) < MAX_SKIPPED
-                     and (key[0] == REQUEST or not requests_only))
+                     and (key[0] in BY_ADMINISTRATOR or not requests_only))
             key = min(ready, key=is_background, default=None)
             if key is None:
                 return None

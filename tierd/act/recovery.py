@@ -21,13 +21,12 @@ from lustre.layout import directory
 from lustre.layout.model import Component, Layout, explain, same_shape
 from tierd.act import orders
 from tierd.act.default_layouts import same_default
-from tierd.act.guard import is_drain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.checks import mirror_left
-from tierd.act.orders import ORDER_KINDS, Order, OrderPlan
-from tierd.acts import ActKind, Outcome
+from tierd.act.orders import Order, OrderPlan
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.model import Action, Capacity
@@ -189,7 +188,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     """The move as tierd would plan it now."""
     if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
-    if is_drain(move.key):
+    if move.key[0] == OrderKind.DRAIN:
         return Refusal(Reason.OUT_OF_DATE, "the drain finds its files again")
     by_name = move.key[0] in ORDER_KINDS
     directory = move.path.rpartition("/")[0] or "/"
@@ -210,7 +209,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
             return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
-            wish, found = Order(direction, move.path, move.key[1], move.key[0]), OrderPlan()
+            wish, found = Order(direction, move.path, move.key[1], OrderKind(move.key[0])), OrderPlan()
             why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
             return why or replace(found.actions[0], reason=move.reason, finding=move.key)
     except OSError as error:

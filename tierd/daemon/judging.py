@@ -34,7 +34,7 @@ MAX_MEASURING_TIMES = 1.25
 
 
 UNDO = "undo"
-"""Kind in the key of moves that restore stripes, and the beginning of their reason."""
+"""Kind in the key of moves that restore stripes."""
 RESTORE_SECONDS = 30.0
 """Time between two attempts to restore the stripes of a file that is in use."""
 UNDONE_MOVES = 16
@@ -309,7 +309,7 @@ class Judge:
         if late:
             self._gate.drop(key)
         left = [entry for entry in self._journal.acts_in_force(case.number)
-                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and not entry.reason.startswith(UNDO)]
+                if entry.kind == ActKind.MIGRATE and entry.id not in self._said and entry.undoes is None]
         pools = self._filesystem.pools() if left else {}
         for entry in left:
             result = self._restored(entry, key, pools, reason, case.number, late=late)
@@ -342,9 +342,9 @@ class Judge:
         now = self._clock.now()
         if not self._gate.has_move(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
             self._restored_at[entry.id] = now
-            self._gate.submit([Action(ActKind.MIGRATE, earlier, f"{UNDO} of act {entry.id}: {reason}", key,
+            self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,
                                       entry.place.rpartition("/")[0] or "/", entry.place, entry.size_bytes,
-                                      entry.fid)], number)
+                                      entry.fid, undoes=entry.id)], number)
         return None
 
     def _moved_to_mdt(self, number: int) -> Sequence[Entry]:

@@ -31,8 +31,6 @@ END_SECONDS = 60.0
 MAX_AGE_SECONDS = 7 * 86_400.0
 """Defaults that are older are not judged any more."""
 LOOK_SECONDS = 30.0
-KEPT = "kept: "
-"""Beginning of the detail of a default that was judged."""
 
 
 @dataclass(slots=True)
@@ -140,8 +138,8 @@ class PolicyJudge:
         if found.verdict is Verdict.DID_NOT_HELP:
             result = self._undo(entry, found.words)
             if result.outcome != Outcome.UNDONE and not self._undo.held():
-                self._journal.end(entry.id, Outcome.DONE, f"{KEPT}not undone: {result.detail}", self._clock.now())
+                self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
             self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
             return
-        self._journal.end(entry.id, Outcome.DONE, KEPT + found.words, self._clock.now())
+        self._journal.judged(entry.id, found.verdict, f"kept: {found.words}", self._clock.now())
         self._log.of_number(number, [f"KEPT default striping of {entry.place}: {found.words}"])

@@ -15,11 +15,11 @@ from threading import RLock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
 from tierd.act import recovery
-from tierd.act.gate import DEFAULT_KINDS, Gate
+from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
-from tierd.acts import ActKind, Outcome, Verdict
+from tierd.acts import DEFAULT_KINDS, ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log

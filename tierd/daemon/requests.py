@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from lustre.creation import DEFAULT_COUNT, set_command
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem, Space
-from tierd.act.applications import ApplicationStore, NextRun, Preparer
+from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.drain import Drain, Drains, Phase
-from tierd.act.gate import DEFAULT_KINDS, Gate
+from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
-from tierd.act.orders import ORDER_KINDS, SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
-from tierd.act.staging import OPEN, Stager, Staging, StagingStore, succeeded, summary
+from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
+from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
 from tierd.act.undo import Undo
-from tierd.acts import ActKind, Outcome
+from tierd.acts import DEFAULT_KINDS, ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
@@ -140,20 +140,20 @@ class OrderIntake:
             except OSError as error:
                 made = OrderPlan()
                 made.left_out[of_error(error)] += 1
-            if order.kind == SUBMISSION:
+            if order.kind == OrderKind.SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
                 self._daemon.queue_order(order.kind, order.by, order.what, made)
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
-            self._daemon.queue_order(SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+            self._daemon.queue_order(OrderKind.SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
         if waiting:
             self._inbox.done()
 
     def made(self, order: Order) -> OrderPlan:
         """The present plan for an order: one file, or as many files of a directory as the time allows."""
         now = self._clock.now
-        until = float("inf") if order.kind == SUBMISSION else now() + ORDER_LOOKUP_SECONDS
+        until = float("inf") if order.kind == OrderKind.SUBMISSION else now() + ORDER_LOOKUP_SECONDS
         return plan_order(order, self._filesystem, self._settings, now, until)
 
 
@@ -320,7 +320,7 @@ class ChangingRequests:
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise ValueError("submit takes a list of paths")
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
-        self._inbox.put([(Order(direction, self._from_root(path), by, SUBMISSION, reason, most_files=1), None)
+        self._inbox.put([(Order(direction, self._from_root(path), by, OrderKind.SUBMISSION, reason, most_files=1), None)
                          for path in paths])
         return SubmitAnswer(len(paths), len(self._inbox))
 
@@ -455,8 +455,10 @@ class ReadingRequests:
             raise ValueError(f"no kind of act is called {act!r}; there are {', '.join(ActKind)}")
         if job and not self._reader.has_job(job):
             raise ValueError(f"the journal has no finding with a job {job!r}; tierctl findings lists active ones")
+        if word and word not in {outcome.value for outcome in Outcome}:
+            raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
         entries = self._reader.last(
-            last, Outcome.from_journal(word) if word else None, below(self._settings.filesystem.mount, path), job,
+            last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
             number_of(request, "since", 0.0), ActKind(act) if act else None)
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
@@ -603,7 +605,7 @@ class SchedulerRequests:
         job, user = job_of(request), text_of(request, "user")
         last = {(each.direction, each.path): each for each in self._store.of_job(job, 2 * MAX_STAGES)}
         sentences = [self._answer(each).sentence for each in last.values()]
-        if prepared := self._applications.prepared(f"{user} (job {job}, prolog)"):
+        if prepared := self._applications.prepared(prolog_of(user, job)):
             sentences.append(f"prepared {', '.join(map(quoted, prepared))}")
         return JobSummaryAnswer(tuple(map(printable, sentences + self._applications.sentences(job))))
 
@@ -615,7 +617,7 @@ class SchedulerRequests:
             path=staging.path, state=staging.state.value, open=staging.state in OPEN,
             succeeded=succeeded(staging, reasons), finding=staging.finding, files=staging.files,
             size_bytes=staging.size_bytes, in_place=staging.in_place, created_at=staging.created_at,
-            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**staging.left_out, **reasons},
+            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**missing_files(staging), **reasons},
             sentence=printable(summary(staging, outcomes, reasons)))
 
 

@@ -60,8 +60,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
     def start_on_the_mount(settings: Settings) -> SupervisedService:
         if settings.filesystem.mount == "/none":
             raise FileNotFoundError(2, "no such mount", "/none")
-        site.settings = replace(site.settings, sense=settings.sense)
-        return start(settings)
+        return start(replace(settings, act=replace(settings.act, journal=site.settings.act.journal)))
 
     path = tmp_path / "tierd.toml"
     supervisor = Supervisor(path, site.settings, start_on_the_mount)
@@ -245,11 +244,12 @@ def test_requests_are_answered_while_the_journal_fails(site: Site) -> None:
 @pytest.mark.parametrize(("statement", "words"), [
     ("CREATE TABLE bookmarks (id)", "a database of another program"),
     ("PRAGMA application_id = 7", "a database of another program"),
-    ("PRAGMA user_version = 2", "a later release of tierd wrote this journal")])
+    ("PRAGMA user_version = 1", "another release of tierd wrote this journal"),
+    ("CREATE TABLE findings (id); CREATE TABLE actions (id)", "another release of tierd wrote this journal")])
 def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, statement: str, words: str) -> None:
     path = tmp_path / "other.sqlite"
     db = sqlite3.connect(path)
-    db.execute(statement)
+    db.executescript(statement)
     db.close()
     before = path.read_bytes()
     with pytest.raises(OSError, match=words):
