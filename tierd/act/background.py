@@ -60,7 +60,7 @@ class BackgroundPace:
             return None
         return Refusal(Reason.STREAMS, f"streams are at work on its targets ({first_names(sorted(waits))}),"
                        f" and lose at most {percent(part)} to such moves: the next one in "
-                       f"{max(waits.values()) - now:.0f} s")
+                       f"{max(waits.values()) - now:.0f} s", ", ".join(sorted(waits)))
 
     def spend(self, key: tuple[str, str, str], cost: MoveCost, now: float) -> Charge:
         """Enter a move that begins. Returns what it takes from each stream."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from tierd.act.claim import FilesystemClaim
@@ -117,9 +118,9 @@ class SiteGuard:
 
     def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
         """See the protocol."""
-        budget = self._budget(action)
-        wait = budget.why_not(cost, now) if budget else None
-        return wait.refusal if wait is not None else None
+        scope = self._settings.resolved_scopes.of(action.path or action.directory).path
+        wait = self._budgets[scope].why_not(cost, now) if scope in self._budgets else None
+        return replace(wait.refusal, what=f"{scope} {wait.refusal.what}") if wait is not None else None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> Spent:
         """See the protocol."""
