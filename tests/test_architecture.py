@@ -48,6 +48,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.sense.robinhood",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
+    "msgspec": ("tierd.daemon.answers", "tierd.structs"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.cluster.connection"),

@@ -93,6 +93,16 @@ class Remediation:
     """Default layouts in force of earlier remediations of the same finding. They still fill the flash pool."""
 
     @property
+    def has_acted(self) -> bool:
+        """Whether anything was done about its finding, also in a dry run."""
+        return bool(self.defaults or self.moved_at or self.verdict)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether its default layouts were set in a dry run, so that nothing has changed."""
+        return bool(self.defaults) and all(done.result == Outcome.DRY_RUN for done in self.defaults)
+
+    @property
     def judged(self) -> bool:
         """Whether nothing more is measured."""
         return self.state not in OPEN

@@ -17,13 +17,11 @@ from lustre.filesystem import Filesystem, Space
 from tierd.act.applications import ApplicationStore, NextRun, Preparer, prolog_of
 from tierd.act.drain import Drain, Drains, Phase
 from tierd.act.gate import Gate
-from tierd.act.journal.entry import Entry
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.staging import OPEN, Stager, Staging, StagingStore, missing_files, succeeded, summary
-from tierd.act.undo import Undo
-from tierd.acts import DEFAULT_KINDS, ORDER_KINDS, ActKind, OrderKind, Outcome
+from tierd.acts import ORDER_KINDS, ActKind, OrderKind, Outcome
 from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
@@ -54,6 +52,7 @@ from tierd.daemon.loop import Daemon
 from tierd.daemon.previews import Previews
 from tierd.daemon.states import past_sentence
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.daemon.undoing import CaseUndo
 from tierd.journal_rows import FindingRow
 from tierd.model import Finding
 from tierd.refusal import of_error, sentence_of
@@ -193,27 +192,22 @@ MAX_PAUSE_SECONDS = 366 * 86400.0
 class ChangingRequests:
     """Carries out changing requests, or puts orders into the inbox. ``made`` returns the present plan for an order.
 
-    ``publish`` is called after an undo, so that the next status shows it. ``on_undone`` is called with each undone act
-    and the name of the requester. ``end_case`` is called with the number of a finding that is undone as a whole; it
-    returns how many moves were dropped. ``resumed`` is called after a pause ends.
+    ``publish`` is called after an undo, so that the next status shows it. ``resumed`` is called after a pause ends.
     """
 
-    def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
+    def __init__(self, view: StatusView, gate: Gate, undoing: CaseUndo, journal: Journal, settings: Settings,
                  publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
-                 made: Callable[[Order], OrderPlan], on_undone: Callable[[Entry, str], None],
-                 end_case: Callable[[int, str], int], drains: DrainRequests,
+                 made: Callable[[Order], OrderPlan], drains: DrainRequests,
                  resumed: Callable[[], None] = lambda: None) -> None:
         self._view = view
         self._gate = gate
-        self._undo_act = undo
+        self._undoing = undoing
         self._journal = journal
         self._settings = settings
         self._publish = publish
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
-        self._on_undone = on_undone
-        self._end_case = end_case
         self._resumed = resumed
         self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
@@ -256,14 +250,8 @@ class ChangingRequests:
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-        answer = self._undo_entry(entry, by)
+        result = self._undoing.act_by_hand(entry, by)
         self._publish()
-        return answer
-
-    def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
-        result = self._undo_act(entry, f"by {by}")
-        if result.outcome == Outcome.UNDONE:
-            self._on_undone(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
@@ -272,22 +260,17 @@ class ChangingRequests:
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
     def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
-        """Undo what was done about a finding: drop its queued moves at once, then restore the defaults of
-        its directories.
-
-        Moved files stay where they are. Each of these acts can be undone by its number.
-        """
-        done = self._journal.acts_in_force(number)
-        if not done and not self._journal.has_finding(number):
+        if not self._journal.has_finding(number):
             if self._journal.removed_finding(number):
                 raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
-        dropped = self._end_case(number, by)
-        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind in DEFAULT_KINDS)
+        dropped, results, moved = self._undoing.finding_by_hand(number, by)
         self._publish()
-        undone = all(act.result == Outcome.UNDONE for act in acts)
-        return UndoFindingAnswer(Outcome.UNDONE if undone else "not undone", number, dropped, acts,
-                                 tuple(entry.id for entry in done if entry.kind == ActKind.MIGRATE))
+        undone = all(result.outcome == Outcome.UNDONE for _, result in results)
+        return UndoFindingAnswer(
+            Outcome.UNDONE if undone else "not undone", number, dropped,
+            tuple(UndoAnswer(result.outcome, result.detail, act_answer(entry)) for entry, result in results),
+            tuple(moved))
 
     def _order(self, request: Request) -> OrderAnswer:
         path = self._from_root(str(request["path"]))
