@@ -20,7 +20,7 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
-from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.daemon.remediation import UNDO_REASONS, Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.daemon.undoing import CaseUndo
 from tierd.detect.gain import StreamTrack
@@ -145,8 +145,8 @@ class Judge:
         """Keep the acts of a remediation, or begin to undo them."""
         self._note(case, judgement)
         if case.abandoned:
-            lost = "the job got slower" if judgement.own else "it did not help"
-            case.begin_undo(lost if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
+            slower = judgement.own and judgement.verdict == Verdict.DID_NOT_HELP
+            case.begin_undo("the job got slower" if slower else UNDO_REASONS[judgement.verdict])
         else:
             case.settle(State.KEPT)
 

@@ -24,6 +24,7 @@ from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounter
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
+from tierd.daemon.states import State
 from tierd.daemon.undoing import CaseUndo
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
@@ -135,7 +136,7 @@ class Daemon:
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore()
         for case in reopened_remediations(journal, since):
-            if has_victim(case.finding):
+            if has_victim(case.finding) or case.state is State.UNDOING:
                 self._store.add(case)
             elif policy_for(case.finding) is not policy_of(case.finding.kind):
                 say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")

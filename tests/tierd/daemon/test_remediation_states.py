@@ -151,7 +151,7 @@ class Steps(RuleBasedStateMachine):
         case = self.case
         known = {outcome.entry for outcome in (*case.defaults, *case.earlier)} if case is not None else set()
         standing = {entry.id for entry in self.setup.at.journal.judgements.default_layouts_in_force()}
-        assert standing <= known | {entry.id for entry in self.judge._standing}
+        assert standing <= known | {entry.id for entry in self.undoing._standing}
 
 
 TestSteps = Steps.TestCase

@@ -181,6 +181,12 @@ class Journal:
         rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
 
+    def files_moved(self, finding: int) -> int:
+        """Number of files that were moved because of a finding, and not moved back."""
+        (count,) = self._db.execute("SELECT count(*) FROM actions WHERE finding = ? AND kind = 'migrate' AND "
+                                    "outcome = 'done'", (finding,)).only()
+        return int(count)
+
     def was_moved(self, fid: Fid, since: float) -> bool:
         """Whether tierd was moving a file, or moving it back, at some time since then."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
@@ -357,15 +363,28 @@ class Judgements:
         return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
                               "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
 
+    def to_undo(self, since: float) -> Iterator[tuple[int, Finding, Verdict, float]]:
+        """Findings with a verdict against their acts since then, of which acts are in force; and when it was given."""
+        rows = self._db.execute(
+            "SELECT finding, verdict, time FROM judgements WHERE time >= ? AND verdict IN ('did-not-help', "
+            "'harmed-others') AND EXISTS (SELECT 1 FROM actions WHERE finding = judgements.finding AND "
+            "outcome = 'done' AND undoes IS NULL) ORDER BY finding", (since,)).fetchall()
+        for number, verdict, time in rows:
+            yield number, self._finding(number), Verdict(verdict), time
+
     def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(
-            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "  # noqa: S608
-            "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
-            f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
-        for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
-            finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                              evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)))
-            yield number, finding, self._default_layouts(number)
+            "SELECT id FROM findings WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND "  # noqa: S608
+            f"outcome = 'done' AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
+        for (number,) in rows:
+            yield number, self._finding(number), self._default_layouts(number)
+
+    def _finding(self, number: int) -> Finding:
+        kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
+            "SELECT kind, time, aggressor, victim, targets, sentence, evidence, directories, subject FROM findings "
+            "WHERE id = ?", (number,)).only()
+        return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
+                       evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)), subject=subject)
 
     def default_layouts_in_force(self) -> list[Entry]:
         """All default layouts that were set and not undone, the newest first."""
