@@ -18,9 +18,9 @@ class Struct(msgspec.Struct, frozen=True):
     """The base of all structs."""
 
     @classmethod
-    def of(cls, base: Struct, **more: object) -> Self:
-        """A struct with the values of another one, and some more or others."""
-        return cls(**{**msgspec.structs.asdict(base), **more})
+    def of(cls, base: object, **more: object) -> Self:
+        """A struct with the attributes that an object has by the same names, and some more or others."""
+        return cls(**{name: getattr(base, name) for name in cls.__struct_fields__ if hasattr(base, name)} | more)
 
     def replaced(self, **values: object) -> Self:
         """The same struct with some other values."""

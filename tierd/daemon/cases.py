@@ -199,7 +199,7 @@ Waiting = Callable[[Key], tuple[int, int]]
 
 def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting: Waiting,
             done: Remediation | None = None, *, active: bool = True) -> Case:
-    """The record of a finding, and of what was done about it. The caller holds the lock of the store."""
+    """The record of a finding, and of what was done about it."""
     key, rates = finding.key, finding.evidence.of_stream
     judgement = done.judgement if done and done.verdict != Verdict.UNDONE_BY_HAND else None
     measured = judgement if judgement and not judgement.words else None
@@ -210,13 +210,12 @@ def case_of(finding: Finding, number: int | None, figures: CaseFigures, waiting:
     usual, contended = ((measured.usual, measured.contended) if measured else
                         (rates.victim_usual_bytes_per_second, rates.victim_bytes_per_second) if rates else (None, None))
     waiting_defaults, waiting_moves = waiting(key) if done else (0, 0)
-    return Case(
-        finding=number, kind=finding.kind, aggressor=finding.aggressor, victim=finding.victim, subject=finding.subject,
-        sentence=finding.sentence if active else past_sentence(
+    return Case.of(
+        finding, finding=number, sentence=finding.sentence if active else past_sentence(
             finding.sentence, finding.aggressor, finding.victim, finding.evidence.numbers()),
         active=active, since=finding.time, onset=past.onset if past else figures.onsets.get(key),
         ended_at=figures.ended.get(done.number) if done and not active else None,
-        targets=finding.targets, directories=finding.directories[:MAX_LISTED], usual=usual, contended=contended,
+        directories=finding.directories[:MAX_LISTED], usual=usual, contended=contended,
         now=None if past else recent_rate(curve), after=measured.after or None if measured else None,
         regained=measured.regained if measured else None, state=done.state if done else "",
         verdict=done.verdict if done else "", measured_text=judgement.words if judgement else "",

@@ -91,11 +91,10 @@ def as_shown(row: FindingRow, now: Finding | None) -> FindingRow:
         return row
     sentence = (printable(now.sentence) if now is not None
                 else past_sentence(row.sentence, row.aggressor, row.victim, row.evidence))
-    return FindingRow(
-        id=row.id, time=row.time, kind=row.kind, aggressor=row.aggressor, victim=row.victim, sentence=sentence,
-        evidence=row.evidence if now is None else now.evidence.numbers(),
-        targets=row.targets if now is None else now.targets,
-        directories=row.directories if now is None else now.directories, subject=row.subject)
+    if now is None:
+        return row.replaced(sentence=sentence)
+    return row.replaced(sentence=sentence, evidence=now.evidence.numbers(), targets=now.targets,
+                        directories=now.directories)
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -280,8 +279,8 @@ class ChangingRequests:
         made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
-        return OrderAnswer(
-            path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
+        return OrderAnswer.of(
+            order, files=len(made.actions), size_bytes=made.size_bytes,
             left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
             held=sentence_of(self._gate.operating_state.last_held) or self._gate.operating_state.draining,
@@ -387,19 +386,15 @@ class DrainRequests:
         freed = drain.used_bytes_at_begin - used if used is not None else 0
         moving = drain.phase is Phase.RUNNING and not drain.preview and used is not None and freed > 0
         counts = max([DEFAULT_COUNT] if not drain.limits else drain.limits.values())
-        return DrainRow(
-            target=drain.target, by=drain.by, finding=drain.finding, phase=drain.phase, preview=drain.preview,
-            begun_at=drain.begun_at, passes=drain.passes, position=drain.after, examined=drain.examined,
-            found_files=drain.found_files, found_bytes=drain.found_bytes, arrived=drain.arrived,
-            queued_moves=self._gate.waiting_for(drain.key),
-            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"],
-            used_bytes=used, used_bytes_at_begin=drain.used_bytes_at_begin,
+        return DrainRow.of(
+            drain, position=drain.after, queued_moves=self._gate.waiting_for(drain.key),
+            files_moved=self._reader.sums.of_finding(drain.finding)["files_moved"], used_bytes=used,
             seconds_left=(used or 0) * seconds / freed if moving else None,
-            left=tuple(LeftRow(sentence=each.sentence, count=each.count, examples=tuple(each.examples))
+            left=tuple(LeftRow.of(each, examples=tuple(each.examples))
                        for each in [*drain.left.values(), *self._drains.failed(drain)]),
             stopped_mdts=tuple(sorted(drain.limits)),
             stop_command=set_command(drain.target, 0) if self._drains.unstopped(drain.target) else "",
-            give_back_command=set_command(drain.target, counts), trouble=drain.trouble,
+            give_back_command=set_command(drain.target, counts),
             waits_for=sentence_of(self._gate.delay_of(drain.key)))
 
 
@@ -485,10 +480,8 @@ def readers_answer(tallies: TallySource | None) -> ReadersAnswer:
             behind_records=max(0, read[mdt] - each.position) if mdt in read else None,
             age_seconds=None if each.age_seconds == float("inf") else each.age_seconds, problem=each.problem)
             for mdt, each in sorted(tallies.progress.items())),
-        readers=tuple(ReaderRow(
-            name=reader.name, host=reader.host, started=reader.started, mdts=tuple(sorted(reader.mdts)),
-            records=reader.records, waiting=sum(reader.waiting.values()), problem=reader.problem)
-            for reader in tallies.readers),
+        readers=tuple(ReaderRow.of(reader, mdts=tuple(sorted(reader.mdts)), waiting=sum(reader.waiting.values()))
+                      for reader in tallies.readers),
         tallies={outcome.value: count for outcome, count in tallies.outcomes.items()})
 
 
@@ -595,12 +588,9 @@ class SchedulerRequests:
     def _answer(self, staging: Staging) -> StagingAnswer:
         outcomes = self._store.outcomes(staging.finding) if staging.finding else {}
         reasons = self._store.reasons(staging.finding) if staging.finding else {}
-        return StagingAnswer(
-            id=staging.id, job=staging.job, user=staging.user or str(staging.uid), direction=staging.direction,
-            path=staging.path, state=staging.state.value, open=staging.state in OPEN,
-            succeeded=succeeded(staging, reasons), finding=staging.finding, files=staging.files,
-            size_bytes=staging.size_bytes, in_place=staging.in_place, created_at=staging.created_at,
-            deadline_at=staging.deadline_at, outcomes=outcomes, left_out={**missing_files(staging), **reasons},
+        return StagingAnswer.of(
+            staging, user=staging.user or str(staging.uid), open=staging.state in OPEN,
+            succeeded=succeeded(staging, reasons), outcomes=outcomes, left_out={**missing_files(staging), **reasons},
             sentence=printable(summary(staging, outcomes, reasons)))
 
 

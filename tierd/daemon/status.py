@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from lustre import __version__
@@ -102,11 +102,11 @@ class StatusPublisher:
         numbers = {f.key: number for f in holding if (number := daemon.number(f))}
         findings = tuple(daemon.recorded(f) for f in holding if f.key in numbers)
         waiting, device_time = gate.waiting_by_finding(), daemon.device_time
-        with daemon.lock:
-            figures = updated_figures(self.view.figures, self._curves, findings, daemon.cases, windows, device_time,
-                                      numbers)
-            cases = tuple(all_cases(findings, numbers, daemon.cases, figures,
-                                    lambda key: (gate.defaults_waiting_for(key), waiting[key])))
+        with daemon.lock:  # for a moment: the rest is made of copies
+            done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
+        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, device_time, numbers)
+        cases = tuple(all_cases(findings, numbers, done, figures,
+                                lambda key: (gate.defaults_waiting_for(key), waiting[key])))
         self.view = StatusSnapshot(
             windows[-1] if windows else None, len(windows), findings, numbers, cases,
             {f.key: daemon.why_not(f) for f in findings}, daemon.faults, waiting.total(),
@@ -122,30 +122,24 @@ STALLED_SECONDS = 60.0
 
 def finding_answer(finding: Finding, number: int | None = None, why_not: Sequence[Refusal] = ()) -> FindingAnswer:
     """A finding, its number in the journal if it has one, and why not more is done."""
-    return FindingAnswer(
-        id=number, kind=finding.kind, time=finding.time, aggressor=finding.aggressor, victim=finding.victim,
-        targets=tuple(finding.targets), directories=tuple(finding.directories), advice_only=finding.advice_only,
-        subject=finding.subject, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
+    return FindingAnswer.of(
+        finding, id=number, advice=advice_answers(finding), why_not=tuple(map(refusal_answer, why_not)),
         evidence={"sentence": finding.sentence,
                   **{name: round(value, 6) for name, value in finding.evidence.numbers().items()}})
 
 
 def advice_answers(finding: Finding) -> tuple[AdviceAnswer, ...]:
     """What an administrator may change because of a finding."""
-    return tuple(AdviceAnswer(each.command, each.where, each.effect) for each in finding.advice)
+    return tuple(map(AdviceAnswer.of, finding.advice))
 
 
 def action_answer(action: Action) -> ActionAnswer:
     """A planned act."""
     if action.striping is not None:
-        return ActionAnswer(action=action.kind, path="", directory=action.directory,
-                            layout=" ".join(setdirstripe_arguments(action.striping)), components=(),
-                            reason=action.reason, size_bytes=0)
-    components = tuple(ComponentAnswer(c.extent_start, c.extent_end, c.pool, c.stripe_count)
-                       for c in action.layout.components)
-    return ActionAnswer(action=action.kind, path=action.path, directory=action.directory,
-                        layout=" ".join(setstripe_arguments(action.layout)), components=components,
-                        reason=action.reason, size_bytes=action.size_bytes)
+        return ActionAnswer.of(action, action=action.kind, layout=" ".join(setdirstripe_arguments(action.striping)),
+                               components=())
+    return ActionAnswer.of(action, action=action.kind, layout=" ".join(setstripe_arguments(action.layout)),
+                           components=tuple(map(ComponentAnswer.of, action.layout.components)))
 
 
 def act_answer(entry: Entry) -> ActAnswer:
@@ -286,17 +280,8 @@ class StatusView:
         state, now = self._gate.dispatch.state(), self._clock.now()
         if state is None:
             return MoversAnswer(time=now, cluster=False)
-        return MoversAnswer(
-            time=now, cluster=True, trouble=state.trouble, under_way=state.under_way,
-            oldest_seconds=state.oldest_seconds, journal_lag=state.journal_lag, redelivered=state.redelivered,
-            stale=state.stale, expired=state.expired,
-            movers=tuple(MoverAnswer(
-                name=m.name, host=m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
-                under_way=m.under_way, results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
-                refused=m.refused) for m in state.movers),
-            standbys=tuple(StandbyRow(
-                name=s.name, host=s.host, behind_messages=s.behind_messages, copy_age_seconds=s.copy_age_seconds,
-                problem=s.problem) for s in state.standbys))
+        return MoversAnswer.of(state, time=now, cluster=True, movers=tuple(map(MoverAnswer.of, state.movers)),
+                               standbys=tuple(map(StandbyRow.of, state.standbys)))
 
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""
@@ -312,7 +297,7 @@ class StatusView:
             self.operating_state(),
             time=now,
             mode=settings.act.mode,
-            scopes=tuple(ScopeAnswer(s.path, s.mode) for s in settings.scopes),
+            scopes=tuple(map(ScopeAnswer.of, settings.scopes)),
             dry_run=settings.act.dry_run,
             faults=dict(view.faults),
             cases=tuple(cases),
