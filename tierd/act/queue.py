@@ -218,14 +218,17 @@ class MoveQueue:
                     self._delay(each, taken[1], why_not.refusal, sorted_out)
                     if why_not.everything:
                         break
-                elif why_not is not None:
+                    continue
+                if why_not is not None:
                     needless.append((each, why_not))
                 else:
                     batch.append(self._spend(each, now))
                     self._chosen.update(iter(each.cost.targets if each.cost is not None else ()))
-                    self._end_turn(each.action.finding)
+                self._end_turn(each.action.finding)
         except BaseException:
             self._end_batch(again=True)
+            for each in batch:
+                self.give_back(each, now)
             raise
         self.delays, kept = delays, self._end_batch()
         for each in batch:

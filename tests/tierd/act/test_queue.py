@@ -117,6 +117,17 @@ def test_findings_take_turns_at_a_rate_of_one_file(tmp_path: Path) -> None:
     assert moved == ["/a0", "/b0", "/a1", "/a2"]
 
 
+def test_files_that_no_longer_exist_end_the_turn_of_their_finding(world: World) -> None:
+    world.gate.submit([Action("migrate", FLASH, "because", FINDING.key, "/", f"/gone{number}", 100)
+                       for number in range(MANY)], world.finding)
+    submit(world, OTHER, ["/b0"])
+    looks: list[str] = []
+    status = world.port.status
+    world.port.status = lambda path: (looks.append(path), status(path))[1]  # type: ignore[method-assign]
+    world.gate.pump(world.clock.time + 2.5)
+    assert "/b0" in looks[:4]
+
+
 def slow_looks(world: World) -> None:
     status = world.port.status
 
