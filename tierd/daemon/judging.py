@@ -233,14 +233,14 @@ class Judge:
         for entry, kind, numbers in self._journal.stripings_to_judge(now - MAX_AGE_SECONDS):
             evidence, policy = evidence_of(kind, numbers), policy_of(kind)
             if (policy.default_judge is not None and isinstance(evidence, policy.evidence)
-                    and now >= entry.intended_at + policy.default_judge.seconds(self._settings.tables)):
+                    and now >= entry.intended_at + policy.default_judge.seconds):
                 self._judge_default(entry, evidence, policy.default_judge)
 
     def _judge_default(self, entry: Entry, evidence: object, judge: DefaultJudge) -> None:
         facts = self._facts()
         if not facts.directory_seconds or facts.directory_seconds > self._clock.now() - entry.intended_at:
             return  # the operations since the act are not known yet
-        found = judge.judge(entry.place, evidence, facts, self._settings.tables)
+        found = judge.judge(entry.place, evidence, facts)
         number = self._journal.finding_of(entry.id)
         if found.verdict is Verdict.DID_NOT_HELP:
             result = self._undoing.act(entry, found.words)

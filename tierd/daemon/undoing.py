@@ -63,6 +63,8 @@ class CaseUndo:
         """Default layouts in force that belong to no remediation in the store. They still fill the flash pool."""
         self._restored_at: dict[int, float] = {}
         """When the move of a file back to its earlier stripes was last queued, by the number of the act."""
+        self._available_before: Mapping[str, int] = {}
+        """Free bytes of each pool at the last :meth:`watch_free_space`: as many less may be free at the next."""
         self._said: dict[int, UndoResult] = {}
         """Last logged result of each undo that has not succeeded yet, by the number of the act."""
 
