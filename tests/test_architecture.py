@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from tierd.integrations.registry import COMMANDS
 from tierd.policies.registry import policies
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +30,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("simulator", ("exporter", "tierd")),
     ("tierd.config", ("tierd.act", "tierd.sense", "tierd.cluster", *FRONT)),
     ("tierd.sense", FRONT),
+    *((f"tierd.integrations.{name}", ("tierd.act", "tierd.cluster", *FRONT[2:])) for name in COMMANDS),
     ("tierd.act", (*FRONT, "tierd.cluster")),
     ("tierd.cluster", FRONT),
     ("tierd.daemon", FRONT[1:]),
@@ -41,12 +43,12 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.sense.slurm"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.integrations.slurm.jobs"),
     "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
-    "pymysql": ("tierd.sense.robinhood",),
+    "pymysql": ("tierd.integrations.robinhood.database",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
     "nats": ("tierd.cluster.connection",),
     "bcrypt": ("httpserver.basic_auth",),
@@ -58,7 +60,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app",
+        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app", "tierd.integrations",
     ),
 }
 """Module, and the packages that alone may import it."""
@@ -237,6 +239,45 @@ def test_the_rule_about_policies_can_fail() -> None:
                  "say('not for rpc-size')"):
         assert policy_words("tierd.x", text), text
     assert not policy_words("tierd.x", "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'")
+
+
+INTEGRATION_WORDS = {
+    "tierd.advised": "the title of a paper",
+    "tierd.arrays": "the form of job ids",
+    "tierd.audit.checks": "the title of a paper, and an environment variable of jobs",
+    "tierd.cli.submit": "a program that calls tierctl",
+    "tierd.cli.tierctl": "a program that calls tierctl",
+    "tierd.integrations.registry": "",
+    "tierd.sense.parameters": "an environment variable of jobs",
+}
+"""Modules in which the word of an integration is the name of something else."""
+
+
+def integration_words(name: str, text: str) -> list[str]:
+    """Integrations that a module names in code or in a sentence, or imports. The paths of Lustre's own parts may be."""
+    tree = ast.parse(text)
+    said = docstrings(tree)
+    found = [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+             for word in COMMANDS if word in node.value.lower()]
+    found += [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+              if (field := {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg"}.get(type(node)))
+              for word in COMMANDS if word.replace("_", "") in str(getattr(node, field)).replace("_", "").lower()]
+    return found + [f"{name} imports {each}" for each in imports_of(text) for word in COMMANDS
+                    if under(each, f"tierd.integrations.{word}")]
+
+
+def test_nothing_outside_an_integration_names_it() -> None:
+    assert [words for name, path in modules() if under(name, "tierd") and name not in INTEGRATION_WORDS
+            and not any(under(name, f"tierd.integrations.{each}") for each in COMMANDS)
+            for words in integration_words(name, path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_rule_about_integrations_can_fail() -> None:
+    for text in ("from tierd.integrations.slurm.jobs import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
+                 "say('set [sense.slurm]')", "def f(access_logs): pass"):
+        assert integration_words("tierd.x", text), text
+    assert not integration_words("tierd.x", '"""Slurm and others."""\nfrom tierd.integrations.registry import started')
 
 
 def test_the_rules_can_fail() -> None:

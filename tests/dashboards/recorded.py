@@ -21,7 +21,7 @@ from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
 from tests.exporter.written import WRITTEN
-from tests.tierd.sense.powerflex_gateway import answering
+from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
@@ -115,7 +115,7 @@ def record(folder: Path) -> Recorded:
     of_exporter = exporter_registry(scraper, None)
     below = answering(VirtualClock(cluster))
     of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(),
-                              beside=MetricsContext(at.filesystem.fsname, powerflex=below))
+                              beside=MetricsContext(at.filesystem.fsname, integrations=(below,)))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:

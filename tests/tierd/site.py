@@ -23,6 +23,7 @@ from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
 from tierd.daemon.service import Service
+from tierd.policies.protocol import Tables
 from tierd.simulation.world import VirtualClock, parameter_files
 
 HOSTILE = "/proj/keep/\udcff\n\x1b[2J 'x'"
@@ -67,6 +68,11 @@ class Site:
                                user_name=lambda uid: self.accounts.get(uid, ""),
                                rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
                                creation=self.creation)
+
+    def configure(self, **integrations: object) -> None:
+        """Settings of integrations, from the next start on."""
+        wanted = Tables({**self.settings.integrations.by_name, **integrations})
+        self.settings = replace(self.settings, integrations=wanted)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-MODULES = {
+from tierd.integrations import registry
+
+MODULES = {f"tierd.cli.{module}": commands for module, commands in {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "drain_target": ("drain-target",),
-    "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
+    "stages": ("stages",), "movers": ("movers",), "readers": ("readers",),
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
-}
+}.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()
+              if commands}
 """Each module and its commands, in the order of ``tierctl --help``."""
 
 
@@ -26,4 +29,4 @@ def modules_for(command: str) -> tuple[ModuleType, ...]:
     a node under load.
     """
     wanted = [module for module, names in MODULES.items() if command in names] or list(MODULES)
-    return tuple(import_module(f"tierd.cli.{module}") for module in wanted)
+    return tuple(import_module(module) for module in wanted)

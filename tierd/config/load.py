@@ -17,9 +17,16 @@ from tierd.config import act, files
 from tierd.config.contradictions import at, contradictions, is_set
 from tierd.config.files import TomlFile, location_of, merge, nearest_line
 from tierd.config.old_keys import moved_table, new_key, with_current_keys
-from tierd.config.policies import Problem, configured_policies, configured_tables, wrong_kinds
+from tierd.config.policies import (
+    Problem,
+    configured_integrations,
+    configured_policies,
+    configured_tables,
+    wrong_kinds,
+)
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import FilesystemSettings, Settings
+from tierd.integrations.registry import default_settings
 from tierd.policies.protocol import Policy
 from tierd.policies.registry import policies, table_types
 from tierd.validators import validator_of
@@ -107,16 +114,21 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     tables, further = configured_tables(written, known)
     for name in tables.by_name:
         values.pop(name, None)
+    sense = values.get("sense")
+    asked, wrong_integrations = configured_integrations(sense if isinstance(sense, Mapping) else {})
+    if isinstance(sense, Mapping):
+        values["sense"] = {name: value for name, value in sense.items() if name not in asked.by_name}
     settings, invalid = validated(values)
     on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()
-    problems: list[Problem] = [*mistakes, *further, *(wrong_kinds(on, known) if isinstance(on, list) else ()), *invalid]
+    problems: list[Problem] = [*mistakes, *further, *wrong_integrations, *invalid,
+                               *(wrong_kinds(on, known) if isinstance(on, list) else ())]
     places = {problem[1] for problem in problems}
     problems += [("finite_number", location, "write a finite number", value)
                  for location, value in infinite(written) if location not in places]
     remarks += [remark_on(files, location, described, fatal=True) for location, described in (
         (problem[1], describe_problem(*problem, known)) for problem in problems)]
     if settings is not None:
-        settings = replace(settings, policies=found, tables=tables)
+        settings = replace(settings, policies=found, tables=tables, integrations=asked)
         places = {problem[1] for problem in problems}
         remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in contradictions(settings, written) if not places & {each.location, *each.others}]
@@ -242,7 +254,8 @@ def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> li
     """Names of the settings in one table."""
     of_policies = {policy.table: policy.settings() for policy in known if policy.find is not None}
     table: Any = {each.name: getattr(Settings(), each.name) for each in fields(Settings)}
-    del table["policies"], table["tables"]
+    del table["policies"], table["tables"], table["integrations"]
+    table["sense"] = {**vars(Settings().sense), **default_settings()}
     table |= {"detect": of_policies} | {name: of() for name, of in table_types(known).items()}
     for part in location:
         if part == "scopes":

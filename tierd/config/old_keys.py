@@ -28,7 +28,6 @@ OLD_KEYS: Mapping[tuple[str, ...], Sequence[str]] = {
     ("hot_files_to_flash",): ("most_moves",),
     ("sense", "exporter_access"): ("most_bytes",),
     ("sense", "prometheus", "access"): ("most_bytes",),
-    ("sense", "robinhood"): ("most_files",),
     ("small_files_to_flash",): ("most_moves",),
     ("small_files_to_flash", "sizing"): ("least_samples",),
     ("verify",): ("least_controls", "least_gain", "most_harm"),

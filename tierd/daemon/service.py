@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -65,11 +65,9 @@ from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.changelogs.recording import MakeMark
 from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.facts import ClientSource, DiskSource, no_job_nodes
+from tierd.sense.facts import ClientSource, DiskSource
 from tierd.sense.media import PoolMedia
 from tierd.sense.readings import Reading
-from tierd.sense.slurm import SlurmJobs
-from tierd.sense.slurm import reader as slurm_reader
 from tierd.sense.sources import Sources
 from tierd.text import count_of, printable, quoted
 
@@ -174,9 +172,7 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
-        self._slurm = (SlurmJobs(settings.sense.slurm, slurm_reader(settings.sense.slurm, os.environ), clock)
-                       if settings.sense.slurm.source else None)
-        self._users = UserNames(user_name, clock=clock, scheduler=self._slurm.words if self._slurm else lambda _: {})
+        self._users = UserNames(user_name, clock=clock, scheduler=self._words_of_jobs)
         self._rights_of = rights_of or Users()
         self._publisher = StatusPublisher()
         self._open = True
@@ -215,7 +211,8 @@ class Service:
                                 media)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
+                                self._journal.positions(), clock, os.environ, settings.integrations.by_name,
+                                settings.resolved_scopes.flash_pools,
                                 None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0,
                                 self._cluster.tally_inbox(settings) if self._cluster is not None else None,
                                 settings.reader)
@@ -229,7 +226,7 @@ class Service:
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed, executor, media, self._creation,
-                              self._disks, self._slurm.nodes if self._slurm is not None else no_job_nodes)
+                              self._disks, self._nodes_of_jobs)
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
         self._inbox = OrderInbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
@@ -237,7 +234,6 @@ class Service:
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self._stagings = StagingStore(self._journal.db)
         self._applications = ApplicationStore(self._journal.db)
-        self._slurm_problem = ""
         self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
                               self._daemon.queue_order)
         self.activities = self._made_activities()
@@ -281,8 +277,8 @@ class Service:
             beside = MetricsContext(
                 fs=self._filesystem.fsname, claim=self._claim, journal_bytes=self._journal.size_bytes,
                 positions=lambda: self._sources.follower.positions, under_way_seconds=self._under_way_seconds,
-                web_config=self._web_config, powerflex=self._sources.powerflex, tallies=self._tallies,
-                slurm=self._slurm, stager=self._stager)
+                web_config=self._web_config, integrations=self._sources.integrations, tallies=self._tallies,
+                stager=self._stager)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             users = settings.web.change_users if self._web_config is not None else ()
             app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
@@ -365,16 +361,14 @@ class Service:
         self._publisher.publish(self._daemon, self._gate)
         jobs = status.jobs_of(self._publisher.view.findings)
         self._users.names(jobs)  # so that the first answer has them
-        if self._slurm is not None:
-            self._remember_jobs(self._slurm, jobs)
-
-    def _remember_jobs(self, slurm: SlurmJobs, jobs: Sequence[str]) -> None:
-        """Store what Slurm says about jobs of findings, for their next runs. Log a problem of Slurm once."""
         mount = self._settings.filesystem.mount.rstrip("/")
-        self._applications.remember(slurm.jobs(jobs), partial(below, mount), self._clock.now())
-        if slurm.problem != self._slurm_problem:
-            self._slurm_problem = slurm.problem
-            self._say(f"names of jobs cannot be read: {slurm.problem}" if slurm.problem else "Slurm answers again")
+        self._applications.remember(self._sources.jobs(jobs), partial(below, mount), self._clock.now())
+
+    def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: job.words for name, job in self._sources.jobs(names).items()}
+
+    def _nodes_of_jobs(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: job.nodes for name, job in self._sources.jobs(names).items() if job.nodes is not None}
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.

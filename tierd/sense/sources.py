@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from lustre.access_log import AccessLogDevice
-from lustre.background import DaemonExecutor
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
 from tierd.clock import Clock
 from tierd.config.readers import ReaderSettings
 from tierd.config.sense import SenseSettings
 from tierd.inotify import Watcher
+from tierd.integrations.protocol import SchedulerJob, Site
+from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
-from tierd.sense.access_logs import AccessLogs, HotFiles
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import Batches
@@ -23,11 +22,9 @@ from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
-from tierd.sense.powerflex import Gateway, PowerFlex
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
-from tierd.sense.robinhood import MySqlConnection, Robinhood
 from tierd.sense.watched import WatchedDirectories
 
 
@@ -116,19 +113,6 @@ def exporter_discovery(
     return Discovery(sense.exporters, places, log)
 
 
-def powerflex_source(sense: SenseSettings, fsname: str, clock: Clock) -> PowerFlex | None:
-    """The configured PowerFlex gateway, or None."""
-    settings = sense.powerflex
-    if not settings.url:
-        return None
-    return PowerFlex(settings, fsname, Gateway(settings, clock.now), clock, DaemonExecutor("powerflex", 1))
-
-
-def noting(powerflex: PowerFlex, read: ReadCounters) -> ReadCounters:
-    """Counters in which targets on volumes that are rebuilt are unhealthy."""
-    return lambda: powerflex.noted(read())
-
-
 class Sources:
     """The sources of one configuration."""
 
@@ -142,6 +126,7 @@ class Sources:
         positions: Mapping[str, int],
         clock: Clock,
         environment: Mapping[str, str],
+        integrations: Mapping[str, object],
         flash_pools: Collection[str] = (),
         mark: MakeMark | None = None,
         marks_allowed: Callable[[], bool] = lambda: True,
@@ -154,11 +139,13 @@ class Sources:
         """
         reader = reader or ReaderSettings()
         self._clock = clock
-        self.powerflex = powerflex_source(sense, filesystem.fsname, clock)
+        self.integrations = started(integrations, Site(
+            fsname=filesystem.fsname, clock=clock, environment=environment, stale_seconds=sense.stale_seconds,
+            flash_pools=flash_pools))
         note = (lambda: read.problem) if isinstance(read, ExporterReadings) else str
         self.counters = CheckedReadings(
-            counter_source_name(sense), read if self.powerflex is None else noting(self.powerflex, read), clock,
-            sense.stale_seconds, sense.skew_seconds, note)
+            counter_source_name(sense), lambda: self._noted(read()), clock, sense.stale_seconds, sense.skew_seconds,
+            note)
         self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(clock)
@@ -185,57 +172,40 @@ class Sources:
             self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
                                           sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
         self.live = LiveSource(self.counters, self.records, recording)
-        self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
-                          if sense.robinhood.database else None)
-        self.access_logs = (AccessLogs(sense.access_logs, AccessLogDevice, clock, sense.stale_seconds)
-                            if sense.access_logs else None)
-        self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
+
+    def _noted(self, reading: Reading) -> Reading:
+        for source in self.integrations:
+            reading = source.noted(reading)
+        return reading
 
     def refresh(self) -> None:
-        """Refresh the sources of hints: read new access log entries, and check robinhood if that is due."""
-        if self.access_logs is not None:
-            self.access_logs.read()
-        if self.robinhood is not None and self.robinhood.due():
-            self.robinhood.check()
-        if self.powerflex is not None:
-            self.powerflex.refresh()
+        """Refresh the integrations."""
+        for source in self.integrations:
+            source.refresh()
 
     def states(self) -> tuple[SourceState, ...]:
         """The state of each source."""
-        beside = [source.age for source in (self.robinhood, self.access_logs, self.powerflex) if source is not None]
+        ages = (self.counters.age, self.records.age, *(source.age for source in self.integrations))
         now = self._clock.now()
-        return tuple(age.at(now) for age in (self.counters.age, self.records.age, *beside))
+        return tuple(age.at(now) for age in ages if age is not None)
 
     def enriched(self, activities: Sequence[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
-        """Activities with files that no changelog record named, and with the recent reads of each file.
-
-        A source that does not answer adds nothing; its state has the reason.
-        """
+        """Activities with what the integrations know about their files. The state of each source has its problem."""
         done = list(activities)
-        if self.robinhood is not None:
-            done = [self._with_known_files(activity, filesystem) for activity in done]
-        return done if self._hot_files is None else self._hot_files.with_recent_reads(done, filesystem)
+        for source in self.integrations:
+            done = source.enriched(done, filesystem)
+        return done
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
-        """Names in a directory, the longest unused first, by robinhood; empty without robinhood."""
-        if self.robinhood is None:
-            return ()
-        try:
-            return self.robinhood.coldest_first(filesystem.status(directory).fid)
-        except OSError:
-            return ()
+        """Names in a directory, the longest unused first; empty if no integration knows them."""
+        return next(filter(None, (source.coldest_first(directory, filesystem) for source in self.integrations)), ())
 
-    def _with_known_files(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
-        assert self.robinhood is not None
-        if not activity.directory.startswith("/"):
-            return activity
-        try:
-            return self.robinhood.completed(activity, filesystem.status(activity.directory).fid)
-        except OSError:
-            return activity
+    def jobs(self, names: Iterable[str]) -> Mapping[str, SchedulerJob]:
+        """What the scheduler says about jobs, as far as known. Never waits."""
+        return {name: job for source in self.integrations for name, job in source.jobs(names).items()}
 
     def close(self) -> None:
         """Close all sources."""
-        for source in (self.robinhood, self.access_logs, self._watcher):
+        for source in (*self.integrations, self._watcher):
             if source is not None:
                 source.close()

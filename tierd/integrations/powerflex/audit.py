@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tierd.audit.checks import POWERFLEX, Line, State
-from tierd.sense.powerflex import TUNABLES, Instance, PowerFlexSystem, Work
+from tierd.integrations.powerflex.gateway import TUNABLES, Instance, PowerFlexSystem, Work
 from tierd.text import binary_text, count_of, first_names, rate_text
 
 BEST_PROFILE = "HighPerformance"
