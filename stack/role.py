@@ -22,6 +22,7 @@ from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
 from tierd.clock import SystemClock
+from tierd.cluster import mover_process, reader_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
@@ -29,7 +30,7 @@ from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.load import load
 from tierd.config.settings import Settings
-from tierd.daemon import mover_process, process, reader_process
+from tierd.daemon import process
 from tierd.daemon.service import Service
 from tierd.demo import user_name
 from tierd.sense.exporters import scrape_fixed_list

@@ -32,7 +32,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.sense", FRONT),
     *((f"tierd.integrations.{name}", ("tierd.act", "tierd.cluster", *FRONT[2:])) for name in COMMANDS),
     ("tierd.act", (*FRONT, "tierd.cluster")),
-    ("tierd.cluster", FRONT),
+    ("tierd.cluster", FRONT[1:]),
     ("tierd.daemon", FRONT[1:]),
     ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),

@@ -67,19 +67,8 @@ def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
                  lambda words: holder_has_exited(words, proc))
 
 
-def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Candidate | None:
-    """What makes this process the leader of several nodes, or their standby; None without a cluster.
-
-    A dry run changes nothing, so it works alone.
-    """
-    if not settings.cluster.enabled or settings.act.dry_run:
-        return None
-    from tierd.cluster.connection import Connection  # noqa: PLC0415 -- needs the extra `cluster`
-    from tierd.cluster.leader import Candidate  # noqa: PLC0415
-
-    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    return Candidate(settings, mount.fsname, local_claim(settings, mount, clock),
-                     Connection(settings.cluster, "leader", say), clock, say)
+def alone(_: Settings, __: SystemClock, ___: Callable[[str], None]) -> None:
+    """No candidate for a cluster: tierd works in one process."""
 
 
 def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
@@ -209,7 +198,7 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
-          make_candidate: MakeCandidate = candidate, make_service: MakeService = local_service) -> int:
+          make_candidate: MakeCandidate = alone, make_service: MakeService = local_service) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
 
     ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.

@@ -19,14 +19,15 @@ from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
+from tierd.cluster import mover_process
+from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
-from tierd.daemon import mover_process
 from tierd.daemon.answers import MoversAnswer, StandbyRow
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import candidate, stand_by, standby_server
+from tierd.daemon.process import stand_by, standby_server
 from tierd.daemon.standby import StandbyServer
 
 

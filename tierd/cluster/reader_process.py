@@ -19,10 +19,10 @@ from tierd.act.claim import ClaimFolder, MountedClaimFolder, read_key
 from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
+from tierd.cluster.process import end_at_signals, host_name, report_until
 from tierd.cluster.reader import MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
-from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
 from tierd.daemon.service import ClearingFilesystem
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier

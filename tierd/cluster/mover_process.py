@@ -22,9 +22,9 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.mover import Fences, Mover, PortLook
+from tierd.cluster.process import end_at_signals, host_name, report_until
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
-from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.parameters import own_nids

@@ -11,12 +11,12 @@ from tests.tierd.cluster.broker import new_fsname, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
+from tierd.cluster import reader_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
-from tierd.daemon import reader_process
 
 MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")
 
