@@ -43,7 +43,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.integrations.slurm.jobs"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
@@ -274,10 +274,64 @@ def test_nothing_outside_an_integration_names_it() -> None:
 
 
 def test_the_rule_about_integrations_can_fail() -> None:
-    for text in ("from tierd.integrations.slurm.jobs import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
+    for text in ("from tierd.integrations.slurm.source import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
                  "say('set [sense.slurm]')", "def f(access_logs): pass"):
         assert integration_words("tierd.x", text), text
     assert not integration_words("tierd.x", '"""Slurm and others."""\nfrom tierd.integrations.registry import started')
+
+
+POSITIONAL_MAX, INIT_LINES_MAX = 5, 40
+"""Arguments without a name, and lines of a constructor, which are one screen."""
+SPREAD = {"pack", "zip", "ask", "submit", "_named"}
+"""Functions of any number of arguments, where the place is the meaning."""
+ROOMS_WITHOUT_RULE = ("exporter", "httpserver", "tierd.gather", "tierd.detect", "tierd.verify", "tierd.act.journal",
+                      "tierd.act.queue", "tierd.policies.noisy_neighbour",
+                      *(f"tierd.daemon.{name}" for name in ("remediation", "judging", "requests", "cases", "status")))
+"""Rooms whose calls still have more."""
+
+
+def too_wide(name: str, text: str) -> list[str]:
+    """Calls with more than five positional arguments, and constructors longer than a screen."""
+    nodes = list(ast.walk(ast.parse(text)))
+    called = [(node, ast.unparse(node.func)) for node in nodes
+              if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_MAX]
+    found = [f"{name}:{node.lineno} {what} has {len(node.args)} arguments without a name" for node, what in called
+             if what.rpartition(".")[2] not in SPREAD]
+    return found + [f"{name}:{node.lineno} has an __init__ longer than a screen" for node in nodes
+                    if isinstance(node, ast.FunctionDef) and node.name == "__init__" and node.end_lineno is not None
+                    and node.end_lineno - node.lineno >= INIT_LINES_MAX]
+
+
+def test_what_a_part_needs_has_a_name() -> None:
+    assert [wide for name, path in modules() if not any(under(name, room) for room in ROOMS_WITHOUT_RULE)
+            for wide in too_wide(name, path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_rule_about_names_can_fail() -> None:
+    assert too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, 6)")
+    assert too_wide("tierd.x", "def __init__(self):\n" + "    a = 1\n" * INIT_LINES_MAX)
+    assert not too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, six=6)\nzip(1, 2, 3, 4, 5, 6)")
+
+
+def own_logging(name: str, text: str) -> list[str]:
+    """Loggers of other names than that of the package, and functions that get one passed in."""
+    package = ".".join(name.split(".")[:2])
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
+            (of,) = node.args
+            if not isinstance(of, ast.Constant) or of.value != package:
+                found.append(f"{name}:{node.lineno} logs as {ast.unparse(of)}, not {package}")
+        if isinstance(node, ast.arg) and node.arg in {"say", "log", "warn"}:
+            found.append(f"{name}:{node.lineno} gets {node.arg}")
+    return found
+
+
+def test_each_package_of_tierd_has_one_logger() -> None:
+    assert [wrong for name, path in modules() if under(name, "tierd") and name != "tierd.logs"
+            and not under(name, "tierd.gather") for wrong in own_logging(name, path.read_text(encoding="utf-8"))] == []
+    assert own_logging("tierd.act.x", 'logging.getLogger("tierd")')
+    assert own_logging("tierd.act.x", "def move(self, say): pass")
 
 
 def test_the_rules_can_fail() -> None:

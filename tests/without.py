@@ -72,7 +72,8 @@ def story(folder: Path) -> list[str]:
             SmallFileWriter(start_seconds=25.0))
     said: list[str] = []
     cluster = simulator.fluid.cluster.FluidCluster(simulator.settings.recorded_test_bed(), jobs)
-    world.wire(cluster, demo.settings(), said.append, folder, False, None).run(until=70)
+    with import_module("tierd.logs").heard(said.append):
+        world.wire(cluster, demo.settings(), folder, False, None).run(until=70)
     return said
 
 

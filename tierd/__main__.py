@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
+from tierd.logs import log_to_standard_error
 from tierd.text import count_of
 
 if TYPE_CHECKING:  # needs the extra
@@ -114,16 +114,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return dependencies.report_missing("tierd", error)
 
 
-def print_warning(text: str) -> None:
-    """Print a warning about the settings on standard error."""
-    print(f"warning: {text}", file=sys.stderr)
-
-
-def log_to_journal() -> None:
-    """Log to standard error, which systemd's journal reads."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Run the daemon or the command; 1, with an error message, for an error in its input."""
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
@@ -142,19 +132,18 @@ def run(chosen: argparse.Namespace) -> int:
             return check(chosen.config, chosen.web_config, online=chosen.online)
         if chosen.online:
             parser().error("--online needs --check-config")
-        settings = load(chosen.config, print_warning) if chosen.config else Settings()
+        log_to_standard_error()
+        settings = load(chosen.config) if chosen.config else Settings()
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
         web_config = WebConfigFile(path) if path and chosen.command is None else None
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
-            log_to_journal()
             make_candidate = next((room.candidate for room in rooms()), process.alone)
             return process.serve(chosen.config, settings, web_config, make_candidate)
         if serve := getattr(chosen, "serve", None):
             if chosen.config is None:
                 parser().error(f"{chosen.command} needs --config FILE")
-            log_to_journal()
             return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)

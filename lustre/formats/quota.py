@@ -107,7 +107,7 @@ def parse_limits(data: bytes) -> Limits:
     """Read a whole ``glb-…`` file."""
     rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
     entries = tuple([
-        Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), time >= _DEFAULT)
+        Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), default=time >= _DEFAULT)
         for id_, hard, soft, granted, time in rows
     ])  # fmt: skip
     return Limits(entries, _skipped(data, len(rows)))

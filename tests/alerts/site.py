@@ -135,7 +135,7 @@ class Site:
         self.world: World | None = None
         self.below: PowerFlex | None = None
         if self.settings is not None:
-            self.world = wire(self.cluster, self.settings, lambda _: None, self.folder, self.dry_run,
+            self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
             beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config,

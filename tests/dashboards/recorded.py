@@ -109,7 +109,7 @@ def record(folder: Path) -> Recorded:
     (root / "sys").mkdir()
     never_simulated(root)
     cluster = SCENARIO.build()
-    at = wire(cluster, Settings(), lambda _: None, folder)
+    at = wire(cluster, Settings(), folder)
     wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)

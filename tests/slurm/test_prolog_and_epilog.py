@@ -21,7 +21,7 @@ from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.act import GeneralLimits
 from tierd.daemon.client import ask
 from tierd.integrations.protocol import SchedulerJob
-from tierd.integrations.slurm.jobs import parse
+from tierd.integrations.slurm.source import parse
 from tierd.model import Action, Evidence, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "4711", "99", (), "4711 slows 99", Evidence())

@@ -16,7 +16,7 @@ from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
 from tierd.daemon.answers import StagingsAnswer, from_json
 from tierd.daemon.client import ask
-from tierd.integrations.slurm.settings import SlurmSettings
+from tierd.integrations.slurm.source import SlurmSettings
 from tierd.policies.protocol import Tables
 
 SLOW = GeneralLimits(files_per_second=0.5)

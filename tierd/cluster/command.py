@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ def read(settings: Settings) -> int:
     return reader_process.serve(settings)
 
 
-def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Candidate | None:
+def candidate(settings: Settings, clock: SystemClock) -> Candidate | None:
     """What makes this process the leader of several nodes, or their standby; None without a cluster.
 
     A dry run changes nothing, so it works alone.
@@ -58,4 +57,4 @@ def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]
 
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     return Candidate(settings, mount.fsname, local_claim(settings, mount, clock),
-                     Connection(settings.cluster, "leader", say), clock, say)
+                     Connection(settings.cluster, "leader"), clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -36,9 +36,7 @@ class ConfigurationError(ValueError):
     """Everything that is wrong with a configuration file, one per line: file, line, mistake and correction."""
 
 
-Warn = Callable[[str], object]
-"""Logs one warning about a setting."""
-log_warning: Warn = logging.getLogger("tierd").warning
+log = logging.getLogger("tierd.config")
 
 
 @dataclass(frozen=True, order=True)
@@ -68,9 +66,9 @@ class Examined:
         return remark_on(self.files, location, sentence, fatal=fatal)
 
 
-def load(path: Path, warn: Warn = log_warning) -> Settings:
+def load(path: Path) -> Settings:
     """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
-    return accepted(examine(path), warn)
+    return accepted(examine(path))
 
 
 def examine(path: Path) -> Examined:
@@ -81,17 +79,17 @@ def examine(path: Path) -> Examined:
         raise ConfigurationError(str(error)) from error
 
 
-def accepted(examined: Examined, warn: Warn) -> Settings:
-    """The settings, after a warning for each remark. Raises ConfigurationError with all mistakes."""
+def accepted(examined: Examined) -> Settings:
+    """The settings. Each remark is logged as a warning. Raises ConfigurationError with all mistakes."""
     for remark in examined.remarks:
         if not remark.fatal:
-            warn(remark.text)
+            log.warning("%s", remark.text)
     if examined.settings is None:
         raise ConfigurationError("\n".join(remark.text for remark in examined.remarks if remark.fatal))
     return examined.settings
 
 
-def parse(data: bytes, name: str, known: Sequence[Policy] = (), warn: Warn = log_warning) -> Settings:
+def parse(data: bytes, name: str, known: Sequence[Policy] = ()) -> Settings:
     r"""Settings from the bytes of a TOML file. ``known`` are all policies by default. Raises ConfigurationError.
 
     >>> parse(b"[small_files_to_flash]\nflash_pool = 'nvme'\n", "t.toml").small_files_to_flash.flash_pool
@@ -101,7 +99,7 @@ def parse(data: bytes, name: str, known: Sequence[Policy] = (), warn: Warn = log
         file = files.parse_file(data, name)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return accepted(examine_files((file,), known or tuple(policies().values())), warn)
+    return accepted(examine_files((file,), known or tuple(policies().values())))
 
 
 def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:

@@ -568,7 +568,7 @@ def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources
              beside: MetricsContext | None = None) -> CollectorRegistry:
     """A registry with the metrics of the daemon and of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
+    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside=beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

@@ -391,7 +391,7 @@ def chart(case: CaseAnswer, now: float, *, dry_run: bool = False) -> Chart | Non
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
     slow = slow_time(case, points)
     return Chart(path, y(case.usual) if case.usual else None, (x(slow[0]), x(slow[1])) if slow else None, marks, first,
-                 last, top)
+                 end=last, top=top)
 
 
 def slow_time(case: CaseAnswer, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

@@ -17,7 +17,6 @@ from tierd.act.undo import Undo
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon import log
 from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.model import Facts, Window
@@ -86,8 +85,9 @@ class PolicyJudge:
             return
         moving = bool(self._gate.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
-            self._run_of(case).begun_at, case.begun_at, case.moved_at, moving, partial(self._moved, case), facts,
-            self._windows(), now, self._settings, self._totals))
+            self._run_of(case).begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
+            moved=partial(self._moved, case), facts=facts,
+            windows=self._windows(), now=now, settings=self._settings, totals=self._totals))
         if judgement is not None:
             self._settle(case, judge, judgement)
 
@@ -111,8 +111,10 @@ class PolicyJudge:
         case.verdict, case.judgement, case.judged_at = judgement.verdict, judgement, self._clock.now()
         self._counters.verdicts[judgement.verdict] += 1
         self._counters.judged_at = self._clock.now()
-        self._journal.judgements.add(case.number, case.finding.kind, case.pool, 0, judgement.verdict,
-                                     judgement.won_back, self._clock.now(), 0.0, 0.0, 0.0)
+        self._journal.judgements.add(case.number, case.finding.kind, pool=case.pool, size_bytes=0,
+                                     verdict=judgement.verdict,
+                                     won_back=judgement.won_back, now=self._clock.now(), usual=0.0, contended=0.0,
+                                     after=0.0)
         sentences = [f"verdict on the {judge.noun}: {judgement.words}"]
         if case.abandoned and (dropped := self._gate.drop(case.finding.key)):
             case.tried -= {action.path for action in dropped}  # they may be moved later
@@ -141,7 +143,7 @@ class PolicyJudge:
             result = self._undo(entry, found.words)
             if result.outcome != Outcome.UNDONE and not self._undo.held():
                 self._journal.end(entry.id, Outcome.DONE, f"{KEPT}not undone: {result.detail}", self._clock.now())
-            self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
+            self._log.undone(number, entry, result.outcome, result.detail)
             return
         self._journal.end(entry.id, Outcome.DONE, KEPT + found.words, self._clock.now())
         self._log.of_number(number, [f"KEPT default striping of {entry.place}: {found.words}"])

@@ -566,7 +566,8 @@ class Remediations:
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
-            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; find the cause, then tierctl resume")
+            log.logger.error("STOPPED moving: %s; find the cause, then tierctl resume",
+                             self._gate.operating_state.paused)
         return len(outcomes)
 
     @staticmethod

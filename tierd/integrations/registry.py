@@ -1,4 +1,4 @@
-"""All integrations. A new one is a folder with ``integration.py`` in it, and one line here."""
+"""All integrations. A new one is a folder with ``source.py`` in it, and one line here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ this order."""
 @cache
 def integrations() -> Mapping[str, Integration]:
     """All integrations by name."""
-    return {name: import_module(f"tierd.integrations.{name}.integration").INTEGRATION for name in COMMANDS}
+    return {name: import_module(f"tierd.integrations.{name}.source").INTEGRATION for name in COMMANDS}
 
 
 def default_settings() -> Mapping[str, object]:

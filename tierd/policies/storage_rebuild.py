@@ -44,9 +44,10 @@ def find(view: View, _: Settings) -> Iterator[Finding]:
         one = work[slowed[0]]
         yield Finding(
             POLICY.name, view.now, "", "", tuple(slowed),
-            f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
+            sentence=f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
             f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
-            StorageWorkEvidence(storage_bytes_per_second=one.bytes_per_second, pending_bytes=one.pending_bytes),
+            evidence=StorageWorkEvidence(storage_bytes_per_second=one.bytes_per_second,
+                                         pending_bytes=one.pending_bytes),
             advice_only=True, subject=f"{kind} of {pool}",
             advice=(Advice(one.command, "on the storage system",
                            f"shows the progress of the {kind}; it ends by itself"),) if one.command else (),

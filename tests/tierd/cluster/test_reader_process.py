@@ -59,8 +59,7 @@ def settings_for(name: str) -> Settings:
 
 
 def reader(filesystem, connection, name: str) -> Reader:
-    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock(),
-                                    lambda _: None)  # type: ignore[arg-type]
+    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock())  # type: ignore[arg-type]
 
 
 def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tierd.logged import logged
 from tierd.__main__ import main
 from tierd.config.load import ConfigurationError, load, parse
 from tierd.config.old_keys import OLD_KEYS, new_key, with_current_keys
@@ -51,8 +52,8 @@ def test_an_old_key_sets_the_setting_of_its_new_name(location: tuple[str, ...]) 
     current = (*table, new_key(key))
     value = setting(Settings(), current)
     value = value / 2 if isinstance(value, float) else value + 1
-    warnings: list[str] = []
-    found = parse(f"[{'.'.join(table)}]\n\n{key} = {value}\n".encode(), "t.toml", warn=warnings.append)
+    warnings = logged()
+    found = parse(f"[{'.'.join(table)}]\n\n{key} = {value}\n".encode(), "t.toml")
     assert setting(found, current) == value
     (warning,) = warnings
     assert warning.startswith(f"t.toml:3: {'.'.join(location)}: this setting is called {new_key(key)} now")
@@ -63,9 +64,9 @@ def test_no_setting_has_a_name_of_the_version_before() -> None:
 
 
 def test_a_setting_under_both_names_is_a_mistake() -> None:
-    warnings: list[str] = []
+    warnings = logged()
     with pytest.raises(ConfigurationError) as caught:
-        parse(b"[verify]\nmin_gain = 0.3\nleast_gain = 0.3\nmost_harm = 2\n", "t.toml", warn=warnings.append)
+        parse(b"[verify]\nmin_gain = 0.3\nleast_gain = 0.3\nmost_harm = 2\n", "t.toml")
     assert str(caught.value).splitlines() == [
         "t.toml:2: verify.least_gain: this is the old name of min_gain, which is set as well: remove least_gain",
         "t.toml:4: verify.max_harm: must be less than 1 (it is 2)"]
@@ -76,14 +77,14 @@ def test_a_drop_in_overrides_an_old_key_with_the_new_one(tmp_path: Path) -> None
     (tmp_path / "tierd.toml").write_text("[verify]\nleast_gain = 0.3\nmost_harm = 0.2\n")
     (tmp_path / "tierd.d").mkdir()
     (tmp_path / "tierd.d" / "10.toml").write_text("[verify]\nmin_gain = 0.4\n")
-    warnings: list[str] = []
-    settings = load(tmp_path / "tierd.toml", warnings.append)
+    warnings = logged()
+    settings = load(tmp_path / "tierd.toml")
     assert (settings.verify.min_gain, settings.verify.max_harm) == (0.4, 0.2)
     assert [warning.split(" ")[0] for warning in warnings] == [f"{tmp_path}/tierd.toml:{line}:" for line in (2, 3)]
 
 
 def test_scopes_have_old_keys_too() -> None:
-    warnings: list[str] = []
+    warnings = logged()
     text = b"""\
 [[scopes]]
 path = "/a"
@@ -93,7 +94,7 @@ path = "/b"
 most_moves = 3
 sizing.least_samples = 4
 """
-    settings = parse(text, "t.toml", warn=warnings.append)
+    settings = parse(text, "t.toml")
     policy = settings.resolved_scopes.of("/b").small_files_to_flash
     assert (policy.max_moves, policy.sizing.min_samples) == (3, 4)
     assert settings.resolved_scopes.of("/a").small_files_to_flash == Settings().small_files_to_flash

@@ -23,8 +23,7 @@ from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
 from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
-from tierd.integrations.slurm.jobs import SlurmJobs
-from tierd.integrations.slurm.settings import SlurmSettings
+from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
 ALICE, BOB = 1001, 1002
 

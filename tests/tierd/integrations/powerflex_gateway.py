@@ -18,8 +18,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tierd.clock import Clock
-from tierd.integrations.powerflex.gateway import ErrorKind, Gateway, GatewayError, PowerFlexSystem, system_of
-from tierd.integrations.powerflex.settings import PowerFlexSettings
+from tierd.integrations.powerflex.gateway import (
+    ErrorKind,
+    Gateway,
+    GatewayError,
+    PowerFlexSettings,
+    PowerFlexSystem,
+    system_of,
+)
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.http_client import SourceError
 

@@ -35,14 +35,14 @@ from tierd.integrations.powerflex.gateway import (
     LOGIN_AGAIN_SECONDS,
     ErrorKind,
     Gateway,
+    PowerFlexSettings,
     PowerFlexSystem,
     Work,
     records,
     statistics,
     system_of,
 )
-from tierd.integrations.powerflex.settings import PowerFlexSettings
-from tierd.integrations.powerflex.settings import validated as checked
+from tierd.integrations.powerflex.gateway import validated as checked
 from tierd.integrations.powerflex.source import REBALANCE, REBUILD, UNKNOWN, PowerFlex
 from tierd.model import StorageWork
 from tierd.sense.http_client import SourceError

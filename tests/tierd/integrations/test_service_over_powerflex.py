@@ -16,7 +16,7 @@ from tests.tierd.integrations.powerflex_gateway import PASSWORD, USER, PowerFlex
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
-from tierd.integrations.powerflex.settings import PowerFlexSettings
+from tierd.integrations.powerflex.gateway import PowerFlexSettings
 
 
 @pytest.fixture

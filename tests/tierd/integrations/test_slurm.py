@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.conftest import CAPTURES
 from tests.tierd.later import Later, Time
 from tests.tierd.sense.loopback_server import answers_json, liar
-from tierd.integrations.slurm.jobs import MAX_JOBS, SlurmJobs, parse, reader
-from tierd.integrations.slurm.settings import SlurmSettings, validated
+from tierd.integrations.slurm.source import MAX_JOBS, SlurmJobs, SlurmSettings, parse, reader, validated
 from tierd.sense.http_client import SourceError
 
 RECORDED = (CAPTURES / "slurm" / "squeue-22.05.8.json").read_bytes()

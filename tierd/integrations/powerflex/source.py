@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from prometheus_client.core import Metric
+from pydantic import AfterValidator
 
-from tierd.clock import Clock
-from tierd.integrations.powerflex.gateway import Gateway, PowerFlexSystem, StoragePool, Work
+from lustre.background import DaemonExecutor
+from tierd.clock import Clock, SystemClock
+from tierd.integrations.powerflex.gateway import (
+    Gateway,
+    PowerFlexSettings,
+    PowerFlexSystem,
+    StoragePool,
+    Work,
+    validated,
+)
 from tierd.integrations.powerflex.metrics import powerflex_metrics
-from tierd.integrations.powerflex.settings import PowerFlexSettings
-from tierd.integrations.protocol import Source
+from tierd.integrations.protocol import Integration, Site, Source
 from tierd.model import StorageWork
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading
 from tierd.text import short_name
+
+if TYPE_CHECKING:
+    from tierd.audit.checks import Line
 
 SYSTEM = "PowerFlex"
 REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
@@ -38,7 +50,7 @@ def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> Stor
     else:
         return None
     return StorageWork(kind, volume, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
-                       sum([work.pending_bytes or 0 for work in counted]), SYSTEM, "scli --query_all")
+                       sum([work.pending_bytes or 0 for work in counted]), system=SYSTEM, command="scli --query_all")
 
 
 class PowerFlex(Source):
@@ -129,3 +141,21 @@ def full_name(fsname: str, target: str) -> str:
     ('lustre-OST0003', 'lustre-OST0003')
     """
     return target if "-" in target else f"{fsname}-{target}"
+
+
+def start(settings: PowerFlexSettings, site: Site) -> PowerFlex:
+    """The gateway as a source, read in a thread of its own."""
+    return PowerFlex(settings, site.fsname, Gateway(settings, site.clock.now), site.clock,
+                     DaemonExecutor("powerflex", 1))
+
+
+def audit(settings: PowerFlexSettings) -> Sequence[Line]:
+    """Compare the system with the paper. Raises OSError."""
+    from tierd.integrations.powerflex.audit import powerflex_lines  # noqa: PLC0415 -- of tierctl audit only
+
+    return tuple(powerflex_lines(Gateway(settings, SystemClock().now).read()))
+
+
+INTEGRATION = Integration(
+    settings=Annotated[PowerFlexSettings, AfterValidator(validated)], defaults=PowerFlexSettings(),
+    configured=lambda settings: bool(settings.url), start=start, audit=audit)

@@ -32,14 +32,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
+from annotated_types import Ge, Gt
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from pydantic import AfterValidator
 
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
-from tierd.config.sense import ServerAccess
-from tierd.integrations.protocol import SchedulerJob, Source, plain
-from tierd.integrations.slurm.settings import SlurmSettings
+from tierd.config.sense import ServerAccess, asks_http
+from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
 from tierd.text import printable
 
@@ -51,6 +54,47 @@ MAX_NUMBER = 10**11
 log = logging.getLogger("tierd.integrations")
 SOON_SECONDS = 10.0
 """Time between two answers while a job is not known yet."""
+
+
+@dataclass(frozen=True)
+class SlurmSettings:
+    """Where names, users, accounts and partitions of jobs come from. Without it, tierd shows job ids only."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    source: Literal["", "squeue", "sacct", "slurmrestd"] = ""
+    """``squeue`` and ``sacct`` run the program of this node with ``--json`` (Slurm 21.08 and newer; ``sacct`` needs
+    slurmdbd). ``slurmrestd`` requests ``url``. Empty: Slurm is not used."""
+    url: str = ""
+    """``https://slurm01:6820/slurm/v0.0.41/jobs``, with the version of an API that this slurmrestd has."""
+    user: str = ""
+    """User of the token."""
+    token_file: str = ""
+    """File with a JSON web token (``scontrol token``). It is read for every request."""
+    ca_file: str = ""
+    """CA certificates (PEM) for the server's certificate; empty: the system's certificates."""
+    job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
+    """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
+    ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
+    refresh_seconds: Annotated[float, Ge(5)] = 60.0
+    timeout_seconds: Annotated[float, Gt(0)] = 20.0
+    max_bytes: Annotated[int, Gt(0)] = 64 << 20
+    """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
+
+
+def validated(settings: SlurmSettings) -> SlurmSettings:
+    """The settings. Raises ValueError for an invalid URL or expression."""
+    if settings.source == "slurmrestd" and not asks_http(settings.url):
+        raise ValueError("url: give the whole address: https://slurm01:6820/slurm/v0.0.41/jobs")
+    if settings.url and settings.source != "slurmrestd":
+        raise ValueError('url: it is used with source = "slurmrestd" only')
+    try:
+        groups = re.compile(settings.job_id).groups
+    except re.error as error:
+        raise ValueError(f"job_id: {error}") from None
+    if groups < 1:
+        raise ValueError(r"job_id: put the number of the job into a group: .+\.(\d+)")
+    return settings
 
 
 def parse(data: bytes) -> list[SchedulerJob]:
@@ -75,10 +119,10 @@ def _job(entry: Mapping[str, object]) -> SchedulerJob | None:
     of, task = number_of(array.get("job_id")), number_of(array.get("task_id"))
     return SchedulerJob(
         number, _text(entry, "name"), _text(entry, "user_name") or _text(entry, "user"),
-        number_of(entry.get("user_id")), _text(entry, "account"), _text(entry, "partition"),
-        _path(entry.get("current_working_directory") or entry.get("working_directory")),
-        f"{of}_{task}" if of and task is not None else "",
-        number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
+        number_of(entry.get("user_id")), _text(entry, "account"), partition=_text(entry, "partition"),
+        directory=_path(entry.get("current_working_directory") or entry.get("working_directory")),
+        task=f"{of}_{task}" if of and task is not None else "",
+        nodes=number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
@@ -261,3 +305,13 @@ class SlurmJobs(Source):
         whole = re.fullmatch(r"\d+_\d+", name)
         number = name if whole else found[1]
         return number if re.fullmatch(r"\d{1,11}(_\d{1,11})?", number) else ""
+
+
+def start(settings: SlurmSettings, site: Site) -> SlurmJobs:
+    """Slurm's jobs, looked up in the background."""
+    return SlurmJobs(settings, reader(settings, site.environment), site.clock)
+
+
+INTEGRATION = Integration(
+    settings=Annotated[SlurmSettings, AfterValidator(validated)], defaults=SlurmSettings(),
+    configured=lambda settings: bool(settings.source), start=start)
