@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lustre.access_log import AccessLogDevice
 from lustre.filesystem import Filesystem
 from tierd.integrations.access_logs.logs import AccessLogs, HotFiles
@@ -10,29 +12,29 @@ from tierd.model import DirectoryActivity
 from tierd.sense.freshness import SourceAge
 
 
+@dataclass
 class AccessLogSource(Source):
     """Recent reads of files, and hot files that no changelog record named."""
 
-    def __init__(self, logs: AccessLogs, hot_files: HotFiles) -> None:
-        self._logs = logs
-        self._hot_files = hot_files
+    logs: AccessLogs
+    hot_files: HotFiles
 
     @property
     def age(self) -> SourceAge:
         """The logs with the time of the last entries."""
-        return self._logs.age
+        return self.logs.age
 
     def refresh(self) -> None:
         """Read new entries."""
-        self._logs.read()
+        self.logs.read()
 
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """Activities with the recent reads of each file."""
-        return self._hot_files.with_recent_reads(activities, filesystem)
+        return self.hot_files.with_recent_reads(activities, filesystem)
 
     def close(self) -> None:
         """Close all logs."""
-        self._logs.close()
+        self.logs.close()
 
 
 def start(pattern: str, site: Site) -> AccessLogSource:

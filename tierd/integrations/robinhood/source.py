@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from lustre.filesystem import Filesystem
 from tierd.integrations.protocol import Integration, Site, Source
@@ -11,21 +12,21 @@ from tierd.model import DirectoryActivity
 from tierd.sense.freshness import SourceAge
 
 
+@dataclass
 class RobinhoodSource(Source):
     """Files that robinhood's database has for directories of findings."""
 
-    def __init__(self, database: Robinhood) -> None:
-        self._database = database
+    database: Robinhood
 
     @property
     def age(self) -> SourceAge:
         """The database with the age of its rows."""
-        return self._database.age
+        return self.database.age
 
     def refresh(self) -> None:
         """Check the age of the database if that is due."""
-        if self._database.due():
-            self._database.check()
+        if self.database.due():
+            self.database.check()
 
     def enriched(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
         """Activities with files that no changelog record named."""
@@ -35,20 +36,20 @@ class RobinhoodSource(Source):
         if not activity.directory.startswith("/"):
             return activity
         try:
-            return self._database.completed(activity, filesystem.status(activity.directory).fid)
+            return self.database.completed(activity, filesystem.status(activity.directory).fid)
         except OSError:
             return activity
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
         """Names in a directory, the longest unused first."""
         try:
-            return self._database.coldest_first(filesystem.status(directory).fid)
+            return self.database.coldest_first(filesystem.status(directory).fid)
         except OSError:
             return ()
 
     def close(self) -> None:
         """Close the connection."""
-        self._database.close()
+        self.database.close()
 
 
 def start(settings: RobinhoodSettings, site: Site) -> RobinhoodSource:
