@@ -31,10 +31,10 @@ types: .venv/stamp
 	@touch $@
 
 demo: .venv/demo ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C
-	@$(PY) -m tierd.demo $(DEMO_ARGS)
+	@$(PY) -m stack.demo $(DEMO_ARGS)
 
 demo-picture: .venv/demo ## write docs/pictures/demo.svg; a minute and a half
-	@FORCE_COLOR=1 $(PY) -m tierd.demo --picture docs/pictures/demo.svg
+	@FORCE_COLOR=1 $(PY) -m stack.demo --picture docs/pictures/demo.svg
 
 stack: .venv/demo .tools/stamp ## a simulated cluster with Prometheus, Alertmanager and, if installed, Grafana
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(PY) -m stack $(STACK_ARGS)

@@ -24,12 +24,11 @@ DOCUMENTS = {
 EXAMPLES = {
     "lustre-exporter": ("systemd/web.yml", "systemd/lustre-exporter-compute.conf",
                         "systemd/lustre-exporter-textfile.service", "systemd/lustre-exporter-textfile.timer"),
-    "lustre-tierd": ("alerts/rules/*.yml", "alerts/alertmanager.yml", "dashboards/json/*.json",
+    "lustre-tierd": ("alerts/rules/*.yml", "alerts/rack/*.yml", "alerts/alertmanager.yml", "dashboards/json/*.json",
                      "dashboards/provisioning/**/*", "packaging/containers/**/*", "packaging/ansible/**/*",
                      "systemd/tierd.toml", "systemd/tierd.service", "systemd/tierd@.service", "systemd/web.yml",
                      "systemd/tierd-mover@.service", "systemd/tierd-reader@.service", "packaging/nats/nats.conf",
                      "packaging/slurm/*",
-                     "systemd/lustre-gather@.service", "systemd/lustre-gather.toml",
                      "tests/tapes/README.md", "tests/tapes/noisy-create-1m/*"),
 }
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

@@ -32,8 +32,8 @@ for source in $(find lustre httpserver exporter tierd -name "_*.c"); do
 done
 if [ "$package" = lustre-exporter ]; then
     # Nodes that run only the exporter get no code that moves files.
-    rm -rf "$site/tierd" "$site/simulator" "$root$here/bin/tierd" "$root$here/bin/tierctl"
-    sed -i -E '/^(tierd|simulator)\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
+    rm -rf "$site/tierd" "$root$here/bin/tierd" "$root$here/bin/tierctl"
+    sed -i -E '/^tierd\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
 fi
 # The environment was made below ROOT and must work without that prefix.
 rm -f "$root$here"/bin/[Aa]ctivate*

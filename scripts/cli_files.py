@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from lustre import __version__  # noqa: E402
+from tierd import cli  # noqa: E402
 from tierd.cli.completion import SHELLS, completions  # noqa: E402
+
+del cli.MODULES["tierd.cli.simulate"]  # packages have no simulator
 
 ZSH = "usr/share/zsh/site-functions"
 

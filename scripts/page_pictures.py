@@ -22,8 +22,8 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.scenarios.scenario import library
 from simulator.settings import recorded_test_bed
+from stack import demo
 from tests.operation.browser import Browser
-from tierd import demo
 from tierd.act.movers.moves import PortMover
 from tierd.daemon.node import Node
 from tierd.daemon.page import HERE

@@ -36,3 +36,5 @@ wait_with_progress() {
 # Without --no-compile, pip compiles all modules of all packages, most of which are never imported.
 wait_with_progress "Installing $requirement and its dependencies into $dir" \
     "$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --root-user-action=ignore -e "$requirement"
+# Programs of the checkout find its simulator, which no wheel has.
+pwd >"$("$dir/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"

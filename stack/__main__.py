@@ -15,14 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from simulator.scenarios.scenario import Scenario, library
-from stack import services
+from stack import demo, services
 from stack.alerting import AlertWatch
+from stack.demo import CYCLE_SECONDS, free_port, running_site
 from stack.services import Ports, StartError, program
 from stack.until_stopped import Options, run_until_stopped
-from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
-from tierd.demo import CYCLE_SECONDS, free_port, running_site
 from tierd.logs import heard
 
 DESCRIPTION = (

@@ -24,11 +24,12 @@ from simulator.jobs.small_files import SmallFileWriter
 from simulator.realtime import RealTimeDriver, WallClock
 from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
+from stack import demo
 from stack import role as role_process
+from stack.demo import DISK_IOPS, await_exporter, free_port, running_exporter, tierctl_command
 from stack.forked import Forked
 from stack.shared import SharedCluster
 from stack.until_stopped import Options, run_until_stopped
-from tierd import demo
 from tierd.clock import SystemClock
 from tierd.daemon.answers import (
     MoversAnswer,
@@ -39,7 +40,6 @@ from tierd.daemon.answers import (
     from_json,
 )
 from tierd.daemon.client import ControlError, ask
-from tierd.demo import DISK_IOPS, await_exporter, free_port, running_exporter, tierctl_command
 from tierd.text import count_of, printable
 
 DESCRIPTION = (

@@ -18,7 +18,7 @@ from pathlib import Path
 FORKS = multiprocessing.get_context("forkserver")
 IMPORTED = ("stack.role", "simulator.scenarios.scenario", "tierd.daemon.client")
 """Modules that are imported once, for all forks."""
-Main = Callable[[Sequence[str]], object]
+Main = Callable[[Sequence[str]], int | None]
 """The main function of a process. Its value is the exit status."""
 
 

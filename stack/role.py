@@ -16,6 +16,7 @@ from typing import Any
 from httpserver.config import WebConfigFile
 from lustre.fid import Fid
 from lustre.layout.model import same_shape
+from stack.demo import user_name
 from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
@@ -31,7 +32,6 @@ from tierd.config.settings import Settings
 from tierd.daemon import process
 from tierd.daemon.node import Node as DaemonNode
 from tierd.daemon.service import Service
-from tierd.demo import user_name
 from tierd.logs import log_to_standard_error
 from tierd.sense.exporters import scrape_fixed_list
 

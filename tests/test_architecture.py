@@ -18,7 +18,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation", "tierd.gather")
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
 """Rooms that wire the others together: the daemon, its command line and its simulation."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -34,7 +34,6 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tierd.act", (*FRONT, "tierd.cluster")),
     ("tierd.cluster", FRONT[1:]),
     ("tierd.daemon", FRONT[1:]),
-    ("tierd.gather", (*FRONT[:3], "tierd.act", "tierd.detect", "tierd.decide")),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
     ("tierd.policies", (*PURE, *WORLD, *FRONT, "tierd.config", "tierd.cluster")),
@@ -43,8 +42,8 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.demo", "tierd.integrations.slurm.source"),
-    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.integrations.slurm.source"),
+    "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
@@ -60,7 +59,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web", "tierd.gather.app", "tierd.integrations",
+        "tierd.daemon", "tierd.daemon.web", "tierd.integrations",
     ),
 }
 """Module, and the packages that alone may import it."""
@@ -214,7 +213,6 @@ EVIDENCE = {node.name for path in (ROOT / "tierd" / "policies").glob("*.py")
 OTHER_NAMES = {
     "tierd.audit.checks": "read-ahead and Omni-Path, of which its checks are",
     "tierd.cli.tierctl": "a scenario of the simulator",
-    "tierd.config.old_keys": "tables of settings",
 }
 """Modules in which the word of a kind is the name of something else."""
 
@@ -284,7 +282,7 @@ POSITIONAL_MAX, INIT_LINES_MAX = 5, 40
 """Arguments without a name, and lines of a constructor, which are one screen."""
 SPREAD = {"pack", "zip", "ask", "submit", "_named"}
 """Functions of any number of arguments, where the place is the meaning."""
-ROOMS_WITHOUT_RULE = ("exporter", "httpserver", "tierd.gather", "tierd.detect", "tierd.verify", "tierd.act.journal",
+ROOMS_WITHOUT_RULE = ("exporter", "httpserver", "tierd.detect", "tierd.verify", "tierd.act.journal",
                       "tierd.act.queue", "tierd.policies.noisy_neighbour",
                       *(f"tierd.daemon.{name}" for name in ("remediation", "judging", "requests", "cases", "status")))
 """Rooms whose calls still have more."""
@@ -329,7 +327,7 @@ def own_logging(name: str, text: str) -> list[str]:
 
 def test_each_package_of_tierd_has_one_logger() -> None:
     assert [wrong for name, path in modules() if under(name, "tierd") and name != "tierd.logs"
-            and not under(name, "tierd.gather") for wrong in own_logging(name, path.read_text(encoding="utf-8"))] == []
+            for wrong in own_logging(name, path.read_text(encoding="utf-8"))] == []
     assert own_logging("tierd.act.x", 'logging.getLogger("tierd")')
     assert own_logging("tierd.act.x", "def move(self, say): pass")
 

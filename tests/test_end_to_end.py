@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from lustre.changelog.record import Record
+from stack.demo import await_exporter, running_exporter
 from tests.tierd.sense import expositions
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
-from tierd.demo import await_exporter, running_exporter
 from tierd.sense import exporters
 from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.exposition import READ_AT

@@ -67,7 +67,7 @@ class Deleted(MetaPathFinder):
 
 def story(folder: Path) -> list[str]:
     """What tierd logs in the story of the demonstration, in virtual time."""
-    demo, world = import_module("tierd.demo"), import_module("tierd.simulation.world")
+    demo, world = import_module("stack.demo"), import_module("tierd.simulation.world")
     jobs = (StreamingWriter(job_id="ior_stream.1002", path="/proj/flow/stream.dat"),
             SmallFileWriter(start_seconds=25.0))
     said: list[str] = []

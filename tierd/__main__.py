@@ -27,7 +27,6 @@ examples:
   tierd --config /etc/tierd/tierd.toml                 run the daemon (dry run unless act.dry_run = false)
   tierd mover --config /etc/tierd/tierd.toml           run a mover of a cluster
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
-  tierd gather --targets /etc/prometheus/rack1.json    one exposition for the exporters of a rack, on port 9172
 """
 
 ROOMS = (
@@ -63,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
     replaying.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                            help="configuration file (default: built-in defaults, pools flash and hdd)")
     replaying.add_argument("--json", action="store_true", help="print findings and plan as JSON")
-    add_gather(commands)
     for room in rooms():
         room.add(commands)
     return main_parser
@@ -72,26 +70,6 @@ def parser() -> argparse.ArgumentParser:
 def rooms() -> list[ModuleType]:
     """The rooms that are installed."""
     return [import_module(name) for name in ROOMS]
-
-
-def add_gather(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the options of ``tierd gather``."""
-    gathering = commands.add_parser(
-        "gather", help="one exposition for the exporters of a rack: counters added up by job, pool and kind of node",
-        description="Scrape many exporters when it is scraped itself, add their counters up by job, pool and kind of "
-                    "node, and serve one exposition.")
-    gathering.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
-                           help="configuration file (TOML); options go before it")
-    gathering.add_argument("--targets", metavar="FILE", action="append",
-                           help="nodes in the format of Prometheus' file_sd_configs (JSON or YAML); the last part may "
-                                "be a pattern; repeat the option for several files; read again when they change")
-    gathering.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", action="append",
-                           help="host:port or :port (all addresses); repeat the option for several addresses "
-                                "(default: :9172)")
-    gathering.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
-                           help="file with TLS and authentication settings, in the format of Prometheus' "
-                                "exporter-toolkit; reloaded when it changes")
-    gathering.add_argument("--check", action="store_true", help="report all mistakes in the configuration, and exit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,10 +101,6 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
 
-    if chosen.command == "gather":
-        from tierd.gather import command  # noqa: PLC0415
-
-        return command.run(chosen)
     try:
         if chosen.check_config:
             return check(chosen.config, chosen.web_config, online=chosen.online)

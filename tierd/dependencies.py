@@ -21,6 +21,10 @@ def report_missing(program: str, error: ModuleNotFoundError) -> int:
         sys.stderr.write(f"{program}: {error.name} is not installed. A cluster needs it: "
                          "pip install '.[cluster]' in the source\n")
         return NOT_INSTALLED
+    if (error.name or "").partition(".")[0] == "simulator":
+        sys.stderr.write(f"{program}: simulate and evaluate need the simulator, which is only in a checkout of the"
+                         " source\n")
+        return NOT_INSTALLED
     if error.name not in PACKAGES:
         raise error
     sys.stderr.write(f"{program}: {error.name} is not installed. This installation has the exporter alone;"

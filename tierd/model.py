@@ -321,7 +321,7 @@ class SlowdownEvidence(Evidence):
 def typed_evidence(of: type[Evidence], stored: Mapping[str, float | None]) -> Evidence:
     """Evidence of a type from stored numbers. :class:`OtherEvidence` if a number is missing, or for the base class.
 
-    Numbers that the type does not have are dropped. Journals of earlier versions may have more, or fewer. None is
+    Numbers that the type does not have are dropped: another version of a policy may have stored them. None is
     infinite, which JSON cannot store.
 
     >>> typed_evidence(Evidence, {"mounts": 2.0})

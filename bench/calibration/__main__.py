@@ -48,7 +48,7 @@ def report(
     head = Path(__file__).with_name("report.md").read_text(encoding="utf-8")
     return head.format(
         noise=_noise(besides), papers=markdown(published, "published"),
-        kept=markdown(_kept(seen), "tape"), shares=_shares(seen), rpcs=_rpcs(seen),
+        kept=markdown(_kept(seen), "tape"), rpcs=_rpcs(seen),
         costs=markdown(charged, "measured", 1),
     )  # fmt: skip
 
@@ -71,14 +71,6 @@ def _kept(seen: Mapping[str, tuple[Episode, Episode]]) -> list[Row]:
             again = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept_share / clean:.2f}"
         rows.append(Row(name, tape.kept_share, model.kept_share, again))
     return rows
-
-
-def _shares(seen: Mapping[str, tuple[Episode, Episode]]) -> str:
-    text = "| | " + " | ".join(target[7:] for target in tapes.ALL) + " |\n|---|" + "---:|" * len(tapes.ALL) + "\n"
-    for name, (tape, model) in seen.items():
-        cells = [f"{tape.target_shares[t]:.3f} / {model.target_shares[t]:.3f}" for t in tapes.ALL]
-        text += f"| {name} | " + " | ".join(cells) + " |\n"
-    return text
 
 
 def _rpcs(seen: Mapping[str, tuple[Episode, Episode]]) -> str:

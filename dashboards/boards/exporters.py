@@ -96,31 +96,5 @@ TIERD = Row("tierd", (
                empty=NO_TIERD),
 ))
 
-NO_GATHER = "no tierd gather"
-GATHER = Row("Sums of racks (tierd gather)", (
-    stat("Silent nodes", "Nodes in the lists of all gathers that did not answer in the last scrape. The page of the "
-         "gather names them.", Query("sum(lustre_gather_nodes - lustre_gather_nodes_up)"), unit="short",
-         steps=ANY_IS_A_WARNING, width=4, height=6, empty=NO_GATHER),
-    stat("Nodes up", "Nodes that answered in the last scrape, over all gathers.",
-         Query("sum(lustre_gather_nodes_up)"), unit="short", steps=((None, RED), (1, GREEN)), width=4, height=6,
-         empty=NO_GATHER),
-    timeseries("Failed scrapes of nodes", "Failed scrapes of single nodes per second by reason, and counter resets.",
-               Query(f"sum by (reason) (rate(lustre_gather_node_failures_total{RATE}))", "{{reason}}"),
-               Query(f"sum(rate(lustre_gather_resets_total{RATE}))", "resets"), unit="ops", width=8, height=6,
-               empty=NO_GATHER),
-    timeseries("Scrape of all nodes", "Duration of the last scrape of all nodes, by gather. It must stay below "
-               "Prometheus' scrape timeout.",
-               Query("max by (instance) (lustre_gather_scrape_seconds)", "{{instance}}"), unit="s", width=8, height=6,
-               empty=NO_GATHER),
-    timeseries("Series and jobs", "Series of counters, jobs with series of their own, and what was left out because of "
-               "max_series and max_jobs.", Query("sum(lustre_gather_series)", "series"),
-               Query("sum(lustre_gather_series_dropped)", "series left out"), Query("sum(lustre_gather_jobs)", "jobs"),
-               Query("sum(lustre_gather_jobs_beyond_limit)", "jobs summed as other"), unit="short", width=12, height=6,
-               empty=NO_GATHER),
-    timeseries("Longest silence", "Age of the last answer of the node that has been silent for longest, by gather.",
-               Query("max by (instance) (lustre_gather_oldest_answer_age_seconds)", "{{instance}}"), unit="s", width=12,
-               height=6, empty=NO_GATHER),
-), closed=True)
-
 BOARD = Dashboard("exporters", "Lustre: exporters and tierd", "Availability, cost and errors of exporters and tierd.",
-                  (JOB, INSTANCE), (STATE, TIERD, COST, TROUBLE, GATHER))
+                  (JOB, INSTANCE), (STATE, TIERD, COST, TROUBLE))

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.alerts.site import EXPORTER, GATHER, MINUTE, TIERD, Site
+from tests.alerts.site import EXPORTER, MINUTE, TIERD, Site
 
 PLACES = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre", "sys/kernel/debug/lnet")
 MAX_LINES = 8
@@ -23,7 +23,7 @@ def output(site: Site, command: str, only: str = "") -> str:
     shown, _, filtered = command.partition(" | grep -E ")
     program, *words = shlex.split(shown)
     if program == "curl":
-        instance = EXPORTER if words[-1].endswith("9169/metrics") else GATHER if GATHER[1] in words[-1] else TIERD
+        instance = EXPORTER if words[-1].endswith("9169/metrics") else TIERD
         lines = list(metric_lines(site, instance))
     elif program == "promtool":
         lines = list(query_lines(site, words))

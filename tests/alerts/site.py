@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 
 from exporter import clock, exposition
 from exporter.__main__ import build_parser, check_arguments
@@ -40,7 +40,6 @@ from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
 EXPORTER, TIERD = ("lustre", "oss01:9169"), ("tierd", "mds01:9170")
-GATHER = ("lustre-gather", "rack01:9172")
 """Scrape job and instance."""
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 Series = dict[str, list[float | None]]
@@ -108,8 +107,6 @@ class Site:
     """Tallies of changelog readers, for tierd."""
     powerflex: Callable[[Cluster], PowerFlex | None] = lambda _: None
     """The storage below the OSTs, for tierd."""
-    gather: Callable[[Cluster], CollectorRegistry | None] = lambda _: None
-    """Metrics of a gather."""
     model: type[Cluster] = Cluster
     """FluidCluster takes a fraction of the time, and exposes servers and the mount of the mover only."""
     cycle_seconds: float = 5.0
@@ -143,7 +140,6 @@ class Site:
                                     integrations=(self.below,) if self.below is not None else ())
             self.of_tierd = tierd_registry(self.world.daemon, self.world.gate, self.world.undo, self.settings,
                                            self._source_states, beside)
-        self.of_gather = self.gather(self.cluster)
         self.begin = self.cluster.epoch
         self._away: list[tuple[Path, Path]] = []
         self.series: Series = {}
@@ -210,9 +206,6 @@ class Site:
             exposition.render(self.scraper.run(), self.of_exporter, openmetrics=False)).decode()}
         if self.world is not None:
             pages[TIERD] = lambda: generate_latest(self.of_tierd).decode()
-        of_gather = self.of_gather
-        if of_gather is not None:
-            pages[GATHER] = lambda: generate_latest(of_gather).decode()
         for (job, instance), page in pages.items():
             up = (job, instance) not in self.down and (job != "lustre" or self.cluster.exporter_reachable)
             with as_user(self.scraped_as):

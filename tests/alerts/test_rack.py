@@ -31,7 +31,7 @@ class Client(BaseHTTPRequestHandler):
         lines += [f'lustre_osc_{what}_bytes_total{{fs="a",mount="/a",pool="{pool}"}} {n}'
                   for what in ("read", "write") for pool in ("flash", "disk")]  # fmt: skip
         lines += ['lustre_osc_imports{fs="a",mount="/a",pool="flash",state="FULL"} 4',
-                  'lustre_version_info{version="2.17.0"} 1']  # fmt: skip
+                  'lustre_version_info{version="2.17.0"} 1', 'lustre_client_job_info{jobid="4711"} 1']  # fmt: skip
         body = "\n".join([*lines, ""]).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
@@ -75,7 +75,7 @@ def test_the_site_gets_sums_and_no_series_of_a_client(tmp_path, clients) -> None
     shipped["scrape_configs"][0]["static_configs"] = [{"targets": clients}]
     shipped["remote_write"][0]["url"] = f"http://127.0.0.1:{at_site}/api/v1/write"
     (rack / "prometheus.yml").write_text(yaml.safe_dump(shipped))
-    (rack / "rules.yml").write_text((RACK / "rules.yml").read_text().replace("[5m]", "[10s]"))
+    (rack / "rules.yml").write_text(re.sub(r"\[\dm\]", "[10s]", (RACK / "rules.yml").read_text()))
     with (
         running(command(site, at_site, "--web.enable-remote-write-receiver"), f"http://127.0.0.1:{at_site}/-/ready",
                 tmp_path / "site.log"),
@@ -90,6 +90,9 @@ def test_the_site_gets_sums_and_no_series_of_a_client(tmp_path, clients) -> None
             rates = wanted.instant('rack_fs_pool:lustre_osc_read_bytes:rate5m{rack="r01"}', clock.now())
         assert {one["metric"]["pool"] for one in rates} == {"flash", "disk"}
         assert all(100 < float(one["value"][1]) < 20000 * CLIENTS for one in rates)
+        (of_job,) = wanted.instant("rack_fs_jobid:lustre_llite_write_bytes:rate2m", clock.now())
+        assert (of_job["metric"]["jobid"], of_job["metric"]["rack"]) == ("4711", "r01")
+        assert 100 < float(of_job["value"][1]) < 20000 * CLIENTS
         up = wanted.instant("rack_job:up:sum", clock.now())
         assert [one["value"][1] for one in up] == [str(CLIENTS)]
         imports = wanted.instant("rack_fs_pool_state:lustre_osc_imports:sum", clock.now())

@@ -110,7 +110,6 @@ def test_rules_ask_for_metrics_that_exist() -> None:
     documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("metrics.md", "powerflex.md"))
     own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     own += (ROOT / "httpserver" / "metrics.py").read_text(encoding="utf-8").replace('prefix + "', '"tierd_')
-    own += (ROOT / "tierd" / "gather" / "app.py").read_text(encoding="utf-8").replace('PREFIX + "', '"lustre_gather_')
     recorded = recorded_rules()
     for rule in (*ALERTING, *rules("record")):
         for name in metric_names(rule["expr"]):

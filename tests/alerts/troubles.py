@@ -9,9 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
@@ -28,16 +25,12 @@ from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, Re
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
-from tierd.gather.app import GatherMetrics
-from tierd.gather.scrape import Gather
-from tierd.gather.settings import Settings as GatherSettings
 from tierd.integrations.powerflex.source import PowerFlex
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
-from tierd.sense.http_client import SourceError
 
 HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
 NOBODY = 65534
@@ -296,34 +289,6 @@ def lost_mdm(site: Site) -> None:
     gateway_of(site).known["System"] = [{**SYSTEM, "mdmCluster": cluster}]
 
 
-LOST_NODES: set[str] = set()
-
-
-def rack_of(cluster: Cluster) -> CollectorRegistry:
-    """A gather of ten nodes, which is scraped whenever its metrics are."""
-    LOST_NODES.clear()
-
-    def fetch(url: str) -> bytes:
-        if url in LOST_NODES:
-            raise SourceError(f"{url}: no route to host")
-        return b"# TYPE lustre_healthy gauge\nlustre_healthy 1\n"
-
-    class Live(CollectorRegistry):
-        def collect(self) -> Iterator[Metric]:
-            gather.run(30.0)
-            return iter(super().collect())
-
-    gather = Gather(GatherSettings(targets=tuple(f"n{n}:9169" for n in range(10)), min_interval_seconds=0.0), fetch,
-                    EpochClock(cluster).now)
-    own = Live()
-    own.register(GatherMetrics(gather, EpochClock(cluster).now))
-    return own
-
-
-def lost_nodes(_: Site) -> None:
-    LOST_NODES.update(f"http://n{n}:9169/metrics" for n in range(2))
-
-
 def hanging_parameter(site: Site) -> None:
     """A parameter of a target whose read never ends."""
     file = site.root / "sys/fs/lustre/obdfilter/lustre-OST0003/degraded"
@@ -461,7 +426,6 @@ TROUBLES = (
     Trouble("TierdPowerFlexRebuildLong", rebuild, site=POWERFLEX_SITE),
     Trouble("TierdPowerFlexUnreachable", silent_gateway, site=POWERFLEX_SITE),
     Trouble("TierdPowerFlexMdmDegraded", lost_mdm, site=POWERFLEX_SITE),
-    Trouble("LustreGatherNodesDown", lost_nodes, site={"gather": rack_of}),
     Trouble("LustreExporterDown", down(EXPORTER)),
     Trouble("LustreMonitoringBlind", down(EXPORTER)),
     Trouble("LustreExporterCollectorFailing", hanging_parameter, site={
@@ -472,7 +436,6 @@ TROUBLES = (
 )
 
 OF_TIERD = "curl -s localhost:9170/metrics | grep -E '{}'"
-OF_GATHER = "curl -s rack01:9172/metrics | grep -E '{}'"
 OF_EXPORTER = "curl -s localhost:9169/metrics | grep -E '{}'"
 BY_PROMETHEUS = "promtool query instant http://localhost:9090 '{}'"
 SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
@@ -533,7 +496,6 @@ SHOWN: dict[str, tuple[tuple[str, ...], str]] = {
     "TierdPowerFlexRebuildLong": ((OF_TIERD.format("powerflex_pool_(work|degraded).*nvme"),), ""),
     "TierdPowerFlexUnreachable": ((OF_TIERD.format("powerflex_(errors|target_slowed)|source_stale"),), ""),
     "TierdPowerFlexMdmDegraded": ((OF_TIERD.format("powerflex_mdm"),), ""),
-    "LustreGatherNodesDown": ((OF_GATHER.format("lustre_gather_nodes"),), ""),
     "LustreExporterCollectorFailing": ((OF_EXPORTER.format("target_unreadable|collector_success.* 0"),), ""),
     "LustreExporterCannotRead": ((OF_EXPORTER.format("path_readable"),), ""),
     "LustreExporterConfigNotReloaded": ((OF_EXPORTER.format("config_reload"),), ""),

@@ -126,7 +126,7 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board: dict[str, Any]
 @boards
 def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict[str, Any]) -> None:
     documented = "".join((ROOT / "docs" / name).read_text(encoding="utf-8")
-                         for name in ("metrics.md", "gather.md", "powerflex.md"))
+                         for name in ("metrics.md", "powerflex.md"))
     rules = recorded_rules()
     own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     for title, expr, _ in expressions(board):

@@ -1,4 +1,4 @@
-"""The packages lustre-exporter and lustre-tierd: what belongs to which, an upgrade from the one package, and wheels."""
+"""The packages lustre-exporter and lustre-tierd: what belongs to which, and wheels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from tests.conftest import Unpack
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
 PACKAGES = ("lustre-exporter", "lustre-tierd")
-SPLIT = "0.1.0-2"
-"""The first version of two packages; up to 0.1.0-1 lustre-tierd had everything."""
 
 
 @cache
@@ -178,63 +176,11 @@ def test_the_versions_of_all_packages_are_that_of_the_source() -> None:
     assert first.startswith(f"lustre-tierd ({version[1]}-{release[1]}) ")
 
 
-def test_the_exporter_takes_the_place_of_the_one_package() -> None:
+def test_the_exporter_needs_no_tierd_and_tierd_the_exporter() -> None:
     exporter, tierd = (control(package) for package in PACKAGES)
-    assert exporter["Breaks"] == exporter["Replaces"] == f"lustre-tierd (<< {SPLIT})"
-    assert f"lustre-exporter (>= {SPLIT})" in tierd["Depends"]
+    assert "lustre-exporter" in tierd["Depends"]
     assert "tierd" not in exporter["Depends"]
-    spec = (PACKAGING / "lustre-tierd.spec").read_text()
-    assert re.search(rf"^Conflicts: +lustre-tierd < {SPLIT}$", spec, re.MULTILINE)
-    assert re.search(rf"^Requires: +lustre-exporter >= {SPLIT}$", spec, re.MULTILINE)
-
-
-def debian(package: str, version: str, root: Path, fields: dict[str, str]) -> Path:
-    """A Debian package of what lies below a folder, without scripts."""
-    (root / "DEBIAN").mkdir()
-    settings = sorted(path for path in files(root) if path.startswith("/etc/"))
-    (root / "DEBIAN" / "conffiles").write_text("".join(f"{path}\n" for path in settings))
-    kept = {"Package": package, "Version": version, "Architecture": "all", "Maintainer": "nobody <nobody@localhost>",
-            "Description": "for a test"} | {name: fields[name] for name in ("Breaks", "Replaces") if name in fields}
-    (root / "DEBIAN" / "control").write_text("".join(f"{name}: {value}\n" for name, value in kept.items()))
-    made = root.parent / f"{package}_{version}.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", root, made], check=True, capture_output=True)
-    return made
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dpkg-deb"), reason="dpkg, as root, installs below a folder")
-@pytest.mark.parametrize("order", [PACKAGES, PACKAGES[::-1]])
-def test_an_upgrade_from_the_one_package_keeps_its_settings(order: tuple[str, str], tmp_path: Path) -> None:
-    one = tmp_path / "one"
-    for package in PACKAGES:
-        laid_out(package, one)
-    old = debian("lustre-tierd", "0.1.0-1", one, {})
-    new = {package: debian(package, SPLIT, laid_out(package, tmp_path / package), control(package))
-           for package in PACKAGES}
-    root = tmp_path / "root"
-    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"):
-        (root / folder).mkdir(parents=True)
-    for name in ("status", "available"):
-        (root / "var/lib/dpkg" / name).touch()
-
-    def dpkg(*arguments: str | Path) -> str:
-        path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
-        done = subprocess.run(["dpkg", f"--root={root}", "--log=/dev/null", "--force-confold", *arguments], check=False,
-                              capture_output=True, text=True, env=os.environ | {"PATH": path})
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    dpkg("--install", old)
-    settings = {"/etc/lustre-exporter/environment": "OPTIONS=--jobs.limit=7\n", "/etc/tierd/tierd.toml": "# ours\n"}
-    for path, text in settings.items():
-        (root / path[1:]).write_text(text)
-    dpkg("--auto-deconfigure", "--install", *(new[package] for package in order))
-    assert {path: (root / path[1:]).read_text() for path in settings} == settings
-    assert sorted(path.name for path in root.glob("etc/*/*")) == ["environment", "tierd.toml"]
-    assert dpkg("--search", "/etc/lustre-exporter/environment").split(":")[0] == "lustre-exporter"
-    dpkg("--purge", "lustre-tierd")
-    assert (root / "etc/lustre-exporter/environment").read_text() == settings["/etc/lustre-exporter/environment"]
-    assert (root / "usr/lib/systemd/system/lustre-exporter.service").is_file()
-    assert not (root / "etc/tierd").exists()
+    assert re.search(r"^Requires: +lustre-exporter$", (PACKAGING / "lustre-tierd.spec").read_text(), re.MULTILINE)
 
 
 def copied_source(folder: Path) -> Path:
@@ -259,6 +205,49 @@ def dependencies_without_us(folder: Path) -> Path:
         if not re.search(r"lustre_tierd|__editable__|\.pth$", path.name):
             (folder / path.name).symlink_to(path)
     return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a wheel without C modules installs, and links to what is installed beside it."""
+    folder = dependencies_without_us(tmp_path_factory.mktemp("wheel") / "site")
+    built = folder.parent / "lib"
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build_py", "--build-lib", built], check=True,
+                   capture_output=True, cwd=copied_source(folder.parent / "source"))
+    for package in built.iterdir():
+        package.rename(folder / package.name)
+    return folder
+
+
+def in_wheel(wheel: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of the wheel. Without ``-S``, the environment of the tests would find the checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, "-P", "-S", "-m", module, *arguments], cwd=wheel.parent, env=environment,
+                          capture_output=True, text=True, check=False)
+
+
+def test_a_wheel_holds_the_programs_and_nothing_that_simulates(wheel: Path) -> None:
+    ours = {path.name for path in wheel.iterdir() if not path.is_symlink()}
+    assert ours == {"lustre", "httpserver", "exporter", "tierd"}
+    assert (wheel / "tierd/daemon/pages/overview.html").is_file()
+    assert not (wheel / "tierd/simulation").exists()
+    assert {path.name for package in ours for path in (wheel / package).rglob("*.py")
+            if re.search(r"^ *(from|import) simulator", path.read_text(), re.MULTILINE)} == {"simulate.py"}
+
+
+@pytest.mark.parametrize("module", ["exporter", "tierd", "tierd.cli.tierctl"])
+def test_both_programs_run_in_one_environment(wheel: Path, module: str) -> None:
+    shown = in_wheel(wheel, module, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "simulate" not in shown.stdout
+
+
+@pytest.mark.parametrize("command", [["simulate", "noisy-neighbour"], ["evaluate", "--seeds", "1-2"]])
+def test_commands_say_that_they_need_the_simulator(wheel: Path, command: list[str]) -> None:
+    refused = in_wheel(wheel, "tierd.cli.tierctl", *command)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "tierctl: simulate and evaluate need the simulator, which is only in a checkout of the source\n")
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-deb") or not shutil.which("cc"), reason="needs dpkg-deb and a C compiler")

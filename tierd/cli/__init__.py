@@ -23,10 +23,14 @@ MODULES = {f"tierd.cli.{module}": commands for module, commands in {
 
 
 def modules_for(command: str) -> tuple[ModuleType, ...]:
-    """Import the module of a command; for an unknown word, all modules.
+    """Import the module of a command; for an unknown word, all modules, without the simulator where it is absent.
 
     Some modules import the simulator, which takes half a second of processor time: too long for ``tierctl status`` on
     a node under load.
     """
-    wanted = [module for module, names in MODULES.items() if command in names] or list(MODULES)
+    wanted = [module for module, names in MODULES.items() if command in names]
+    if not wanted:
+        from importlib.util import find_spec  # noqa: PLC0415 -- slow to load
+
+        wanted = [module for module in MODULES if module != "tierd.cli.simulate" or find_spec("simulator")]
     return tuple(import_module(module) for module in wanted)

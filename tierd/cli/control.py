@@ -27,7 +27,7 @@ from tierd.daemon.answers import (
     from_json,
     undo_from_json,
 )
-from tierd.daemon.states import gain_text, result_text, state_text
+from tierd.daemon.states import gain_text, state_text
 from tierd.text import bytes_text, count_of, evidence_text, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
@@ -207,9 +207,7 @@ MAX_USERS = 8
 
 def case_line(case: RemediationAnswer, *, dry_run: bool) -> str:
     """What is done about one finding, in the words that the page uses."""
-    state = result_text(case.state, case.verdict, judged=case.judged)
-    if case.state:  # daemons of earlier releases do not send it
-        state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
+    state = state_text(case.state, case.verdict, undo_reason=case.undo_reason, dry_run=dry_run)
     rates = case.measured
     if case.measured_text:
         state = f"{case.state}: {case.measured_text}"
@@ -334,7 +332,7 @@ def long_history_lines(answer: HistoryAnswer) -> list[str]:
 def record_begins(answer: HistoryAnswer) -> list[str]:
     """The time since which the journal is complete, and the number of older acts that it removed."""
     begins, removed = answer.complete_since, answer.removed_acts
-    if begins is None:  # or the daemon is of the previous release
+    if begins is None:
         return []
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
     return [f"the journal begins {time_text(begins)}{older}"]

@@ -24,7 +24,7 @@ from tierd.daemon.answers import (
     from_json,
 )
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.states import UNDONE_VERDICT, result_text, verdict_text
+from tierd.daemon.states import UNDONE_VERDICT, verdict_text
 from tierd.journal_rows import JudgementRow, SameFindingRow
 from tierd.text import bytes_text, count_of, evidence_text, first_names, quoted, rate_text, regained_text, shell_word
 
@@ -286,9 +286,10 @@ def plan_lines(answer: PlanAnswer) -> list[str]:
         lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
         if plan.earlier:
             before = plan.earlier.outcome
-            acted = f"{time_text(plan.earlier.since)} ({result_text('', before.name, judged=before.judged)})"
+            result = verdict_text(before.name) if before.judged else "being judged"
+            acted = f"{time_text(plan.earlier.since)} ({result})"
             follows = "only files that became eligible since then are added"
-            lines.append(f"  acted on {acted}" + ("" if plan.earlier.outcome.judged else f": {follows}"))
+            lines.append(f"  acted on {acted}" + ("" if before.judged else f": {follows}"))
         lines += step_lines(plan.actions, "  ")
         if plan.recommended:
             lines += ["  not done because of the mode:", *step_lines(plan.recommended, "    ")]

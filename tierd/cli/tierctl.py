@@ -1,4 +1,4 @@
-"""The command ``tierctl``: control tierd, show layouts and run the simulator."""
+"""The command ``tierctl``: control tierd and show layouts; in a checkout of the source, also run the simulator."""
 
 from __future__ import annotations
 
@@ -40,10 +40,6 @@ move files by hand:
   tierctl submit --reason {rule} {fullpath}              queue a file from robinhood's cmd()
   tierctl layout /mnt/lustre/proj/run7/out.dat           show the layout and its lfs setstripe command
   getfattr -n lustre.lov -e hex FILE | tierctl layout --lov /dev/stdin
-simulate:
-  tierctl simulate noisy-neighbour                       compare a scenario with and without tierd
-  tierctl simulate my.toml --policy tierd.toml --json    use your own scenario and configuration
-  tierctl evaluate --seeds 1-100                         measure how often tierd is right on random workloads
 """
 
 
@@ -80,8 +76,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     """The command line of all commands, or of one command only."""
     main_parser = Parser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=ExamplesFormatter,
-        description="Control the tierd daemon, show layouts of files on Lustre, and try policies on simulated "
-                    "clusters.")
+        description="Control the tierd daemon, and show layouts of files on Lustre.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
     client.add_daemon_options(main_parser, default=None)
     subparsers = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

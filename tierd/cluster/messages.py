@@ -93,7 +93,7 @@ class FileResult:
     detail: Text = ""
     copied_bytes: Natural = 0
     not_copied: Annotated[float, Ge(0), Le(1)] = 0.0
-    """Share of the file that was certainly not copied; 0 if unknown, as from movers of earlier releases."""
+    """Share of the file that was certainly not copied; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

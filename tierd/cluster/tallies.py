@@ -99,9 +99,9 @@ class WireTally:
     renamed: Annotated[list[FidText], MaxLen(MAX_ROWS)] | None
     waiting: Natural
     write_opens: Column[Natural] = field(default_factory=list)
-    """Of each row of directories; empty from a reader of an earlier release, and if all are 0."""
+    """Of each row of directories; empty if all are 0."""
     clients: Column[list[Text]] = field(default_factory=list)
-    """NIDs of clients of each row of directories; empty from a reader of an earlier release, and without NIDs."""
+    """NIDs of clients of each row of directories; empty without NIDs."""
 
 
 def encode(tally: Tally) -> bytes:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
-from tierd.config.old_keys import current_location
 from tierd.inotify import CONFIGURATION, InotifyError, Watcher
 
 log = logging.getLogger("tierd.config")
@@ -131,10 +130,8 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
     >>> nearest_line("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
     ...         ("scopes", 1, "limits", "x"))
     (7, 4)
-    >>> nearest_line("[verify]\njudge_seconds = 1\nleast_gain = 0.1\n", ("verify", "min_gain"))  # under its old name
-    (3, 2)
     """
-    wanted = tuple(map(str, current_location(location)))
+    wanted = tuple(map(str, location))
     counts: dict[str, int] = {}
     table: tuple[str, ...] = ()
     line_number, depth = 1, 0
@@ -149,7 +146,7 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
             here = table
         else:
             key = _KEY.match(line)
-            here = tuple(map(str, current_location((*table, *key[1].split("."))))) if key else ()
+            here = (*table, *key[1].split(".")) if key else ()
         if here and len(here) > depth and wanted[: len(here)] == here:
             line_number, depth = number, len(here)
     return line_number, depth

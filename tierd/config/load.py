@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from tierd.config import act, files
 from tierd.config.contradictions import at, contradictions, is_set
-from tierd.config.files import TomlFile, location_of, merge, nearest_line
-from tierd.config.old_keys import moved_table, new_key, with_current_keys
+from tierd.config.files import TomlFile, location_of, merge
 from tierd.config.policies import (
     Problem,
     configured_integrations,
@@ -104,8 +103,6 @@ def parse(data: bytes, name: str, known: Sequence[Policy] = ()) -> Settings:
 
 def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:
     """Settings from files, and every remark on them. Of a setting, the value of the last file counts."""
-    renamed = [with_old_keys_renamed(file, number) for number, file in enumerate(files)]
-    files, remarks = [file for file, _ in renamed], [remark for _, of_file in renamed for remark in of_file]
     values = merge(files)
     written = dict(values)
     found, mistakes = configured_policies(values.pop("detect", {}), known)
@@ -123,7 +120,7 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     places = {problem[1] for problem in problems}
     problems += [("finite_number", location, "write a finite number", value)
                  for location, value in infinite(written) if location not in places]
-    remarks += [remark_on(files, location, described, fatal=True) for location, described in (
+    remarks = [remark_on(files, location, described, fatal=True) for location, described in (
         (problem[1], describe_problem(*problem, known)) for problem in problems)]
     if settings is not None:
         settings = replace(settings, policies=found, tables=tables, integrations=asked)
@@ -192,22 +189,6 @@ def dotted(location: Sequence[int | str]) -> str:
     return ".".join(str(part) for part in location if part != "[key]")
 
 
-def with_old_keys_renamed(file: TomlFile, number: int) -> tuple[TomlFile, list[Remark]]:
-    """The file under the names of this version, a warning for each old name, and a mistake where both are set."""
-    values, found = with_current_keys(file.values)
-    remarks = []
-    for old in found:
-        key, line = str(old.location[-1]), nearest_line(file.text, old.location)[0]
-        if old.both:
-            sentence = f"this is the old name of {new_key(key)}, which is set as well: remove {key}"
-        else:
-            sentence = (f"this setting is called {new_key(key)} now; rename it, as the next release does not accept "
-                        f"{key}")
-        where = ".".join(map(str, old.location))
-        remarks.append(Remark(number, line, f"{file.name}:{line}: {where}: {sentence}", old.both))
-    return replace(file, values=values), remarks
-
-
 def without_repetitions(error: ValidationError, values: Mapping[str, object]) -> list[Problem]:
     """Every mistake once, without its copies in scopes that inherit the setting."""
     found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
@@ -221,8 +202,6 @@ def describe_problem(
     """The text of one mistake."""
     where = dotted(location)
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        if moved := moved_table(location):
-            return f"{where}: {moved}"
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], known))}"
     words = PLAIN.get(kind) or in_plain_english(message)
     named = isinstance(value, dict | list | tuple) or repr(value) in words

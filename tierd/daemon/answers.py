@@ -214,7 +214,7 @@ class RemediationAnswer(Struct, kw_only=True, json_names={"undo_reason": "taking
     victim: str
     since: float
     state: str = ""
-    """See :class:`tierd.daemon.states.State`; empty in answers of daemons before it."""
+    """See :class:`tierd.daemon.states.State`."""
     judged: bool
     verdict: str
     directories: tuple[str, ...]

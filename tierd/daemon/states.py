@@ -69,7 +69,6 @@ STATE_TEXTS: Mapping[State, str] = {
 """What each state means, for people. Wherever a state is shown, its name is the value of :class:`State`."""
 FOUND = "found"
 """What is shown in place of a state for a finding without a remediation."""
-_OPEN_TEXTS = {State.PLANNED: "acts are queued", State.ACTING: "acts are under way", State.JUDGING: "being judged"}
 VERDICT_TEXTS = {
     "helped": "helped; kept", "did-not-help": "did not help; undone", "harmed-others": "slowed other jobs; undone",
     "taken-back": "undone by hand", "cannot-tell": "cannot be judged; kept",
@@ -84,19 +83,6 @@ def verdict_text(verdict: str) -> str:
     ('helped; kept', 'nothing to judge')
     """
     return VERDICT_TEXTS.get(verdict, verdict or "nothing to judge")
-
-
-def result_text(state: str, verdict: str, *, judged: bool) -> str:
-    """What became of a remediation. ``state`` is empty in answers of older daemons.
-
-    >>> result_text("judging", "", judged=False), result_text("kept", "helped", judged=True)
-    ('being judged', 'helped; kept')
-    >>> result_text("", "", judged=False)
-    'being judged'
-    """
-    if judged:
-        return verdict_text(verdict)
-    return _OPEN_TEXTS[State(state)] if state in OPEN else _OPEN_TEXTS[State.JUDGING]
 
 
 def state_text(state: str, verdict: str, *, undo_reason: str = "", dry_run: bool = False) -> str:

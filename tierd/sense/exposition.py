@@ -126,8 +126,8 @@ DATA_LIMITS = ("lustre_lod_dom_stripe_size_bytes", "lustre_lod_dom_stripe_size_c
 READ_AT = "lustre_jobs_read_timestamp_seconds"
 """When the counters of a target were read, by the clock of its server."""
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
-JOBID, OLD_JOBID = "jobid", "job"
-"""Label of the Lustre job in present exporters and in exporters of the previous version, for gradual upgrades."""
+JOBID = "jobid"
+"""Label of the Lustre job."""
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
 """Operation, direction and upper bound. A family without one of them has "" or 0."""
@@ -228,7 +228,7 @@ class ExporterView:
             raise ValueError("too many sets of labels")
         if target:
             self.targets.add(target)
-        job = labels.get(JOBID, labels.get(OLD_JOBID))
+        job = labels.get(JOBID)
         slot = target, self.row(target, job) if target and job is not None else None
         self._heads[head] = slot
         return slot

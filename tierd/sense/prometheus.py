@@ -29,7 +29,6 @@ from tierd.sense.exposition import (
     JOBID,
     LONGEST_LABEL_BYTES,
     NONROTATIONAL,
-    OLD_JOBID,
     READ_AT,
     TARGET_FAMILIES,
     ExporterView,
@@ -129,11 +128,7 @@ Point = tuple[float, float]
 """Epoch seconds and value."""
 Origin = tuple[tuple[str, str], ...]
 """Labels of the scrape: ``instance``, a replica, a cluster."""
-STORED_OLD_JOBID = f"exported_{OLD_JOBID}"
-"""Name that Prometheus gives to the label of older exporters: its own ``job`` is the scrape configuration."""
-_JOB_LABELS = (JOBID, STORED_OLD_JOBID, OLD_JOBID)
-"""Labels that may name the Lustre job, best first. The last is of older exporters scraped with ``honor_labels``."""
-_OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", *_JOB_LABELS})
+_OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", JOBID})
 
 
 class Series(NamedTuple):
@@ -220,59 +215,24 @@ _Counter = tuple[str, str, str, Tail]
 
 
 def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
-    """Points of each counter, by any of the labels that name the job. Raises ValueError for a duplicate series.
+    """Points of each counter. Raises ValueError for a duplicate series.
 
-    Series of the target's previous server, and of a second scrape configuration, are ignored.
+    Series of the target's previous server, and of a second scrape configuration, are ignored. So are those without a
+    job: Prometheus stores no empty label.
     """
-    renamed: set[str] = set()
-    found: dict[str, dict[_Counter, Sequence[Point]]] = {label: {} for label in _JOB_LABELS}
-    named = [one for one in jobs if JOBID in one.labels or STORED_OLD_JOBID in one.labels]
-    for series in named if len(named) == len(jobs) else (*named, *_unnamed(jobs)):
+    found: dict[_Counter, Sequence[Point]] = {}
+    for series in jobs:
         labels = series.labels
-        target = target_of(labels)
+        target, job = target_of(labels), labels.get(JOBID)
         seen = scrapes.get(target)
-        if seen is None or _origin(labels) != seen.origin:
-            continue  # of the server that served the target before
-        label = JOBID if JOBID in labels else STORED_OLD_JOBID if STORED_OLD_JOBID in labels else OLD_JOBID
-        names_scrape = labels.get("job", "") == seen.job
-        if label != OLD_JOBID:
-            renamed.add(target)
-            if not names_scrape:
-                continue  # scraped twice, by two configurations
-        elif names_scrape and target in renamed:
-            continue  # Prometheus stores no empty label: this Lustre job has no name
+        if job is None or seen is None or (_origin(labels), labels.get("job", "")) != (seen.origin, seen.job):
+            continue
         tail = labels.get("operation", ""), labels.get("direction", ""), bucket_bound(labels.get("le", "0"))
-        counter = target, labels[label], series.name, tail
-        if counter in found[label]:
-            raise ValueError(f"{series.name}: duplicate series ({target}, {labels[label]!a})")
-        found[label][counter] = series.points
-    counters = found[JOBID]
-    for label in (STORED_OLD_JOBID, OLD_JOBID):
-        for counter, points in found[label].items():
-            counters[counter] = _joined(counters[counter], points) if counter in counters else points
-    return counters
-
-
-def _unnamed(jobs: Iterable[Series]) -> Iterator[Series]:
-    """Series of jobs with the label ``job`` alone: of older exporters, scraped with ``honor_labels``."""
-    return (one for one in jobs if one.labels.keys().isdisjoint((JOBID, STORED_OLD_JOBID)) and OLD_JOBID in one.labels)
-
-
-def _joined(better: Sequence[Point], other: Sequence[Point]) -> Sequence[Point]:
-    """One counter from its series under two labels, as of an exporter that was just upgraded.
-
-    >>> _joined([(30.0, 3.0)], [(10.0, 1.0), (20.0, 2.0)])
-    [(10.0, 1.0), (20.0, 2.0), (30.0, 3.0)]
-
-    Where they overlap, the better label counts: a second scrape configuration shows the counter again.
-
-    >>> _joined([(10.0, 1.0), (20.0, 2.0)], [(5.0, 0.5), (15.0, 1.5)])
-    [(5.0, 0.5), (10.0, 1.0), (20.0, 2.0)]
-    """
-    if not better or not other:
-        return better or other
-    first, last = better[0][0], better[-1][0]
-    return [*[p for p in other if p[0] < first], *better, *[p for p in other if p[0] > last]]
+        counter = target, job, series.name, tail
+        if counter in found:
+            raise ValueError(f"{series.name}: duplicate series ({target}, {job!a})")
+        found[counter] = series.points
+    return found
 
 
 def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:

@@ -3,9 +3,6 @@
 The queries use the recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job
 on each target, in windows of two minutes. An incomplete history is not used: a job missing from it would look as if it
 had not run. The number of jobs and points, the size of an answer and the total time are limited.
-
-Rules of the previous version recorded jobs under ``exported_job``. tierd queries these series too, so that the history
-is complete if the rules were replaced during it.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from tierd.config.sense import PrometheusSettings
 from tierd.model import JobLoad, Window
 from tierd.sense.exposition import JOBID
 from tierd.sense.http_client import HttpClient, SourceError, redacted
-from tierd.sense.prometheus import STORED_OLD_JOBID, Series, escaped, quoted, run_query, series_of
+from tierd.sense.prometheus import Series, escaped, quoted, run_query, series_of
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -88,49 +85,24 @@ class PrometheusHistory:
         matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}"]
         if self._settings.matchers:
             matchers.append(self._settings.matchers)
-        these = quoted("|".join(map(escaped, jobs)))
-        new, old = (",".join([*matchers, *named])
-                    for named in ((f"{JOBID}=~{these}",), (f"{STORED_OLD_JOBID}=~{these}", f'{JOBID}=""')))
-        form = {"query": f"{{{new}}} or {{{old}}}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
+        matchers.append(f"{JOBID}=~{quoted('|'.join(map(escaped, jobs)))}")
+        form = {"query": f"{{{','.join(matchers)}}}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
                 "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
         url = self._settings.url.rstrip("/") + "/api/v1/query_range"
         try:
-            return without_duplicates([series_of(each) for each in run_query(self._client, url, form, self._clock.now(),
-                                                                      self._skew_seconds)])
+            return [series_of(each)
+                    for each in run_query(self._client, url, form, self._clock.now(), self._skew_seconds)]
         except ValueError as error:
             raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
-        target, job = _pair(series)
+        target, job = series.labels.get("target", ""), series.labels.get(JOBID, "")
         if job not in jobs or not target or series.labels.get("fs") != self._fsname:
             return
         for at, value in series.points:
             found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
             if len(found) > 2 * MAX_LOADS:
                 raise SourceError(f"{redacted(self._settings.url)}: its history of these jobs is larger than expected")
-
-
-def without_duplicates(found: Sequence[Series]) -> list[Series]:
-    """Series of the present rules, and those points of the previous rules that the present rules lack.
-
-    Prometheus returns the last point of a series for up to five minutes after its rule was replaced.
-
-    >>> old, new = {"target": "OST0000", "exported_job": "a"}, {"target": "OST0000", "jobid": "a"}
-    >>> both = Series("x", old, [(10, 1.0), (20, 1.0)]), Series("x", new, [(20, 2.0)])
-    >>> [series.points for series in without_duplicates(both)]
-    [[(20, 2.0)], [(10, 1.0)]]
-    """
-    new = [series for series in found if JOBID in series.labels]
-    known = {(series.name, _pair(series), at) for series in new for at, _ in series.points}
-    return new + [series._replace(points=[(at, value) for at, value in series.points
-                                          if (series.name, _pair(series), at) not in known])
-                  for series in found if JOBID not in series.labels]
-
-
-def _pair(series: Series) -> tuple[str, str]:
-    """Target and job."""
-    labels = series.labels
-    return labels.get("target", ""), labels.get(JOBID, labels.get(STORED_OLD_JOBID, ""))
 
 
 def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:

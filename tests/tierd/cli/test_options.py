@@ -210,7 +210,7 @@ def test_manual_pages_are_those_of_the_parsers(tmp_path: Path) -> None:
     assert pages == ["usr/share/man/man1/tierctl.1", "usr/share/man/man8/lustre-exporter.8",
                      "usr/share/man/man8/tierd.8"]
     text = (tmp_path / pages[0]).read_text().replace("\\-", "-")
-    assert [name for name in COMMANDS if f"tierctl {name}" not in text] == []
+    assert [name for name in COMMANDS if f"tierctl {name}" not in text] == ["simulate", "evaluate"], "not in a package"
     assert "--outcome" in text
     assert ".SH EXAMPLES" in text
     if shutil.which("groff"):

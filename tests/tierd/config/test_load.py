@@ -77,7 +77,7 @@ def test_what_is_no_toml_is_named(data: bytes) -> None:
 
 def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "tierd.toml"
-    path.write_text("[verify]\nleast_gain = 2\n")
+    path.write_text("[verify]\nmin_gain = 2\n")
     with pytest.raises(ConfigurationError, match=re.escape(f"{path}:2: verify.min_gain")):
         load(path)
 

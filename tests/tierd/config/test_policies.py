@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.settings_tables import DOCS, with_tables
 from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.detect.view import View
@@ -59,14 +60,14 @@ def test_settings_go_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(Settings())) == Settings()
 
 
-def test_the_documentation_has_each_detector_with_its_settings_and_defaults() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "policies.md").read_text(encoding="utf-8")
-    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
-    for detector in BUILT_IN:
-        if detector.find is None:
-            continue
-        section, common = sections[detector.name], {f.name for f in fields(Common)}
-        rows = dict(re.findall(r"^\| `(\w+)` \| ([^ |]+) \|", section, re.MULTILINE))
-        for field in fields(detector.settings):
-            if field.name not in common and isinstance(getattr(detector.settings(), field.name), (int, float)):
-                assert float(rows[field.name]) == getattr(detector.settings(), field.name), (detector.name, field.name)
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_tables_of_settings_are_those_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == with_tables(text), "run: python -m scripts.settings_tables"
+
+
+def test_the_documentation_has_a_table_of_each_policy() -> None:
+    documented = set(re.findall(r"setting of `\[([\w.]+)\]`", (DOCS / "policies.md").read_text(encoding="utf-8")))
+    further = {policy.table for policy in BUILT_IN if {each.name for each in fields(policy.settings)}
+               - {each.name for each in fields(Common)}}
+    assert {f"detect.{name}" for name in further} | set(table_types(BUILT_IN)) <= documented

@@ -18,7 +18,6 @@ from tierd.sense import exposition, parameters
 from tierd.sense.counters import JobEntry
 from tierd.sense.exposition import labels_of, samples
 from tierd.sense.http_client import SourceError
-from tierd.sense.readings import window
 
 WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0\n'
 JOB = 'lustre_job_write_bytes_total{fs="l",target="OST0000",jobid="j"}'
@@ -123,9 +122,8 @@ def test_conditions(lines: str, conditions: dict[str, str]) -> None:
     assert expositions.reading([lines + "\n"], 0.0).conditions == conditions
 
 
-@pytest.mark.parametrize("labels", ["jobid", "job"])
-def test_every_counter_of_a_job_is_read_under_the_labels_of_both_versions(labels: str) -> None:
-    job = f'fs="l",target="OST0000",{labels}="a\\"b.1"'
+def test_every_counter_of_a_job_is_read() -> None:
+    job = 'fs="l",target="OST0000",jobid="a\\"b.1"'
     seen = expositions.reading([f"""\
 lustre_job_read_bytes_total{{{job}}} 4096
 lustre_job_operations_total{{{job},operation="read"}} 1
@@ -135,21 +133,6 @@ lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
 """], 0.0)
     assert seen.jobs == {("l-OST0000", 'a"b.1'): JobEntry(
         {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
-
-
-def test_during_a_rolling_upgrade_exporters_of_both_versions_are_one_reading() -> None:
-    """OST0000 fails over from a server that was upgraded to one that was not; its job counts on."""
-    def shown(target: str, label: str, written: int) -> str:
-        job = f'fs="l",target="{target}",{label}="j"'
-        return (f"lustre_job_write_bytes_total{{{job}}} {written}\n"
-                f'lustre_job_operations_total{{{job},operation="write"}} {written}\n')
-
-    before = expositions.reading([shown("OST0000", "jobid", 1), shown("OST0001", "job", 2)], 0.0)
-    after = expositions.reading(["lustre_exporter_build_info 1\n",
-                               shown("OST0001", "job", 7) + shown("OST0000", "job", 4)], 5.0)
-    assert before.jobs.keys() == after.jobs.keys() == {("l-OST0000", "j"), ("l-OST0001", "j")}
-    assert {target: load.write_bytes for (target, _), load in window(before, after).loads.items()} == {
-        "l-OST0000": 3, "l-OST0001": 5}
 
 
 def test_several_exporters_are_one_reading() -> None:

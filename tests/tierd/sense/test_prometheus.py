@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -17,14 +15,14 @@ from hypothesis import strategies as st
 from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
-from tests.servers import Prometheus, free_port, program, running
+from stack.demo import await_exporter, running_exporter
+from tests.servers import free_port, program, running
 from tests.tierd.sense import expositions
 from tests.tierd.sense.clocks import NOW, SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, answers_json, endless, liar, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
-from tierd.demo import await_exporter, running_exporter
 from tierd.sense import exporters
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
@@ -44,12 +42,6 @@ def written(job_id: str, *points: tuple[float, float], **more: str) -> Series:
     return Series("lustre_job_write_bytes_total", labels(jobid=job_id, **more), points)
 
 
-def written_before(job_id: str, *points: tuple[float, float], honor_labels: bool = False, **more: str) -> Series:
-    """As Prometheus stores it from an exporter of the version before."""
-    return Series("lustre_job_write_bytes_total",
-                  labels(**{"job" if honor_labels else "exported_job": job_id}, **more), points)
-
-
 def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
     jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001")]
@@ -61,45 +53,11 @@ def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     assert reading.omits_idle_jobs
 
 
-@pytest.mark.parametrize("series", [
-    written("real.1", (10, 5.0)),
-    written_before("real.1", (10, 5.0)),
-    written_before("real.1", (10, 5.0), honor_labels=True),
-    written("real.1", (10, 5.0), exported_job="kept by metric_relabel_configs"),
-], ids=["now", "before", "before, honor_labels", "both"])
-def test_a_job_is_known_under_the_labels_of_both_versions(series: Series) -> None:
-    assert merged_reading(about("OST0000", 10), [series]).jobs.keys() == {("l-OST0000", "real.1")}
-
-
-@pytest.mark.parametrize("honor_labels", [False, True])
-def test_during_a_rolling_upgrade_each_server_is_read_under_its_own_label(honor_labels: bool) -> None:
-    servers = [{"instance": f"oss{n}:9169", "target": f"OST000{n}"} for n in range(2)]
-    seen = [*about("OST0000", 0, 10, instance="oss0:9169"), *about("OST0001", 0, 10, instance="oss1:9169")]
-    jobs = [written("j", (0, 1.0), (10, 2.0), **servers[0]),
-            written_before("j", (0, 3.0), (10, 4.0), honor_labels=honor_labels, **servers[1]),
-            written_before("lustre", (0, 5.0), (10, 6.0), honor_labels=honor_labels, **servers[1])]
-    counted = {key: found.sums["write_bytes"] for key, found in merged_reading(seen, jobs).jobs.items()}
-    assert counted == {("l-OST0000", "j"): 2, ("l-OST0001", "j"): 4, ("l-OST0001", "lustre"): 6}
-
-
-@pytest.mark.parametrize("honor_labels", [False, True])
-def test_the_upgrade_of_an_exporter_ends_no_counter(honor_labels: bool) -> None:
-    """Lustre counts on. Between the last scrape before and the first after it the counter is on the line between."""
-    jobs = [written_before("j", (0, 0.0), (10, 100.0), honor_labels=honor_labels),
-            written("j", (20, 300.0), (30, 400.0)), written_before("gone", (0, 1.0), honor_labels=honor_labels)]
-    for time, bytes_then in ((5, 50.0), (10, 100.0), (15, 200.0), (20, 300.0), (25, 350.0), (30, 400.0)):
-        reading = merged_reading([*about("OST0000", 0, 10, 20, 30), *about("OST0001", time)], jobs)
-        assert (reading.time, reading.jobs["l-OST0000", "j"].sums) == (time, {"write_bytes": bytes_then})
-    assert reading.jobs.keys() == {("l-OST0000", "j")}
-
-
 def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:
     """Prometheus stores no empty label."""
     nameless = Series("lustre_job_write_bytes_total", labels(), [(10, 7.0)])
-    for named in (written, written_before):
-        assert merged_reading(about("OST0000", 10), [named("j", (10, 1.0)), nameless]).jobs.keys() == {
-            ("l-OST0000", "j")
-        }
+    assert merged_reading(about("OST0000", 10), [nameless]).jobs.keys() == set()
+    assert merged_reading(about("OST0000", 10), [nameless, written("j", (10, 1.0))]).jobs.keys() == {("l-OST0000", "j")}
 
 
 def test_after_a_failover_the_new_server_counts() -> None:
@@ -114,8 +72,6 @@ def test_what_is_scraped_under_two_names_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
     reading = merged_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
-    both = [written_before("j", (0, 1.0), (10, 2.0)), written_before("j", (5, 1.5), (15, 2.5), honor_labels=True)]
-    assert merged_reading(about("OST0000", 0, 10), both).jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
 
 
 def test_a_job_that_went_and_one_that_came() -> None:
@@ -232,45 +188,9 @@ def test_no_document_does_worse_than_an_error(document: Any) -> None:
         series_of(document)
 
 
-def documented(number: int) -> str:
-    """The relabelling that docs/operations.md has for the time of an upgrade, the first or the second."""
-    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
-    lines = page.split("        metric_relabel_configs:\n")[number].split("\n\n")[0]
-    return "    metric_relabel_configs:\n" + re.sub(r"^ +", "      ", lines, flags=re.MULTILINE) + "\n"
-
-
-RELABELLED = {"relabelled": 1, "relabelled for old queries": 2}
-CLUSTERS = ("now", "now honor", "before", "before honor", "mixed", "mixed honor", *RELABELLED)
-"""Which exporters Prometheus scrapes, and whether with ``honor_labels``."""
-
-
-def of_the_version_before(url: str, only: str = "") -> Behave:
-    """What an exporter shows now as the version before showed it: of all targets or of those that begin so."""
-    def behave(to: socket.socket, request: str) -> None:
-        shown = exporters.fetch_exposition(url, 10.0)
-        lines = (f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line)
-        answers("".join(lines))(to, request)
-
-    return behave
-
-
-def of_other_targets(url: str, but: str) -> Behave:
-    """What an exporter shows, without targets that begin so."""
-    def behave(to: socket.socket, request: str) -> None:
-        shown = exporters.fetch_exposition(url, 10.0)
-        answers("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
-
-    return behave
-
-
-def old_label(line: str) -> str:
-    return re.sub(r'([{,])jobid="', r'\1job="', line)
-
-
 @pytest.fixture(scope="module")
 def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Path, str, str]]:
-    """A simulated node, its exporter, and a real Prometheus that scrapes it twice a second: as it is, and as exporters
-    of the version before show the node or some of its targets."""
+    """A simulated node, its exporter, and a real Prometheus that scrapes it twice a second."""
     folder = tmp_path_factory.mktemp("prometheus")
     command = program("prometheus")
     cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
@@ -282,16 +202,13 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     with ExitStack() as stack:
         url = stack.enter_context(running_exporter(root, 0))
         await_exporter(url, SystemClock())
-        new = url.removeprefix("http://").removesuffix("/metrics")
-        old, old_osts, rest = (stack.enter_context(liar(behave)).url.removeprefix("http://") for behave in (
-            of_the_version_before(url), of_the_version_before(url, "OST"), of_other_targets(url, "OST")))
         port = free_port()
-        hosts = {"now": [new], "before": [old], "mixed": [old_osts, rest], "relabelled": [old_osts, rest]}
-        (folder / "prometheus.yml").write_text("global: {scrape_interval: 500ms}\nscrape_configs:\n" + "".join(f"""\
-  - job_name: {cluster}
-    honor_labels: {json.dumps(cluster.endswith("honor"))}
-    static_configs: [{{targets: {json.dumps(hosts[cluster.split()[0]])}, labels: {{cluster: {cluster}}}}}]
-{documented(RELABELLED[cluster]) if cluster in RELABELLED else ""}""" for cluster in CLUSTERS))
+        (folder / "prometheus.yml").write_text(f"""\
+global: {{scrape_interval: 500ms}}
+scrape_configs:
+  - job_name: lustre
+    static_configs: [{{targets: [{url.split("/")[2]}], labels: {{cluster: a}}}}]
+""")
         stack.enter_context(running(
             [command, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
              f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"],
@@ -303,8 +220,8 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster, root, url, prometheus = scraped
     clock = SystemClock()
 
-    def read(name: str, after: float) -> Reading:
-        settings = PrometheusSettings(prometheus, f'cluster="{name}"', lookback_seconds=30.0, batch_targets=3)
+    def read(after: float) -> Reading:
+        settings = PrometheusSettings(prometheus, 'cluster="a"', lookback_seconds=30.0, batch_targets=3)
         ask = PrometheusCounters(settings, "lustre", clock, HttpClient(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
         until = clock.now() + 40
         while True:
@@ -314,22 +231,14 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
             assert clock.now() < until
             clock.wait(0.05)
 
-    since = max(read(name, 0).time for name in CLUSTERS) + 1  # by then every server has been scraped
-    before = {name: read(name, since) for name in CLUSTERS}
-    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], since)
-    for reading in before.values():
-        assert reading.targets == far.targets
-        assert reading.jobs == far.jobs
-        assert reading.conditions == far.conditions
+    before = read(0)
+    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], before.time)
+    assert before.targets == far.targets
+    assert before.jobs == far.jobs
+    assert before.conditions == far.conditions
     cluster.advance(5)
     cluster.write_parameters(root)
     since = clock.now() + 1
-    after = {name: read(name, since) for name in CLUSTERS}
-    far = expositions.reading([exporters.fetch_exposition(url, 10.0)], since)
-    for name, reading in after.items():
-        assert reading.jobs == far.jobs
-        assert {job for _, job in window(before[name], reading).loads} == {STREAM.job_id, NOISE.job_id}
-    for name, label in (("now", "jobid"), ("relabelled", "jobid"), ("relabelled for old queries", "exported_job")):
-        found = Prometheus(prometheus).instant(
-            f'count by ({label}) (lustre_job_operations_total{{cluster="{name}"}})', clock.now())
-        assert {one["metric"].get(label) for one in found} == {STREAM.job_id, NOISE.job_id}
+    after = read(since)
+    assert after.jobs == expositions.reading([exporters.fetch_exposition(url, 10.0)], since).jobs
+    assert {job for _, job in window(before, after).loads} == {STREAM.job_id, NOISE.job_id}

@@ -26,9 +26,8 @@ def seen(*jobs: str) -> Window:
                                  for job in jobs}, {})
 
 
-def rate(name: str, job: str, *points: tuple[float, float], fs: str = "l", target: str = "OST0000",
-         label: str = "jobid") -> dict[str, Any]:
-    return {"metric": {"__name__": name, "fs": fs, "target": target, label: job},
+def rate(name: str, job: str, *points: tuple[float, float], fs: str = "l", target: str = "OST0000") -> dict[str, Any]:
+    return {"metric": {"__name__": name, "fs": fs, "target": target, "jobid": job},
             "values": [[at, str(value)] for at, value in points]}
 
 
@@ -79,22 +78,6 @@ def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
         remembering(server.url)(seen("a"), NOW)
 
 
-def test_rates_of_the_rules_of_before_and_of_now_are_one_history() -> None:
-    """Rules were replaced in between; for some minutes both series have a point, of which the old is out of date."""
-    series = [rate(BYTES, "a", (NOW - 1200, 1e6), (NOW - 900, 2e6), label="exported_job"),
-              rate(OPERATIONS, "a", (NOW - 900, 5.0), label="exported_job"),
-              rate(BYTES, "a", (NOW - 900, 3e6), (NOW - 600, 4e6)), rate(OPERATIONS, "a", (NOW - 600, 6.0)),
-              rate(BYTES, "b", (NOW - 900, 7e6), label="exported_job", target="OST0001")]
-    with liar([answer(*series), answer()]) as server:
-        learned = remembering(server.url)(seen("a", "b"), NOW)
-    assert [w.loads for w in learned.windows] == [
-        {("l-OST0000", "a"): JobLoad("l-OST0000", "a", write_bytes=120e6)},
-        {("l-OST0000", "a"): JobLoad("l-OST0000", "a", write_bytes=360e6, writes=600.0),
-         ("l-OST0001", "b"): JobLoad("l-OST0001", "b", write_bytes=840e6)},
-        {("l-OST0000", "a"): JobLoad("l-OST0000", "a", write_bytes=480e6, writes=720.0)},
-    ]
-
-
 def test_matchers_that_rules_may_not_have_are_named() -> None:
     with liar(answer()) as server, pytest.raises(SourceError, match=r'loaded, and do their series have cluster="x"\?'):
         remembering(server.url, matchers='cluster="x"')(seen("a"), NOW)
@@ -132,7 +115,6 @@ def test_with_many_pairs_the_points_are_further_apart() -> None:
 
 
 def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
-    """The first half of the day is recorded by the rules of the version before."""
     clock = SystemClock()
     now = int(clock.now())
     lines = []
@@ -140,10 +122,8 @@ def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
         lines.append(f"# TYPE {name} gauge")
         for job in ("ior.1", HOSTILE):
             label = job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            for written, begin, end in (("exported_job", now - 90_000, now - 40_000),
-                                        ("jobid", now - 40_000, now - 60)):
-                lines += [f'{name}{{fs="lustre",target="OST0002",{written}="{label}"}} {value} {at}'
-                          for at in range(begin, end, 60)]
+            lines += [f'{name}{{fs="lustre",target="OST0002",jobid="{label}"}} {value} {at}'
+                      for at in range(now - 90_000, now - 60, 60)]
     (tmp_path / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
     made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(tmp_path / "day.txt"),
                            str(tmp_path / "data")], capture_output=True, text=True, check=False)

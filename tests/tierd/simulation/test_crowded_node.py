@@ -1,6 +1,6 @@
 """The two neighbours that a real Lustre was tried with, on a node with no processor left: what tierd has to do there.
 
-``docs/calibration.md``, section 4, has the figures of then, and how well the model has them. Times are virtual seconds.
+``docs/calibration.md``, section 4, says how the costs of such a node were measured. Times are virtual seconds.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class JournalCopy:
     """The journal of a follower: it applies rows, and writes nothing of its own."""
 
     def __init__(self, path: Path) -> None:
-        """Raises JournalError if the file is no journal, or one of a later release.
+        """Raises JournalError if the file is no journal, or one of another version.
 
         Changes that were not published are removed: they were never confirmed, so no move depended on them.
         """

@@ -32,7 +32,7 @@ class Entry:
     intended_at: float
     dry_run: bool = False
     fid: Fid | None = None
-    """Of the file or directory: another one with the same name is not touched. None in journals of old releases."""
+    """Of the file or directory: another one with the same name is not touched."""
     striping_before: DefaultStriping | None = None
     striping_after: DefaultStriping | None = None
     """Default striping of a directory over MDTs, if the act is about it; then it has no layouts."""

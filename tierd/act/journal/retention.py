@@ -31,8 +31,6 @@ VACUUM_PAGES = 256
 """Pages that one step gives back to the file system."""
 READ_PORTION = 10_000
 """Acts that are read at a time for their directories. Other threads wait for one portion, and not for all."""
-INCREMENTAL = 2
-"""SQLite's number for ``auto_vacuum`` of a file that can be made smaller in portions."""
 _DAY = 86400
 MAX_STEP_SECONDS = 3600.0
 """Time between two steps of a daemon that runs. If the clock advances by more, it was set."""
@@ -279,11 +277,8 @@ class Retention:
     def _shrink(self, _: _Old) -> bool:
         """Give some unused pages back to the file system; whether any were.
 
-        A quarter of the file stays unused: new records use it. A file made by an earlier release has
-        no incremental vacuum: it stays as large as it is, and new records use its unused pages.
+        A quarter of the file stays unused: new records use it.
         """
-        if pragma(self._db, "auto_vacuum") != INCREMENTAL:
-            return False
         free = pragma(self._db, "freelist_count")
         if free < MIN_FREE_PAGES or free * 4 < pragma(self._db, "page_count"):
             return False

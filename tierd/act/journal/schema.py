@@ -1,4 +1,4 @@
-"""The tables of the journal; opening the file creates them, or migrates those of an older release."""
+"""The tables of the journal; opening a new file creates them."""
 
 from __future__ import annotations
 
@@ -12,86 +12,86 @@ from tierd.act.journal.connection import JournalError, SharedConnection, journal
 OWNER_ONLY = 0o600
 """The journal names files of all users. SQLite creates its log beside it with the same mode."""
 APPLICATION_ID = 0x74696572
-"""Marks a journal in the file's header; journals of the first releases have 0."""
-VERSION = 1
-"""Of the tables. A file with a later version is left alone: its tables may mean something else."""
+"""Marks a journal in the file's header."""
+VERSION = 2
+"""Of the tables. A file with another version is left alone: its tables may mean something else."""
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS findings (
+CREATE TABLE findings (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
     sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
     subject TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS actions (
+CREATE TABLE actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
     intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT, fid TEXT);
-CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
+CREATE TABLE positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
     sentence TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS judgements (
+CREATE TABLE judgements (
     finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
     size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
     usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS gain_intervals (
+CREATE TABLE gain_intervals (
     finding INTEGER PRIMARY KEY REFERENCES findings(id), low REAL NOT NULL, high REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS samples_by_time ON samples(time);
-CREATE INDEX IF NOT EXISTS findings_by_time ON findings(time);
-CREATE INDEX IF NOT EXISTS actions_by_time ON actions(intended_at);
-CREATE INDEX IF NOT EXISTS told_of ON told(finding);
-CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
-CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
-CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
-CREATE INDEX IF NOT EXISTS undoing ON actions(id) WHERE outcome = 'undoing';
-CREATE INDEX IF NOT EXISTS default_layouts ON actions(id)
+CREATE TABLE samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
+CREATE INDEX samples_by_time ON samples(time);
+CREATE INDEX findings_by_time ON findings(time);
+CREATE INDEX actions_by_time ON actions(intended_at);
+CREATE INDEX told_of ON told(finding);
+CREATE INDEX actions_of ON actions(finding);
+CREATE INDEX actions_of_file ON actions(fid);
+CREATE INDEX undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
+CREATE INDEX unfinished ON actions(id) WHERE outcome IS NULL;
+CREATE INDEX undoing ON actions(id) WHERE outcome = 'undoing';
+CREATE INDEX default_layouts ON actions(id)
     WHERE kind = 'set-default-layout' AND outcome = 'done';
-CREATE INDEX IF NOT EXISTS default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
-CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
-CREATE TABLE IF NOT EXISTS waiting_moves (
+CREATE INDEX default_stripings ON actions(intended_at) WHERE kind = 'set-default-striping';
+CREATE INDEX actions_by_end ON actions(ifnull(ended_at, 1e18));
+CREATE TABLE waiting_moves (
     id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
     key TEXT NOT NULL, pool TEXT NOT NULL, size_bytes INTEGER NOT NULL, fid TEXT, reason TEXT NOT NULL,
     fs TEXT NOT NULL, dry_run INTEGER NOT NULL, since REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS waiting_orders (
+CREATE TABLE waiting_orders (
     id INTEGER PRIMARY KEY, direction TEXT NOT NULL, path BLOB NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
     reason TEXT NOT NULL, most_files INTEGER NOT NULL, most_bytes INTEGER NOT NULL, fid TEXT, fs TEXT NOT NULL,
     dry_run INTEGER NOT NULL, since REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS stagings (
+CREATE TABLE stagings (
     id INTEGER PRIMARY KEY, job TEXT NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, direction TEXT NOT NULL,
     path BLOB NOT NULL, deadline_at REAL NOT NULL, max_files INTEGER NOT NULL, max_bytes INTEGER NOT NULL,
     created_at REAL NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, finding INTEGER NOT NULL, files INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL, in_place INTEGER NOT NULL, left_out TEXT NOT NULL, ended_at REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS open_stagings ON stagings(id) WHERE ended_at = 0;
-CREATE INDEX IF NOT EXISTS stagings_of_job ON stagings(job);
-CREATE TABLE IF NOT EXISTS scheduler_jobs (
+CREATE INDEX open_stagings ON stagings(id) WHERE ended_at = 0;
+CREATE INDEX stagings_of_job ON stagings(job);
+CREATE TABLE scheduler_jobs (
     job TEXT PRIMARY KEY, number INTEGER NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL,
     partition TEXT NOT NULL, directory BLOB NOT NULL, time REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS scheduler_jobs_by_number ON scheduler_jobs(number);
-CREATE INDEX IF NOT EXISTS scheduler_jobs_by_name ON scheduler_jobs(name, user);
-CREATE INDEX IF NOT EXISTS findings_by_aggressor ON findings(aggressor);
-CREATE INDEX IF NOT EXISTS findings_by_victim ON findings(victim);
-CREATE INDEX IF NOT EXISTS judgements_by_time ON judgements(time);
-CREATE INDEX IF NOT EXISTS judgements_by_class ON judgements(kind, pool, size_bytes, time);
-CREATE INDEX IF NOT EXISTS waiting_moves_of ON waiting_moves(finding);
-CREATE INDEX IF NOT EXISTS waiting_moves_by_key ON waiting_moves(key);
-CREATE TABLE IF NOT EXISTS act_directories (place BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS removed_by_day (
+CREATE INDEX scheduler_jobs_by_number ON scheduler_jobs(number);
+CREATE INDEX scheduler_jobs_by_name ON scheduler_jobs(name, user);
+CREATE INDEX findings_by_aggressor ON findings(aggressor);
+CREATE INDEX findings_by_victim ON findings(victim);
+CREATE INDEX judgements_by_time ON judgements(time);
+CREATE INDEX judgements_by_class ON judgements(kind, pool, size_bytes, time);
+CREATE INDEX waiting_moves_of ON waiting_moves(finding);
+CREATE INDEX waiting_moves_by_key ON waiting_moves(key);
+CREATE TABLE act_directories (place BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE removed_by_day (
     day INTEGER NOT NULL, what TEXT NOT NULL, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL, PRIMARY KEY (day, what, kind, outcome)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS removed_by_finding (
+CREATE TABLE removed_by_finding (
     finding INTEGER, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
     PRIMARY KEY (finding, kind, outcome));
 """
 """``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
-(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. An earlier release can open a
-journal with these tables, and ignores them."""
+(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``."""
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
     """Open the file for the threads of the one process that writes it; the second value is whether it is new.
 
-    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of a later
-    release.
+    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of another
+    version.
     """
     with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
@@ -99,7 +99,9 @@ def open_journal(path: Path) -> tuple[SharedConnection, bool]:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             new = not _has_tables(db, path)
-            _migrate(db)
+            if new:
+                _create(db)
+            db.execute("PRAGMA synchronous=FULL")
             return SharedConnection(db), new
         except BaseException:
             db.close()
@@ -109,33 +111,18 @@ def open_journal(path: Path) -> tuple[SharedConnection, bool]:
 def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     application, version = pragma(db, "application_id"), pragma(db, "user_version")
-    if application != APPLICATION_ID and (application or (tables and not tables >= {"actions", "findings"})):
+    if application != APPLICATION_ID and (application or tables):
         raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
-    if version > VERSION:
-        raise JournalError(None, f"a later release of tierd wrote this journal (form {version}; this one knows "
-                           f"{VERSION}): install that release, or choose another act.journal", str(path))
+    if tables and version != VERSION:
+        raise JournalError(None, f"another release of tierd wrote this journal (form {version}; this release reads "
+                           f"form {VERSION}): install that release, or move the file away: tierd then begins a new "
+                           "journal, and cannot undo the acts in this one", str(path))
     return bool(tables)
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    """Create what is missing. The application id comes before any table, so that a kill leaves a file that is known.
-
-    Indexes that an earlier release did not have are made at the first start: seconds for each million acts.
-    """
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; without effect on one with tables
-    if pragma(db, "application_id") != APPLICATION_ID:
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+def _create(db: sqlite3.Connection) -> None:
+    """Make a new file a journal, with all tables or none, so that a kill leaves a file that is known."""
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=FULL")
-    db.executescript(TABLES)
-    if "fid" not in _columns(db, "actions"):
-        db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
-    db.execute("CREATE INDEX IF NOT EXISTS actions_of_file ON actions(fid)")
-    if "subject" not in _columns(db, "findings"):
-        db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
-    if pragma(db, "user_version") < VERSION:
-        db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _columns(db: sqlite3.Connection, table: str) -> set[str]:
-    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+    db.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version = {VERSION};COMMIT;")

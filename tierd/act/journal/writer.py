@@ -46,7 +46,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, copied: bool = False) -> None:
-        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of a later release."""
+        """``copied`` records changes for followers. Raises JournalError if it is no journal, or of another version."""
         self._db, self.new = open_journal(path)
         self.changes: JournalChanges | None = None
         if copied:

@@ -27,8 +27,6 @@ YEAR = 365 * DAY
 BEFORE = Layout((Component(pool="hdd"),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
-OLD_TABLES = Path(__file__).with_name("version_1_without_retention.sql")
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -237,51 +235,6 @@ def test_a_shorter_retention_gives_pages_back_to_the_file_system(path: Path) -> 
     large = journal.size_bytes()
     prune(journal, 2 * YEAR)
     assert journal.size_bytes() < large / 2
-
-
-def old_journal(path: Path) -> None:
-    """As the release before wrote it: ten done moves, a default layout in force, one act that was cut off."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA application_id = 1953064306")
-        db.execute("PRAGMA journal_mode=WAL")
-        db.executescript(OLD_TABLES.read_text())
-        db.execute("INSERT INTO findings VALUES (1, 5.0, 'noisy-neighbour', 'm', 's', 'words', '{}', '[]', '[]', '')")
-        rows = [("migrate", b"/proj/a%d" % number, "done", 6.0) for number in range(10)]
-        rows += [("set-default-layout", b"/proj", "done", 6.0), ("migrate", b"/proj/cut", None, None)]
-        db.executemany("INSERT INTO actions (finding, kind, place, size_bytes, reason, dry_run, intended_at, outcome, "
-                       "ended_at) VALUES (1, ?, ?, 3, 'because', 0, 5.0, ?, ?)", rows)
-        db.execute("INSERT INTO positions VALUES ('MDT0000', 17)")
-        db.execute("INSERT INTO state VALUES ('paused', 'by root')")
-        db.execute("PRAGMA user_version = 1")
-
-
-def test_a_journal_of_the_release_before_is_migrated_and_pruned(path: Path) -> None:
-    old_journal(path)
-    journal, reader = Journal(path), JournalReader(path)
-    assert (journal.new, journal.positions(), journal.state()["paused"]) == (False, {"MDT0000": 17}, "by root")
-    sums = reader.sums.of_period(0.0, DAY)
-    prune(journal, 2 * YEAR)
-    assert [(entry.kind, entry.outcome) for entry in journal.entries()] == [
-        ("set-default-layout", "done"), ("migrate", "under way")]
-    assert [entry.place for entry in journal.unfinished()] == ["/proj/cut"]
-    assert reader.sums.of_period(0.0, DAY) == sums
-    assert sums["all_acts"] == 12
-
-
-def test_the_release_before_can_write_a_pruned_journal(path: Path) -> None:
-    """The statements of the previous release still work, because a site may downgrade."""
-    journal = Journal(path)
-    act(journal, journal.add_finding(FINDING), 10.0)
-    newest(journal, 2 * YEAR)
-    prune(journal, 2 * YEAR)
-    journal.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript(OLD_TABLES.read_text().replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
-                         .replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS"))
-        assert db.execute("PRAGMA user_version").fetchone() == (1,)
-        db.execute("INSERT INTO actions (finding, kind, place, size_bytes, reason, dry_run, intended_at) "
-                   "VALUES (2, 'migrate', x'2f', 0, '', 0, 5.0)")
-    assert [entry.id for entry in Journal(path).entries()] == [2, 3]
 
 
 def test_journals_written_without_retention_are_pruned_when_it_is_turned_on(path: Path) -> None:

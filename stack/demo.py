@@ -123,7 +123,7 @@ def running_site(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
-    parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(prog="python -m stack.demo", description=DESCRIPTION)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
     parser.add_argument("--tierd-port", type=int, default=9170, help="port of tierd, or a free one if it is in use")

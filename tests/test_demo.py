@@ -15,11 +15,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from stack import demo
 from tests.servers import output_until
-from tierd import demo
 from tierd.daemon.answers import ActAnswer, ExplainAnswer, FindingRow, JudgementRow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BEGUN_AT = 1_795_000_000.0
 
 
@@ -92,7 +92,7 @@ def test_the_picture_of_the_readme_is_there() -> None:
 
 def test_page_and_socket_answer_until_ctrl_c(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("d")  # a socket is made there, and its path must be short
-    process = subprocess.Popen([sys.executable, "-m", "tierd.demo"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+    process = subprocess.Popen([sys.executable, "-m", "stack.demo"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(folder)},
                                start_new_session=True)
     try:
