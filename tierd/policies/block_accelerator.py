@@ -94,10 +94,10 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
     where = f"{count_of(len(members), 'target')}{f' of pool {quoted(pool)}' if pool else ''}"
     return Finding(
         POLICY.name, view.now, "", "", tuple(sorted(members)),
-        sentence=f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a "
-        "block accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
+        f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
+        "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
         f"{percent(small)} of the disk writes are small enough",
-        evidence=BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
+        BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
                                  next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
         advice_only=True, subject=pool, advice=tuple(advise(low, high, wanted, gained, where)),
     )

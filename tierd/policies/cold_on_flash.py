@@ -97,13 +97,13 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     oldest = min(file.read_at for file in cold)
     yield Finding(
         POLICY.name, view.now, "", "", tuple(sorted(members)),
-        sentence=f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
+        f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
         f"({bytes_text(held)}) have not been used for at least {settings.cold_days:g} days",
-        evidence=ColdOnFlashEvidence(
+        ColdOnFlashEvidence(
             used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
             target_used_share=settings.leave, cold_before=limit,
             bytes_to_free=max(0.0, (used - settings.leave) * size)),
-        directories=tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
+        tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
         advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the files idle for longest first",
                        "frees flash for files in use; tierd does this for files it moved there, and in the directories "
                        "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else (),
@@ -123,8 +123,8 @@ def plan(finding: Finding, evidence: ColdOnFlashEvidence, situation: Situation) 
     plans: list[Plan] = []
     left = evidence.bytes_to_free
     for pools, files in by_pools.items():
-        planned = demotions(finding, left, evidence.cold_before, files, situation.capacity, pools=pools,
-                            settings=situation.tables.of(ColdToDisk))
+        planned = demotions(finding, left, evidence.cold_before, files, situation.capacity, pools,
+                            situation.tables.of(ColdToDisk))
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)
     return joined(plans)
@@ -154,7 +154,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         actions.append(Action(
             ActKind.MIGRATE, layout,
             f"pool {pools.flash_pool!r} is short of space, and the file was not used for {days:.0f} days",
-            finding.key, file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes, fid=file.fid))
+            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
     if too_large and not actions:
         return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(avail)} free, too little "
                                  f"for the cold files on {pools.flash_pool!r}"),))

@@ -87,9 +87,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     )
     yield Finding(
         POLICY.name, view.now, "", "", tuple(sorted(members)),
-        sentence=f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target "
-        f"{quoted(fullest)} at {percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
-        evidence=FlashPressureEvidence(
+        f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
+        f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
+        FlashPressureEvidence(
             used_share=used, fullest_used_share=fills[fullest].used, avail_bytes=avail, write_bytes_per_second=written,
             growth_bytes_per_second=rate, seconds_to_full=min(full_in, 1e12)),
         advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),

@@ -128,13 +128,13 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
     more = f" and {count_of(len(places) - 1, 'more directory', 'more directories')}" if len(places) > 1 else ""
     return Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
-        sentence=f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
+        f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {binary_text(per_open)} of each; {percent(share)} of the bytes come from disks, at "
         f"{reads / job.seconds:.0f} reads/s",
-        evidence=HotSmallFilesEvidence(
+        HotSmallFilesEvidence(
             opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
             disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
-        directories=tuple(a.directory for a in places),
+        tuple(a.directory for a in places),
         advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                        f"files in {quoted(places[0].directory)}", "reads need no seeks; "
                        "tierd does this if [act] on names hot-small-files"),),
@@ -181,7 +181,7 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
         moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
                            f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
                            "costs",
-                           finding.key, activity.directory, path=c.path, size_bytes=c.size_bytes or 0, fid=c.fid)
+                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))

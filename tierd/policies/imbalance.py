@@ -143,10 +143,9 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
         others = median_of_others(chosen, takers)
         yield Finding(
             POLICY.name, view.now, "", "", (chosen,),
-            sentence=f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
+            f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
-            evidence=FillEvidence(used_share=known[chosen].used, others_used_share=others,
-                                  pool_used_share=used_of_pool),
+            FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
             subject=f"fill of {chosen}", advice=fill_advice(pool, chosen, too_full=sign > 0))
         return
 
@@ -219,10 +218,9 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield Finding(
             POLICY.name, view.now, "", "", (busiest,),
-            sentence=f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on "
-            f"average; {quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
-            evidence=BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others)
-            if of == "moved_bytes" else
+            f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
+            f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
+            BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
             OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
@@ -273,8 +271,7 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
         return situation.was_tried(fid, finding.time - settings.rest_days * DAY_SECONDS,
                                    finding.time - settings.retry_hours * 3600.0)
 
-    actions = tuple(moves(finding, pool, level, donors, room, closed=closed, resident=situation.resident,
-                          settings=settings, left_alone=left_alone))
+    actions = tuple(moves(finding, pool, level, donors, room, closed, situation.resident, settings, left_alone))
     if actions or not donors:
         return Plan(actions, ())
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
@@ -312,7 +309,7 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
         yield Action(
             ActKind.MIGRATE, found.layout,
             f"OST{fullest:04x} is fuller than pool {pool!r}, which is {percent(level)} full",
-            finding.key, file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes, fid=file.fid)
+            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
         chosen.add(file.fid)
         if len(chosen) >= settings.max_moves:
             return
@@ -357,7 +354,7 @@ def slowed_by_moves(finding: Finding, pool: Collection[str], begun_at: float, wi
     about = replace(finding, targets=tuple(pool))
     elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), about, settings)
     near = jobs_on_targets(before, set(pool))
-    found = harmed_by(before, later, near, elsewhere, set(), settings=settings, totals=totals)
+    found = harmed_by(before, later, near, elsewhere, set(), settings, totals)
     return {job: lost for job, lost in found.items() if job in near}
 
 
@@ -393,8 +390,8 @@ def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement |
     if fill is None:
         return None
     pool = run.facts.pools.get(run.facts.pool_of(finding.targets[0]), ())
-    slowed = slowed_by_moves(finding, pool, run.begun_at, run.windows, run.now, settings=run.settings,
-                             totals=run.totals) if run.moving else {}
+    slowed = slowed_by_moves(finding, pool, run.begun_at, run.windows, run.now, run.settings,
+                             run.totals) if run.moving else {}
     return judge_rebalance(finding, evidence, run, fill, slowed) if slowed or not run.moving else None
 
 

@@ -102,8 +102,8 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
              f"{service.threads:.0f} threads in use: the latency of its devices limits it")
     yield Finding(
         POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
-        sentence=f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
-        evidence=MetadataBoundEvidence(
+        f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
+        MetadataBoundEvidence(
             requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
             active=service.active, operation_usec=usec, change_share=changes, stat_share=stats, one_job_share=share),
         advice_only=True, subject=subject,

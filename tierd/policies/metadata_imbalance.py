@@ -74,9 +74,9 @@ def fill_findings(view: View, settings: Settings) -> Iterator[Finding]:
     emptiest = min(sorted(known), key=lambda mdt: known[mdt].used_share)
     yield Finding(
         POLICY.name, view.now, "", "", (fullest,),
-        sentence=f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the "
-        f"other MDTs is {percent(others)}",
-        evidence=MetadataFillEvidence(used_share=known[fullest].used_share, others_used_share=others,
+        f"{quoted(fullest)} is {percent(known[fullest].used_share)} full (bytes or inodes); the median of the other "
+        f"MDTs is {percent(others)}",
+        MetadataFillEvidence(used_share=known[fullest].used_share, others_used_share=others,
                              inodes_free=known[fullest].inodes_free),
         advice_only=True, subject=subject, advice=advice(fullest, emptiest))
 
@@ -97,9 +97,9 @@ def load_findings(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = [job for job, _ in loads[busiest].jobs]
     yield Finding(
         POLICY.name, view.now, "", "", (busiest,),
-        sentence=f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on "
-        f"average; most are by {first_names(jobs)}",
-        evidence=MetadataLoadEvidence(operations_per_second=rate, others_operations_per_second=others),
+        f"{quoted(busiest)} does {rate:.0f} operations/s; the other MDTs do {others:.0f} operations/s on average; most "
+        f"are by {first_names(jobs)}",
+        MetadataLoadEvidence(operations_per_second=rate, others_operations_per_second=others),
         advice_only=True, subject=subject, advice=advice(busiest, calmest))
 
 

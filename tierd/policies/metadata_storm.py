@@ -162,14 +162,14 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         POLICY.name, view.now, "", "", (),
-        sentence=f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
+        f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
         f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{placement_text(placement)}",
-        evidence=MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
+        MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes.count,
                               parent_operations_per_second=below_parent / seconds),
-        directories=(place, *used_alike(place, parts, view)), subject=place,
+        (place, *used_alike(place, parts, view)), subject=place,
         advice=(*(() if nodes.count == 1 else spread_advice(place, view.facts.metadata_targets, placement, added)),
                 *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view, settings))),
     )

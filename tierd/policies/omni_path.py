@@ -80,9 +80,8 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
     names = list(dict.fromkeys(name for name, _ in sorted(differ)))
     yield Finding(
         POLICY.name, view.now, "", "", (),
-        sentence=f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: "
-        f"{'; '.join(parts)}",
-        evidence=OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
+        f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
+        OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
         advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(nodes_with(name, differ))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
                      for name in names))

@@ -75,11 +75,11 @@ def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
     written = sum(load.write_bytes for load in job.by_target.values()) / job.moved_bytes
     return Finding(
         POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
-        sentence=f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, "
-        f"{activity.write_opens} recently ({percent(share)} of its opens), and only reads them",
-        evidence=OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens,
-                                          write_open_share=share, written_share=written),
-        directories=(activity.directory,), advice_only=True, subject=activity.directory,
+        f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
+        f"recently ({percent(share)} of its opens), and only reads them",
+        OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens, write_open_share=share,
+                                 written_share=written),
+        (activity.directory,), advice_only=True, subject=activity.directory,
         advice=(Advice(
             "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",
             f"in {quoted(activity.job)}",

@@ -84,11 +84,11 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
     boundary = f"; present size: {size_text(end)}" if end else ""
     return Finding(
         POLICY.name, view.now, job, "", (),
-        sentence=f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their "
-        f"first component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
-        evidence=OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
+        f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
+        f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
+        OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
                                   component_bytes=end or 0, seconds=view.facts.directory_seconds),
-        directories=(place,), subject=place,
+        (place,), subject=place,
         advice=() if not has_free_space(view, view.flash) else (
                 Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
                        f"{quoted(place)}", "with a SIZE that holds whole files", "new files are no longer split; "

@@ -76,9 +76,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             continue
         yield Finding(
             POLICY.name, view.now, "", "", (),
-            sentence=f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
+            f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
-            evidence=ReadAheadEvidence(
+            ReadAheadEvidence(
                 hits=hits, misses=misses, discarded=discarded, clients=len(clients),
                 jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
                 budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),

@@ -115,9 +115,9 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most}"
              if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
     return Finding(
-        POLICY.name, view.now, "", "", (), sentence=words,
-        evidence=RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES,
-                                 full_share=at_limit, rpcs=rpcs, clients=len(clients)),
+        POLICY.name, view.now, "", "", (), words,
+        RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
+                        rpcs=rpcs, clients=len(clients)),
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 

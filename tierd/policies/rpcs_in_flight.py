@@ -98,9 +98,9 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
     return Finding(
         POLICY.name, view.now, "", "", (),
-        sentence=f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} "
-        f"RPCs in flight, on {client_names(clients)}",
-        evidence=InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
+        f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
+        f"flight, on {client_names(clients)}",
+        InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )

@@ -22,9 +22,9 @@ def find_slowed(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Find
         mend = "" if set(view.others) <= set(targets) else "other targets for one of the two jobs would help; "
         yield Finding(
             POLICY.name, view.now, other.job, victim, targets,
-            sentence=f"{slower(victim, loss)} since {other.job} streams to the same {count_of(len(targets), 'target')} "
-            f"at {rate_text(other.moved_bytes / other.seconds)}; {mend}flash for small files would not help",
-            evidence=SlowdownEvidence(**slowdown_numbers(loss, settings)), advice_only=True)
+            f"{slower(victim, loss)} since {other.job} streams to the same {count_of(len(targets), 'target')} at "
+            f"{rate_text(other.moved_bytes / other.seconds)}; {mend}flash for small files would not help",
+            SlowdownEvidence(**slowdown_numbers(loss, settings)), advice_only=True)
 
 
 POLICY = Policy("shared-bandwidth", find_slowed=find_slowed, evidence=SlowdownEvidence)

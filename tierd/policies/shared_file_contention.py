@@ -132,12 +132,12 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
                   "process, with its own lock (overstriping, Lustre 2.13 and newer on servers and clients)")
     return Finding(
         POLICY.name, view.now, job.job, "", targets,
-        sentence=f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the "
-        "processes wait for each other's extent locks",
-        evidence=ContentionEvidence(openers=file.openers, objects=objects, targets_available=available,
-                                    wanted_objects=wanted, bytes_per_second=job.moved_bytes / job.seconds,
+        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
+        "wait for each other's extent locks",
+        ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
+                           bytes_per_second=job.moved_bytes / job.seconds,
                            record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
-        directories=(directory,), advice_only=True, subject=file.path,
+        (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
@@ -211,13 +211,12 @@ def plan(finding: Finding, evidence: ContentionEvidence, situation: Situation) -
     why = f"{evidence.openers} processes of {finding.aggressor} share one file on {evidence.objects} objects"
     part = 1 - evidence.objects / stripes.count
     closed = [(a, c) for a in activities for c in a.candidates if c.path == finding.subject]
-    moves = rewritten(finding, closed, why=why, stripes_of=lambda _: stripes, pool=place, capacity=capacity,
-                      settings=settings, saved_seconds=part * evidence.seconds,
-                      rate=evidence.bytes_per_second, objects=evidence.objects)
+    moves = rewritten(finding, closed, why, lambda _: stripes, place, capacity, settings, part * evidence.seconds,
+                      evidence.bytes_per_second, evidence.objects)
     waits = [file for a in activities for file in open_files(a) if file == finding.subject]
     refusals = [Refusal(Reason.IN_USE, "the file is open: tierd rewrites it when it is closed").about(waits[0])
                 ] if waits else []
-    return Plan((*defaults(finding, activities, stripes, place, capacity, settings=settings, why=why), *moves.actions),
+    return Plan((*defaults(finding, activities, stripes, place, capacity, settings, why), *moves.actions),
                 (*moves.refusals, *refusals))
 
 

@@ -138,14 +138,14 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
     return rate, Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(on_disk)),
-        sentence=f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
+        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {binary_text(job.mean_rpc_bytes)} on average to "
         f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
         "an efficient job needs about 1",
-        evidence=SmallRandomIoEvidence(
+        SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
             mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations,
             seconds=seconds_active(job.job, view.windows)),
-        directories=places, advice_only=True,
+        places, advice_only=True,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
@@ -180,7 +180,7 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
     for action in [*defaults(finding, activities, capacity, pools, settings),
-                   *moves(finding, files, saved, len(members), pools, settings=settings)]:
+                   *moves(finding, files, saved, len(members), pools, settings)]:
         needed = wanted_bytes(action, files)
         if needed > left:
             refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
@@ -218,7 +218,7 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
             continue
         yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} does small random I/O in the file; as much again "
                      f"on flash saves {saved / cost:.0f} times the disk time of the copy", finding.key,
-                     activity.directory, path=candidate.path, size_bytes=candidate.size_bytes or 0, fid=candidate.fid)
+                     activity.directory, candidate.path, candidate.size_bytes or 0, candidate.fid)
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,

@@ -69,9 +69,9 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             "",
             "",
             (),
-            sentence=f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
+            f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
             f"({percent(waste(started, wrong, hits, misses))}), on {client_names(clients)}",
-            evidence=StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
+            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
             advice_only=True,
             subject=f"{fsname}: {why}",
             advice=(
@@ -102,9 +102,9 @@ def unbatched(view: View, settings: Settings) -> Iterator[Finding]:
                                         for name in ("started", "wrong", "hits", "misses"))
         yield Finding(
             POLICY.name, view.now, "", "", (),
-            sentence=f"statahead fetched {hits + misses:.0f} entries one by one, {percent(hits / (hits + misses))} of "
-            f"them were used: statahead_batch_max is off on {client_names(clients)}",
-            evidence=StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
+            f"statahead fetched {hits + misses:.0f} entries one by one, {percent(hits / (hits + misses))} of them were "
+            f"used: statahead_batch_max is off on {client_names(clients)}",
+            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
             advice_only=True, subject=f"{fsname}: {why}",
             advice=(Advice(f"lctl set_param llite.{fsname}-*.statahead_batch_max={STATAHEAD_BATCH}",
                            f"on {client_names(clients)}",

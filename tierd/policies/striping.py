@@ -130,9 +130,9 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     name = quoted(directory)
     return Finding(
         POLICY.name, view.now, job, "", (),
-        sentence=f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
-        evidence=StripingEvidence(stripe_count=count, files_created=creates),
-        directories=(directory,), advice_only=True, subject=f"small files in {directory}",
+        f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
+        StripingEvidence(stripe_count=count, files_created=creates),
+        (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
                        "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
     )
@@ -154,10 +154,10 @@ def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, se
     in_pool = f" -p {quoted(pool)}" if pool else ""
     yield Finding(
         POLICY.name, view.now, job.job, "", tuple(sorted(job.by_target)),
-        sentence=f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, "
-        f"{quoted(target)}, has {percent(share)} of their RPCs",
-        evidence=ScatteredFilesEvidence(small_file_share=share, files_per_second=files, targets_used=used),
-        directories=places, advice_only=True, subject=subject,
+        f"{quoted(job.job)} has {files:.0f} small files a second on {used} targets; the busiest, {quoted(target)}, has "
+        f"{percent(share)} of their RPCs",
+        ScatteredFilesEvidence(small_file_share=share, files_per_second=files, targets_used=used),
+        places, advice_only=True, subject=subject,
         advice=(Advice(f"lfs setstripe -c 1 -i {int(target[-4:], 16)}{in_pool} {first_names(places) or 'DIRECTORY'}",
                        "new files there", "keeps the small files of the job on one target (NOTUR guide): its processes "
                        f"wait for one target instead of {used}"),),
@@ -186,11 +186,11 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
                "before the file is created", gain))
     yield Finding(
         POLICY.name, view.now, job.job, "", (target,),
-        sentence=f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the "
-        f"pool has {len(members)} targets",
-        evidence=StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
+        f"{quoted(job.job)} moves {percent(share)} of its bytes, {rate_text(rate)}, on {quoted(target)}; the pool has "
+        f"{len(members)} targets",
+        StripingEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members),
                          record_bytes=job.typical_rpc_bytes, seconds=seconds_active(job.job, view.windows)),
-        directories=places, advice_only=True, subject=subject, advice=(better,))
+        places, advice_only=True, subject=subject, advice=(better,))
 
 
 def stream_stripes(size_bytes: int, record_bytes: int, targets: int) -> Stripes | None:
@@ -223,11 +223,9 @@ def plan(finding: Finding, evidence: StripingEvidence, situation: Situation) -> 
     why = f"{finding.aggressor} streams to one target of {targets}"
     closed = [(a, c) for a in activities for c in a.candidates]
     saved = (1 - 1 / usual.count) * (evidence.seconds or 0.0)
-    moves = rewritten(finding, closed, why=why, pool=place, capacity=capacity, settings=settings,
-                      stripes_of=lambda c: stream_stripes(c.size_bytes or 0, record, targets),
-                      saved_seconds=saved / max(1, len(closed)), rate=evidence.bytes_per_second or 0.0, objects=1)
-    set_first = defaults(finding, activities, usual, place, capacity, settings=settings, why=why)
-    return Plan((*set_first, *moves.actions), moves.refusals)
+    moves = rewritten(finding, closed, why, lambda c: stream_stripes(c.size_bytes or 0, record, targets), place,
+                      capacity, settings, saved / max(1, len(closed)), evidence.bytes_per_second or 0.0, 1)
+    return Plan((*defaults(finding, activities, usual, place, capacity, settings, why), *moves.actions), moves.refusals)
 
 
 def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
@@ -259,7 +257,7 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
                 actions.append(Action(
                     ActKind.MIGRATE, placed(wanted, capacity),
                     f"{finding.aggressor} opens the small file again and again, and it has several objects",
-                    finding.key, where, path=candidate.path, size_bytes=candidate.size_bytes or 0, fid=candidate.fid))
+                    finding.key, where, candidate.path, candidate.size_bytes or 0, candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
 
 
