@@ -283,7 +283,7 @@ POSITIONAL_MAX, INIT_LINES_MAX = 5, 40
 SPREAD = {"pack", "zip", "ask", "submit", "_named"}
 """Functions of any number of arguments, where the place is the meaning."""
 ROOMS_WITHOUT_RULE = ("exporter", "httpserver", "tierd.detect", "tierd.verify", "tierd.policies",
-                      "tierd.sense.http_client", "tierd.act.movers.inspection",
+                      "tierd.sense.http_client", "tierd.act.movers.inspection", "tierd.simulation.evaluate",
                       *(f"tierd.act.{name}" for name in ("drain", "journal", "queue", "orders", "recovery", "staging")),
                       *(f"tierd.daemon.{name}" for name in ("remediation", "judging", "requests", "cases", "status")))
 """Rooms whose calls still have more."""
