@@ -60,12 +60,10 @@ class Parser(argparse.ArgumentParser):
     """Reports a usage error in one line, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
-        """See argparse."""
         self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the command line."""
     parser = Parser(
         prog="lustre-exporter",
         usage="%(prog)s [OPTION]...",

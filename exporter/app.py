@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -14,7 +14,7 @@ from exporter.clock import Clock
 from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
-from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, LocalClient, NoRoomError
+from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, LocalClient, NoRoomError, Reader
 from httpserver.server import SLOT_KEY
 from httpserver.single_flight import SingleFlight, WaitTimeoutError
 
@@ -84,7 +84,8 @@ class App:
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
         client: Client = environ.get(SLOT_KEY) or LocalClient()
         try:
-            return "200 OK", headers, self._body(names, wanted, seconds, client)
+            body = self._body(names, wanted, seconds, client)
+            return "200 OK", [*headers, ("Content-Length", str(body.size_bytes))], body
         except WaitTimeoutError:
             return _unavailable(f"Another scrape of these collectors has been running for {seconds:g} s.")
         except NoRoomError:
@@ -93,7 +94,7 @@ class App:
 
     def _body(
         self, names: frozenset[str], wanted: exposition.ResponseFormat, seconds: float, client: Client
-    ) -> Iterator[bytes]:
+    ) -> Reader:
         """Return the exposition of a pass, or of a recent one. Raises WaitTimeoutError, NoRoomError."""
         key = names, wanted.openmetrics, wanted.gzip
         recent = self._bodies.recent(key, client)

@@ -24,11 +24,9 @@ class Capacity:
 
     @property
     def families(self) -> tuple[Gauge, ...]:
-        """Return all five families."""
         return self.size, self.free, self.avail, self.files, self.files_free
 
     def put(self, page: MetricsPage, labels: bytes, df: Df) -> None:
-        """Show the known values."""
         page.sample(self.size, labels, df.size_bytes)
         page.sample(self.free, labels, df.free_bytes)
         page.sample(self.avail, labels, df.avail_bytes)

@@ -37,6 +37,11 @@ class Collector:
     default: bool = True
 
 
+def stateless(collect: Collect) -> Callable[[Context], Collect]:
+    """Return the ``start`` of a collector that keeps nothing between passes."""
+    return lambda _: collect
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of the collectors."""

@@ -31,7 +31,6 @@ class ConnectionFamilies:
     average_wait: Gauge
 
     def families(self) -> tuple[Family, ...]:
-        """All of them."""
         return (*self.rule.families(), self.imports, self.versions, self.attempts, self.timeouts, self.average_wait)
 
     @property
@@ -86,7 +85,6 @@ class FamilyMaker:
     def histogram(
         self, name: str, text: str, usual: tuple[float, ...], *more: str, unit: str = "", versions: str = "2.10+"
     ) -> Histogram:
-        """Make a histogram of ``rpc_stats``."""
         labels = (*self.labels, *more)
         return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), unit, versions, usual)
 
@@ -175,7 +173,6 @@ class ClientFamilies(ConnectionFamilies):
     """Gauges by the parameter that holds the number."""
 
     def families(self) -> tuple[Family, ...]:
-        """All of them."""
         return (*self.rule.families(), *self.rpcs, self.imports, self.versions, self.attempts, self.timeouts,
                 self.average_wait, *self.limits.values())  # fmt: skip
 

@@ -13,7 +13,10 @@ from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sam
 from exporter.counters import StatsPlan
 from exporter.exposition import Family, Gauge, MetricsPage, label_text
 from exporter.forms import RpcForm, StatsForm, rpc_forms
-from exporter.node import ClientDevice, Node, NodeSnapshot, PassState, PoolMembership
+from exporter.hanging import PassState
+from exporter.mounts import ClientDevice
+from exporter.node import Node, NodeSnapshot
+from exporter.pools import PoolMembership
 from exporter.rpc_stats import RpcFamilies, directions
 from exporter.sources import NEIGHBOURS, Columns, Lines, Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.templates import Row, fill_numbers
@@ -27,6 +30,7 @@ from exporter.totals import (
     stats_contributions,
 )
 from lustre.formats import import_, rpc_stats
+from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms
 
 T = TypeVar("T")
@@ -72,7 +76,6 @@ class _ImportOfDevice:
         self._form: import_.ImportForm | None = None
 
     def __call__(self, data: bytes) -> Rendered:
-        """Return the finished lines of one reading."""
         families = self._families
         found = self._forms.read(data, self._form)
         if found is not None and (shared := self._shared(found[0])) is not None:
@@ -93,9 +96,9 @@ def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportFo
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
         constant = form.link._replace(avg_waittime_usec=None)
-        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], templates.LABELS, [b""]))
+        shown = [(families.of_import[name], templates.of_samples(families.of_import[name], Opcode.LABELS, [b""]))
                  for name in form.fields]  # fmt: skip
-        shown += [(family, family.line(templates.LABELS + extra, value))
+        shown += [(family, family.line(Opcode.LABELS + extra, value))
                   for family, extra, value in families.import_gauges(constant)]  # fmt: skip
         packed = templates.packed([template for _, template in shown])
         return None if packed is None else (tuple([family for family, _ in shown]), packed)
@@ -141,7 +144,6 @@ class RpcRenderer:
         self._forms = rpc_forms(families)
 
     def __call__(self, labels: bytes) -> RpcsOfDevice:
-        """Return the renderer of a device with these labels."""
         return RpcsOfDevice(self._families, self._forms, labels)
 
 
@@ -158,7 +160,6 @@ class RpcsOfDevice:
         self._gauges = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
-        """Return the finished lines of one reading."""
         found = self._forms.read(data, self._form)
         if found is None:
             return self._of_words(data)
@@ -182,13 +183,12 @@ class _NumberLines:
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
-        self._packed = templates.packed([templates.of_samples(family, templates.LABELS, [b""])])
+        self._packed = templates.packed([templates.of_samples(family, Opcode.LABELS, [b""])])
         self._labels: list[bytes] = []
         self._values: list[int | None] = []
         self._chunks: list[bytes] = []
 
     def put(self, page: MetricsPage, labels: list[bytes], values: list[int | None]) -> None:
-        """Show the numbers."""
         if labels != self._labels:
             begins = range(0, len(labels), NEIGHBOURS)
             self._labels, self._values = labels, [None] * len(labels)
@@ -274,7 +274,6 @@ OSC = client_families("osc", ("fs", "mount", "pool"), "object servers")
 
 
 def group_of(client: ClientDevice, pool: str) -> MountPool:
-    """Return the group of an object storage client."""
     return MountPool(client.device.fsname, client.mount, pool)
 
 

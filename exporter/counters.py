@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from exporter import templates
 from exporter.exposition import Counter, escape, usecs_to_seconds
+from lustre.formats.opcodes import Opcode
 from lustre.formats.stats import Stats, is_no_sum
 
 CounterKey = tuple[Counter, bytes]
@@ -39,7 +40,6 @@ class StatsRule:
     """Names of the counters to show; None shows all."""
 
     def families(self) -> tuple[Counter, ...]:
-        """Return all families of the rule."""
         more = [family for pair in self.special.values() for family in pair]
         every = (*self.byte_sums.values(), self.operations, self.seconds, *more)
         return tuple([family for family in every if family is not None])
@@ -138,7 +138,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
         indices += [index for _, index, _ in outputs_of]
     shared = tuple(
         [
-            templates.of_samples(family, templates.LABELS, [extra for extra, _, _ in of_family])
+            templates.of_samples(family, Opcode.LABELS, [extra for extra, _, _ in of_family])
             for family, of_family in wanted.items()
         ]
     )

@@ -154,7 +154,6 @@ MULTIPLIERS = {
 
 
 def reference() -> str:
-    """The whole document."""
     head = HEAD.replace("UNREAD", unread.table())
     return "\n".join(
         [head, *(section for collector in (*COLLECTORS, ONLY_SLIM) for section in _collector(collector)),

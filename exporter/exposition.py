@@ -144,7 +144,6 @@ class Family:
         return b"%b{%b%b} %%b\n" % (self.name.encode(), double_percent(labels), double_percent(extra))
 
     def line(self, labels: bytes, value: int | float | bytes) -> bytes:
-        """Return one finished sample line."""
         digits = value if isinstance(value, bytes) else str(value).encode()
         if not labels:
             return b"%b %b\n" % (self.name.encode(), digits)
@@ -210,12 +209,10 @@ class MetricsPage:
     """Number of these chunks that were unchanged since the last pass and were used again."""
 
     def count_chunks(self, made: int, reused: int) -> None:
-        """Count chunks, and how many of them were used again."""
         self.made += made
         self.reused += reused
 
     def add(self, family: Family, chunk: bytes) -> None:
-        """Add finished lines to a family."""
         if chunk:
             self.chunks.setdefault(family, []).append(chunk)
 
@@ -329,7 +326,6 @@ def _pieces(lists: Iterable[Sequence[bytes]]) -> Iterator[bytes]:
 
 
 def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Compress the pieces to a gzip stream."""
     library = zlib if isal_zlib is None else isal_zlib
     compressor = library.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
     for piece in pieces:
@@ -365,5 +361,5 @@ class ScrapeResult:
     def _plain(self, registry: CollectorRegistry, *, openmetrics: bool) -> Body:
         own = own_metrics(registry, openmetrics=openmetrics)
         families = self.families
-        size = len(own) + sum([sum(map(len, chunks)) for _, chunks in families])
+        size = sum([sum(map(len, chunks)) for chunks in _lists(families, own, openmetrics=openmetrics)])
         return Body(lambda: _pieces(_lists(families, own, openmetrics=openmetrics)), size)

@@ -13,8 +13,9 @@ from exporter import templates
 from exporter.counters import StatsPlan, StatsPlanner
 from exporter.exposition import Family, Gauge, Histogram
 from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
-from exporter.templates import LABELS, Row, of_samples, of_table
+from exporter.templates import Row, of_samples, of_table
 from lustre.formats import rpc_stats, stats
+from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms, Outline
 
 
@@ -29,7 +30,6 @@ class StatsForm:
     """Packed template of each family of the plan."""
 
     def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
-        """Return the row of a device."""
         return Row(self.plan.families, (self.packed, labels, numbers))
 
 
@@ -70,15 +70,12 @@ class RpcForm:
     """Packed template of each family."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
-        """Return the samples of the gauges."""
         return [(family, extra, number) for (family, extra), number in zip(self.gauges, numbers, strict=False)]
 
     def counts(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Keys of the tables."""
         return numbers[len(self.gauges) :]
 
     def row(self, labels: bytes, numbers: tuple[int, ...]) -> Row:
-        """Return the row of a device."""
         return Row(self.families, (self.packed, labels, numbers))
 
 
@@ -103,8 +100,9 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
         if len(set(families)) < len(families):
             return None
         shared = [
-            *[of_samples(family, LABELS, [extra for _, extra in of]) for family, of in groupby(gauges, itemgetter(0))],
-            *[of_table(table.family, LABELS, table.extras, table.bounds) for table in tables],
+            *[of_samples(family, Opcode.LABELS, [extra for _, extra in of])
+              for family, of in groupby(gauges, itemgetter(0))],
+            *[of_table(table.family, Opcode.LABELS, table.extras, table.bounds) for table in tables],
         ]
         packed = templates.packed(shared)
         if packed is None:

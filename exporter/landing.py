@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from exporter.node import Node, NodeSnapshot, ParameterIndex, ReadStats
+from exporter.node import Node, NodeMemory, NodeSnapshot
+from exporter.reading import ReadStats
 from exporter.scrape import PERMISSION, BusyError, CollectorStatus, LateError, Scraper, WorkerThread
 from lustre import __version__
 from lustre.parameters import read_whole
@@ -28,19 +29,19 @@ class NodeSummary:
     """Pairs of file system and target, for the targets of this node."""
 
 
-def summarize_node(parameters: ParameterIndex) -> NodeSummary:
+def summarize_node(memory: NodeMemory) -> NodeSummary:
     """Inspect the node without a request to a server."""
-    node = Node(NodeSnapshot(parameters), ReadStats())
+    node, tree = Node(NodeSnapshot(memory), ReadStats()), memory.parameters.tree
     mounts = [(client.device.fsname, client.mount) for client in node.clients("llite")]
     targets = {kind: [(t.device.fsname, t.device.target) for t in node.targets(kind)] for kind in SERVER_ROLES}
     roles = ["client"] if mounts else []
     roles += [role for kind, role in SERVER_ROLES.items() if targets[kind]]
     if node.devices("mgs"):
         roles.append("management server")
-    if _text(parameters.tree.lnet_path("routes")).startswith(b"Routing enabled"):
+    if _text(tree.lnet_path("routes")).startswith(b"Routing enabled"):
         roles.append("router")
     own = sorted({target for of_kind in targets.values() for target in of_kind})
-    version = _text(parameters.tree.path("version")).decode("utf-8", "replace").strip()
+    version = _text(tree.path("version")).decode("utf-8", "replace").strip()
     file_systems = sorted({fs for fs, _ in (*mounts, *own)})
     return NodeSummary(
         tuple(roles), version.removeprefix("lustre:").strip(), tuple(file_systems), tuple(mounts), tuple(own)
@@ -111,7 +112,6 @@ class LandingPage:
         self._worker: WorkerThread[NodeSummary] = WorkerThread("landing")
 
     def page(self) -> bytes:
-        """Return the whole page."""
         outcomes = self._scraper.outcomes.items()
         text = _PAGE.format(
             style=_STYLE,
@@ -125,7 +125,7 @@ class LandingPage:
 
     def _node(self) -> Iterator[tuple[str, str]]:
         try:
-            found = self._worker.run(lambda: summarize_node(self._scraper.parameters), self._look_seconds)
+            found = self._worker.run(lambda: summarize_node(self._scraper.memory), self._look_seconds)
         except (LateError, BusyError, OSError):
             yield "Role", '<span class="bad">unknown; reading a parameter may hang</span>'
             return

@@ -75,7 +75,6 @@ class Ledger(Generic[G, K]):
 
     @property
     def groups(self) -> frozenset[G]:
-        """Return the groups that have a member in this pass."""
         return self._groups
 
     def totals(self, group: G) -> Mapping[K, int]:

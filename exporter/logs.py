@@ -20,7 +20,6 @@ class StructuredFormatter(logging.Formatter):
         self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        """See logging."""
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         fields = {"ts": when, "level": _NAMES.get(record.levelno, record.levelname.lower()),
                   "msg": record.getMessage()}  # fmt: skip
@@ -42,7 +41,6 @@ def quoted(value: str) -> str:
 
 
 def configure_logging(level: str, form: str) -> None:
-    """Configure the root logger."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         logging.Formatter("lustre-exporter: %(message)s") if form == "text" else StructuredFormatter(form)

@@ -4,7 +4,7 @@ Collectors run one after the other, because in parallel they would only compete 
 parameters sends a request to a server, which may not answer. If a collector takes long, the next collectors start
 meanwhile, and the scrape waits for the slow collector at the end. If a read has not returned when the turn of its
 collector is over, its thread is left behind, and the collector runs again without the device of that read. The device
-is read again after the read has returned. At most ``node.MAX_HANGING`` threads are left behind; beyond that, and for a
+is read again after the read has returned. At most ``MAX_HANGING`` threads are left behind; beyond that, and for a
 collector that is slow for another reason, the collector fails until it returns.
 """
 
@@ -22,7 +22,9 @@ from exporter.clock import Clock, Wait
 from exporter.collector import Collect, Collector, Context, Settings
 from exporter.connections import OscTotals
 from exporter.exposition import Family, MetricsPage, ScrapeResult
-from exporter.node import Node, NodeSnapshot, ParameterIndex, PassState, Reading, ReadStats, reading_name
+from exporter.hanging import PassState, Reading
+from exporter.node import Node, NodeMemory, NodeSnapshot
+from exporter.reading import ReadStats, reading_name
 from lustre.parameters import Tree
 
 T = TypeVar("T")
@@ -57,7 +59,6 @@ class WorkerThread(Generic[T]):
         threading.Thread(target=_run, args=(call, future), name=self._name, daemon=True).start()
 
     def is_busy(self) -> bool:
-        """Whether the previous call has not returned."""
         return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
@@ -78,7 +79,6 @@ class WorkerThread(Generic[T]):
         self._future = None
 
     def run(self, call: Callable[[], T], seconds: float) -> T:
-        """Start a call and wait for its result."""
         self.start(call)
         return self.result(seconds)
 
@@ -154,7 +154,7 @@ class _CollectorRun:
             self._launch(snapshot)
 
     def _launch(self, snapshot: NodeSnapshot) -> None:
-        state = PassState(snapshot.parameters.hanging)
+        state = PassState(snapshot.memory.parameters.hanging)
 
         def collect() -> tuple[MetricsPage, float]:
             page = MetricsPage()
@@ -229,9 +229,11 @@ class Scraper:
         wait: Wait = clocks.wait,
     ) -> None:
         context = Context(settings, OscTotals(), wall)
-        self._parameters = ParameterIndex(tree)
+        self.memory = NodeMemory(tree)
+        self.tree = tree
         self._clock = clock
-        self._deadline_seconds = settings.deadline_seconds
+        self.deadline_seconds = settings.deadline_seconds
+        """Time limit of a pass."""
         self._running = [_CollectorRun(c, context, clock, wait) for c in collectors if c.name in settings.enabled]
         self._implausible: dict[tuple[str, str], tuple[int, float]] = {}
         """Number of implausible values at the last log line, and its time, by collector and parameter."""
@@ -239,13 +241,7 @@ class Scraper:
         """The last log line on parameters that this process may not read."""
 
     @property
-    def deadline_seconds(self) -> float:
-        """Time limit of a pass."""
-        return self._deadline_seconds
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """The enabled collectors."""
         return tuple([running.collector.name for running in self._running])
 
     @property
@@ -253,21 +249,11 @@ class Scraper:
         """The state of each collector, by name."""
         return {running.collector.name: running.outcome for running in self._running}
 
-    @property
-    def parameters(self) -> ParameterIndex:
-        """Index of the node's parameters."""
-        return self._parameters
-
-    @property
-    def tree(self) -> Tree:
-        """The node's parameters."""
-        return self._parameters.tree
-
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> ScrapeResult:
         """Run one pass of all collectors, or of the named ones, within the deadline and this limit."""
-        deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
+        deadline = self.deadline_seconds if limit_seconds is None else min(self.deadline_seconds, limit_seconds)
         over = self._clock() + deadline
-        snapshot = NodeSnapshot(self._parameters)
+        snapshot = NodeSnapshot(self.memory)
         requested = [running for running in self._running if names is None or running.collector.name in names]
         for running in requested:
             running.start(snapshot, (over - self._clock()) * TURN_SHARE)

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from exporter.jobs.lines import compiled as compiled_lines
-from exporter.node import reading_name
+from exporter.reading import reading_name
 from exporter.scrape import Scraper
 from httpserver.config import WebConfigFile
 from httpserver.connections import Connections
@@ -29,7 +29,6 @@ class ExporterMetrics(Collector):
         self._scraper = scraper
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families about the exporter."""
         yield _info()
         yield from self._outcomes()
         yield from self._reads()
@@ -113,7 +112,7 @@ class ExporterMetrics(Collector):
         )
         found = {
             (device.fsname, device.target, reading_name(reading))
-            for reading in self._scraper.parameters.hanging.all()
+            for reading in self._scraper.memory.parameters.hanging.all()
             for device in (parse_device(reading[1]),)
         }
         for labels in sorted(found):
@@ -127,7 +126,7 @@ class ExporterMetrics(Collector):
             " (0).",
             labels=("fs",),
         )
-        parameters = self._scraper.parameters
+        parameters = self._scraper.memory.parameters
         hanging = {parse_device(device).fsname for _, device, _ in parameters.hanging.all()}
         for fs in sorted(parameters.file_systems() | hanging - {""}):
             up.add_metric((fs,), float(fs not in hanging))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from exporter.counters import StatsPlanner, StatsRule
 from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
-from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part, Texts
 from exporter.templates import Row, fill_rows
 from lustre.formats import stats
 from lustre.formats.outline import Forms
@@ -54,12 +56,10 @@ class Columns:
         self._changed = {*range(len(groups))}
 
     def put(self, position: int, lines: Lines) -> None:
-        """Replace the lines of a device."""
         self._lines[position] = lines
         self._changed.add(position // NEIGHBOURS)
 
     def show(self, page: MetricsPage) -> None:
-        """Add all lines to a page."""
         for group in self._changed:
             begin = group * NEIGHBOURS
             self._joined[group] = joined(self._lines[begin : begin + NEIGHBOURS])
@@ -83,6 +83,20 @@ def joined(neighbours: Iterable[Lines]) -> Chunks:
         for family, chunk in joined([lines]) if isinstance(lines, Row) else lines:
             found.setdefault(family, []).append(chunk)
     return tuple([(family, text) for family, chunks in found.items() if (text := b"".join(chunks))])
+
+
+def paged(show: Callable[[MetricsPage, bytes, bytes], int]) -> Callable[[bytes], Render]:
+    """Make renderers from a function that adds the samples of a text to a page and returns the skipped lines.
+
+    It receives the page, the label text of the device, and the text.
+    """
+
+    def render(labels: bytes, data: bytes) -> Rendered:
+        page = MetricsPage()
+        skipped = show(page, labels, data)
+        return Rendered(page.lines(), skipped)
+
+    return lambda labels: partial(render, labels)
 
 
 @dataclass(slots=True)
@@ -194,7 +208,6 @@ class StatsRenderer:
         self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
-        """Return the renderer of a device with these labels."""
         return _StatsOfDevice(self._planner, self._forms, labels)
 
 

@@ -2,10 +2,10 @@
 
 >>> from exporter.exposition import Gauge, Histogram
 >>> jobs = of_samples(Gauge("lustre_jobs", "", ("fs",), ""), b'fs="a"', [b""])
->>> print(jobs.replace(INTEGER, b"INTEGER").decode(), end="")
+>>> print(jobs.replace(Opcode.INTEGER, b"INTEGER").decode(), end="")
 lustre_jobs{fs="a"} INTEGER
 >>> sizes = of_table(Histogram("sizes", "", ("fs",), ""), b'fs="a"', [b""], (1.0,))
->>> print(sizes.replace(CUMULATIVE, b"CUMULATIVE").replace(TOTAL, b"TOTAL").decode(), end="")
+>>> print(sizes.replace(Opcode.CUMULATIVE, b"CUMULATIVE").replace(Opcode.TOTAL, b"TOTAL").decode(), end="")
 sizes_bucket{fs="a",le="1.0"} CUMULATIVE
 sizes_bucket{fs="a",le="+Inf"} TOTAL
 """
@@ -17,18 +17,7 @@ from typing import NamedTuple
 
 from exporter.exposition import INFINITY, Family, Histogram, format_bound
 from lustre.formats import compiled
-
-INTEGER = b"\x01"
-SECONDS = b"\x02"
-"""A number of microseconds, printed as seconds."""
-CUMULATIVE = b"\x03"
-"""The sum of this number and all numbers before it."""
-TOTAL = b"\x04"
-"""The sum of all numbers before it; takes no number."""
-NEW_SUM = b"\x05"
-"""Prints nothing and starts a new sum."""
-LABELS = b"\x06"
-"""The label text of a device. Templates with it are shared by all devices of a form."""
+from lustre.formats.opcodes import Opcode
 
 
 class Row(NamedTuple):
@@ -56,18 +45,18 @@ def fill_numbers(template: bytes, labels: list[bytes], values: list[int | None])
 
 def of_samples(family: Family, labels: bytes, extras: Iterable[bytes]) -> bytes:
     """Make a line for each further label text. If the family is in seconds, the numbers are in microseconds."""
-    place = SECONDS if family.unit == "seconds" else INTEGER
+    place = Opcode.SECONDS if family.unit == "seconds" else Opcode.INTEGER
     return b"".join([family.line(labels + extra, place) for extra in extras])
 
 
 def of_table(family: Histogram, labels: bytes, extras: Iterable[bytes], bounds: Sequence[float]) -> bytes:
     """Make a table for each further label text. It takes counts that are not cumulative and adds the usual bounds."""
     whole = family.whole(bounds)
-    places = [CUMULATIVE] * len(bounds) + [TOTAL] * (len(whole) - len(bounds))
+    places = [Opcode.CUMULATIVE] * len(bounds) + [Opcode.TOTAL] * (len(whole) - len(bounds))
     rows = [(format_bound(upper), place) for upper, place in zip(whole, places, strict=True) if upper != INFINITY]
-    rows.append((b"+Inf", CUMULATIVE if whole[-1:] == (INFINITY,) else TOTAL))
+    rows.append((b"+Inf", Opcode.CUMULATIVE if whole[-1:] == (INFINITY,) else Opcode.TOTAL))
     begin = family.name.encode() + b"_bucket{" + labels
     tables = [
         b"".join([b'%b%b,le="%b"} %b\n' % (begin, extra, upper, place) for upper, place in rows]) for extra in extras
     ]
-    return NEW_SUM.join(tables)
+    return Opcode.NEW_SUM.join(tables)

@@ -15,7 +15,8 @@ from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
 from exporter.exposition import Family, Histogram, MetricsPage, label_text, usec_to_seconds
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
-from exporter.node import BELOW_TIMES, Node, Part, Texts
+from exporter.node import Node
+from exporter.reading import BELOW_TIMES, Part, Texts
 from exporter.rpc_stats import BucketKey, RpcFamilies, RpcKeys
 from lustre.formats import import_, rpc_stats, stats
 
@@ -42,7 +43,6 @@ ReadContribution = Callable[[bytes, Contribution | None], Contribution]
 
 
 def stats_contributions(rule: StatsRule) -> ReadContribution:
-    """Return a reader of ``stats`` files."""
     planner = StatsPlanner(rule)
     forms = stats_forms(planner)
 
@@ -61,7 +61,6 @@ def stats_contributions(rule: StatsRule) -> ReadContribution:
 
 
 def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
-    """Return a reader of ``rpc_stats`` files."""
     rows = RpcKeys(families)
     forms = rpc_forms(families)
 
@@ -79,7 +78,6 @@ def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
 
 
 def import_contributions(families: ConnectionFamilies) -> ReadContribution:
-    """Return a reader of ``import`` files."""
     forms = import_.import_forms()
     keys_of: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
 
@@ -176,7 +174,6 @@ class SummedParameter(Generic[G]):
         put_gauges(page, gauges, combine or {})
 
     def contributions(self) -> Mapping[str, Contribution]:
-        """The contributions by device."""
         return self._contributions
 
     @property

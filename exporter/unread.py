@@ -127,7 +127,6 @@ UNREAD: tuple[Unread, ...] = (
 
 
 def table() -> str:
-    """Return the table for the documentation."""
     rows = ["| parameters | why they are not read |", "|---|---|"]
     for unread in UNREAD:
         names = ", ".join([f"`{pattern}`" for pattern in unread.patterns[: unread.shown]])

@@ -15,7 +15,7 @@ import secrets
 import threading
 from collections.abc import Mapping
 
-from httpserver.yaml_document import ConfigSection
+from httpserver.yaml_document import Section
 
 NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install bcrypt"
 MAX_PASSWORD_BYTES = 72
@@ -73,16 +73,16 @@ def _check(password: bytes, stored: bytes) -> bool:
         return False
 
 
-def load_users(section: ConfigSection) -> Users | None:
+def load_users(section: Section) -> Users | None:
     """Load the users of ``basic_auth_users``; None without users. Records mistakes."""
-    hashes = dict(section.items())
+    hashes = section.values
     for user, stored in hashes.items():
         if not _HASH.fullmatch(stored):
-            section.mistake(user, "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
+            section.wrong(user, "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
     if not hashes:
         return None
     try:
         import bcrypt  # noqa: F401, PLC0415 - so that its absence is reported at the start
     except ImportError:
-        section.wrong(section.at, NO_BCRYPT)
+        section.mistakes.add(section.keys, NO_BCRYPT)
     return Users(hashes)

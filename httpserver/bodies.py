@@ -37,7 +37,6 @@ class LocalClient:
     """A caller without a connection."""
 
     def is_slow(self) -> bool:
-        """Return False."""
         return False
 
     def abort(self) -> None:
@@ -86,11 +85,10 @@ class HeldBodies(Generic[K]):
         self._held: dict[Body, _Held[K]] = {}
 
     def held_bytes(self) -> int:
-        """Return the size of all bodies that connections send now."""
         with self._lock:
             return self._size()
 
-    def recent(self, key: K, client: Client) -> Iterator[bytes] | None:
+    def recent(self, key: K, client: Client) -> Reader | None:
         """Call this before making a body. If there is no room for one, returns the bytes of a recent body instead.
 
         Raises NoRoomError if there is no room, no recent body with this key, and no slow client to replace.
@@ -108,7 +106,7 @@ class HeldBodies(Generic[K]):
             self._make_room(1)
             return None
 
-    def send(self, key: K, body: Body, client: Client) -> Iterator[bytes]:
+    def send(self, key: K, body: Body, client: Client) -> Reader:
         """Return the bytes of a body for one connection. Raises NoRoomError if the limit does not allow the body.
 
         The body counts as held until the returned iterator is closed, as WSGI servers do.
@@ -147,9 +145,9 @@ class HeldBodies(Generic[K]):
         if not self._fits(size_bytes):
             raise NoRoomError
 
-    def _reader(self, held: _Held[K], client: Client) -> Iterator[bytes]:
+    def _reader(self, held: _Held[K], client: Client) -> Reader:
         held.readers.add(client)
-        return _Reader(iter(held.body.pieces()), lambda: self._done(held, client))
+        return Reader(held.body, lambda: self._done(held, client))
 
     def _done(self, held: _Held[K], client: Client) -> None:
         with self._lock:
@@ -160,18 +158,18 @@ class HeldBodies(Generic[K]):
             self._memory_due |= was_last and self._clock() - held.made_at > LONG_SECONDS
 
 
-class _Reader(Iterator[bytes]):
+class Reader(Iterator[bytes]):
     """The bytes for one connection. The connection must close it, which a generator that never ran would not notice."""
 
-    def __init__(self, pieces: Iterator[bytes], done: Callable[[], None]) -> None:
-        self._pieces: Iterator[bytes] = pieces
+    def __init__(self, body: Body, done: Callable[[], None]) -> None:
+        self.size_bytes = body.size_bytes
+        self._pieces = iter(body.pieces())
         self._done = done
 
     def __next__(self) -> bytes:
         return next(self._pieces)
 
     def close(self) -> None:
-        """Release the body."""
         self._pieces = iter(())
         done, self._done = self._done, _nothing
         done()

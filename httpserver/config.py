@@ -13,14 +13,17 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from httpserver import yaml_document
 from httpserver.basic_auth import Users, load_users
-from httpserver.tls import TLS_SETTINGS as TLS_KNOWN
-from httpserver.tls import TlsConfig, load_tls, tls_files
-from httpserver.yaml_document import ConfigSection, Mistakes
+from httpserver.tls import TLS_SETTINGS, TlsConfig, load_tls, tls_files
+from httpserver.yaml_document import ANY, Mistakes, Section
 
 log = logging.getLogger("httpserver")
-SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users")
+SETTINGS = {
+    "tls_server_config": TLS_SETTINGS,
+    "http_server_config": {"http2": bool, "headers": {ANY: str}},
+    "basic_auth_users": {ANY: str},
+}
+"""``http2`` is accepted without effect: this server uses HTTP/1.1."""
 SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
     "Strict-Transport-Security": (),
     "X-Content-Type-Options": ("nosniff",),
@@ -58,14 +61,12 @@ def load_web_config(path: Path) -> WebConfig:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
-    whole = yaml_document.parse_yaml(data, notes, SECTIONS)
-    secured = whole.section("tls_server_config", TLS_KNOWN)
-    http = whole.section("http_server_config", ("http2", "headers"))
-    http.flag("http2", default=True)  # accepted without effect: this server uses HTTP/1.1
+    whole = notes.read(data, SETTINGS)
+    secured = whole.section("tls_server_config")
     config = WebConfig(
         load_tls(secured, path.parent),
         load_users(whole.section("basic_auth_users")),
-        _headers(http.section("headers")),
+        _headers(whole.section("http_server_config").section("headers")),
         (path, *tls_files(secured, path.parent)),
     )
     if wrong := notes.sentences():
@@ -73,15 +74,15 @@ def load_web_config(path: Path) -> WebConfig:
     return config
 
 
-def _headers(section: ConfigSection) -> tuple[tuple[str, str], ...]:
-    for name, value in section.items():
+def _headers(section: Section) -> tuple[tuple[str, str], ...]:
+    for name, value in section.values.items():
         if name not in SETTABLE_HEADERS:
-            section.mistake(name, f"is not supported; supported headers: {', '.join(SETTABLE_HEADERS)}")
+            section.wrong(name, f"is not supported; supported headers: {', '.join(SETTABLE_HEADERS)}")
         elif SETTABLE_HEADERS[name] and value not in SETTABLE_HEADERS[name]:
-            section.mistake(name, f"must be {' or '.join(SETTABLE_HEADERS[name])}")
+            section.wrong(name, f"must be {' or '.join(SETTABLE_HEADERS[name])}")
         elif not _VISIBLE.fullmatch(value):
-            section.mistake(name, "must be one line of ASCII characters")
-    return tuple(section.items())
+            section.wrong(name, "must be one line of ASCII characters")
+    return tuple(section.values.items())
 
 
 _FileStates = tuple[tuple[int, ...] | None, ...]
@@ -92,7 +93,7 @@ class WebConfigFile:
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises ConfigError with all mistakes."""
-        self._path = path
+        self.path = path
         self._lock = threading.Lock()
         self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload
         self._config = load_web_config(path)
@@ -101,11 +102,6 @@ class WebConfigFile:
         """Whether the last load succeeded."""
         self.denied = 0
         """Requests denied because of missing or wrong credentials."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
 
     def config(self) -> WebConfig:
         """Return the configuration in use, after a reload if a file has changed."""
@@ -124,13 +120,12 @@ class WebConfigFile:
             return self.successful
 
     def deny(self) -> None:
-        """Count a denied request."""
         with self._lock:
             self.denied += 1
 
     def _read(self) -> None:
         try:
-            config = load_web_config(self._path)
+            config = load_web_config(self.path)
             if mistakes := self._removed(config):
                 raise ConfigError(mistakes)
         except ConfigError as mistakes:
@@ -147,9 +142,9 @@ class WebConfigFile:
         """List TLS or users that the new configuration lacks, because the file may be incomplete or empty."""
         wrong = []
         if self._config.tls is not None and config.tls is None:
-            wrong.append(f"{self._path}: tls_server_config is missing; restart to serve without TLS")
+            wrong.append(f"{self.path}: tls_server_config is missing; restart to serve without TLS")
         if self._config.users is not None and config.users is None:
-            wrong.append(f"{self._path}: basic_auth_users is missing; restart to serve without passwords")
+            wrong.append(f"{self.path}: basic_auth_users is missing; restart to serve without passwords")
         return wrong
 
 

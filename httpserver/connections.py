@@ -15,7 +15,6 @@ import logging
 import resource
 import socket
 import socketserver
-import sys
 import threading
 import time
 from collections import Counter
@@ -159,7 +158,6 @@ class Connections:
             self._refused[reason] += 1
 
     def refused(self) -> Mapping[str, int]:
-        """Return the number of refused requests by reason."""
         with self._changed:
             return dict(self._refused)
 
@@ -231,13 +229,11 @@ class BoundedThreads(socketserver.TCPServer):
         super().serve_forever(poll_interval)
 
     def shutdown(self) -> None:
-        """Stop accepting."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop
         super().shutdown()
 
     def get_request(self) -> tuple[Any, Any]:
-        """Accept a connection."""
         try:
             return super().get_request()
         except OSError as error:
@@ -263,17 +259,13 @@ class BoundedThreads(socketserver.TCPServer):
     def _serve_slot(self, slot: Slot, client: Any) -> None:
         try:
             self.serve(slot, client)
-        except Exception:  # noqa: BLE001 - logged; the other connections go on
-            self.handle_error(slot.connection, client)
+        except OSError:  # the client disconnected or is too slow
+            pass
+        except Exception as error:
+            log.error("cannot serve a connection", exc_info=error)
         finally:
             self.shutdown_request(slot.connection)
             self.connections.end(slot)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error, unless the client disconnected."""
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            log.error("cannot serve a connection", exc_info=error)
 
 
 def _address_of(client: object) -> str:

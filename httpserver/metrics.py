@@ -20,7 +20,6 @@ class WebConfigMetrics(Collector):
         self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
-        """Yield both families."""
         yield GaugeMetricFamily(
             self._prefix + "web_config_reload_successful",
             "Whether the last load of --web.config.file succeeded (1) or the previous configuration is still in use"
@@ -43,7 +42,6 @@ class ConnectionMetrics(Collector):
         self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families."""
         yield GaugeMetricFamily(
             self._prefix + "connections", "Open connections to the web server.", self._connections.count()
         )

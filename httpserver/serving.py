@@ -12,7 +12,7 @@ from wsgiref.types import WSGIApplication
 
 from httpserver.config import WebConfigFile
 from httpserver.connections import ADDRESS_SHARE, Connections, connection_limit
-from httpserver.server import Address, Server, listen
+from httpserver.server import Address, Server
 
 log = logging.getLogger("httpserver")
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -43,7 +43,7 @@ def serve(
         connections = connections or default_connections()
         for address in addresses:
             try:
-                server = listen(address, app, name=name, web_config=web_config, connections=connections)
+                server = Server(address, app, name=name, web_config=web_config, connections=connections)
             except OSError as error:
                 sys.stderr.write(f"{name}: cannot listen on {address}: {error.strerror or error}\n")
                 return 1
@@ -80,8 +80,8 @@ class BackgroundServer:
         connections: Connections | None = None,
         max_body_bytes: int = 0,
     ) -> None:
-        """Take the parameters of :func:`listen`. Raises OSError if the address cannot be bound."""
-        self._server = listen(address, app, name=name, web_config=web_config, connections=connections,
+        """Take the parameters of :class:`Server`. Raises OSError if the address cannot be bound."""
+        self._server = Server(address, app, name=name, web_config=web_config, connections=connections,
                               max_body_bytes=max_body_bytes)  # fmt: skip
         self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, name=f"{name}-web", daemon=True)

@@ -36,15 +36,12 @@ class NoObjectCreation:
     """A node without MDTs."""
 
     def limits(self, target: str) -> Mapping[str, int]:
-        """See the protocol."""
         return {}
 
     def stopped(self) -> frozenset[str]:
-        """See the protocol."""
         return frozenset()
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
-        """See the protocol."""
         raise FileNotFoundError(2, f"this node does not serve {mdt}", target)
 
 
@@ -55,7 +52,6 @@ class LocalObjectCreation:
         self._tree = tree
 
     def limits(self, target: str) -> Mapping[str, int]:
-        """See the protocol. An MDT whose limit cannot be read is absent."""
         found = {}
         for name in self._tree.devices("osp"):
             device = parse_device(name)
@@ -66,7 +62,6 @@ class LocalObjectCreation:
         return found
 
     def stopped(self) -> frozenset[str]:
-        """See the protocol."""
         devices = {name: parse_device(name) for name in self._tree.devices("osp")}
         return frozenset(
             f"{device.fsname}-{device.target}" for name, device in devices.items()
@@ -74,7 +69,6 @@ class LocalObjectCreation:
             and (self._tree.read(f"osp/{name}/{PARAMETER}") or b"").strip() == b"0")
 
     def set_limit(self, target: str, mdt: str, count: int) -> None:
-        """See the protocol."""
         path = self._tree.path(f"osp/{target}-osc-{mdt}/{PARAMETER}")
         if path is None:
             raise FileNotFoundError(2, f"this node does not serve {mdt}", target)

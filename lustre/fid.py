@@ -41,7 +41,6 @@ class Fid(bytes):
 
     @property
     def parts(self) -> tuple[int, int, int]:
-        """The sequence, the object id and the version."""
         return _STRUCT.unpack(self)
 
     @property

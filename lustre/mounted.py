@@ -48,23 +48,18 @@ class MountedFilesystem:
 
     @property
     def fsname(self) -> str:
-        """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
         return self._mount.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the full target names of each pool: ``{"flash": ("lustre-OST0000", …)}``."""
         return read_pools(self._tree, self.fsname)
 
     def space(self) -> Mapping[str, Space]:
-        """Return the space on each OST, by full target name."""
         return read_space(self._tree, self.fsname)
 
     def metadata_space(self) -> Mapping[str, MetadataSpace]:
-        """Return the space on each MDT that can be reached, by full target name."""
         return read_metadata_space(self._tree, self.fsname)
 
     def path_of(self, fid: Fid) -> str:
-        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         return self._library.path_of(self._mount.path, fid)
 
     def status(self, path: str) -> FileStatus:
@@ -86,7 +81,6 @@ class MountedFilesystem:
         raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:
-        """List the names in a directory, without ``.`` and ``..``."""
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             for entry in found:
                 yield entry.name
@@ -100,10 +94,6 @@ class MountedFilesystem:
             return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
     def xattr(self, path: str, name: str) -> bytes:
-        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
-
-        Raises Unsupported where the mount (``nouser_xattr``) or the release has no attributes of this kind.
-        """
         return attribute(self._whole(path), name) or b""
 
     def layout(self, path: str) -> Layout | None:
@@ -130,7 +120,6 @@ class MountedFilesystem:
         return DirectoryStripes(0, index) if value is None else directories.understood_stripes(value)
 
     def default_striping(self, directory: str) -> DefaultStriping | None:
-        """Read a directory's own default striping of new subdirectories; None if it has none of its own."""
         value = attribute(self._whole(directory), directories.DEFAULT)
         return None if value is None else directories.understood_default(value)
 
@@ -142,7 +131,6 @@ class MountedFilesystem:
         directories.set_default(self._whole(directory), striping)
 
     def migrate(self, path: str, layout: Layout) -> None:
-        """Rewrite a file with another layout, without disturbing an application that uses it."""
         self._move(path, layout)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:

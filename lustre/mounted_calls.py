@@ -31,26 +31,21 @@ class PlainCalls:
     """The calls of a mover that every file system has."""
 
     def close(self, descriptor: int) -> None:
-        """Close a descriptor. This ends a lease and destroys a volatile file."""
         os.close(descriptor)
 
     def status(self, descriptor: int) -> Status:
-        """Stat an open file."""
         with typed("stat"):
             return status_from(os.fstat(descriptor))
 
     def size(self, descriptor: int) -> int:
-        """Return the size in bytes. Sends no request while this client holds the locks of the data that it wrote."""
         with typed("seek"):
             return os.lseek(descriptor, 0, os.SEEK_END)
 
     def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
-        """Set the owner of an open file. Its objects then count for the owner's quota, and a swap is permitted."""
         with typed("set owner"):
             os.fchown(descriptor, uid, gid)
 
     def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
-        """Set the access and the modification time of an open file."""
         with typed("set times"):
             os.utime(descriptor, ns=(atime_ns, mtime_ns))
 
@@ -63,12 +58,10 @@ class PlainCalls:
             return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
 
     def write(self, descriptor: int, data: bytes, offset: int) -> int:
-        """Write at an offset; returns the number of bytes written."""
         with typed("write"):
             return os.pwrite(descriptor, data, offset)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
-        """Set the size of an open file."""
         with typed("truncate"):
             os.ftruncate(descriptor, size_bytes)
 
@@ -96,7 +89,6 @@ class PlainCalls:
             os.fdatasync(descriptor)
 
     def drop_cache(self, descriptor: int) -> None:
-        """Drop the client's cached pages of an open file."""
         with typed("drop cache"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -135,30 +127,24 @@ class MountedCalls(PlainCalls):
         """Whether a check has shown that the names of volatile files do not appear in a directory."""
 
     def whole(self, path: str) -> str:
-        """Return the absolute path on this node."""
         return whole(self._mount, path)
 
     def status_of(self, path: str) -> Status:
-        """Stat a path without opening the file or following a symbolic link."""
         with typed("stat", path):
             return status_from(os.lstat(self.whole(path)))
 
     def layout_of(self, path: str) -> Layout | None:
-        """Read the layout of a path without opening the file; None for a file without a layout."""
         return layout_at(self.whole(path))
 
     def open_for_reading(self, path: str) -> int:
-        """Open a path for reading. Does not follow a symbolic link, change the access time or block."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDONLY | os.O_NOATIME | _CAREFUL)
 
     def open_for_swap(self, path: str, direct: bool) -> int:
-        """Open for reading and writing, as a lease and a layout swap need it. Reads can bypass the page cache."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
 
     def open_fid(self, fid: Fid) -> int:
-        """Open a file for reading by its FID, whatever its present name is."""
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
@@ -221,11 +207,9 @@ class MountedCalls(PlainCalls):
         raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
 
     def fid(self, descriptor: int) -> Fid:
-        """Return the FID of an open file."""
         return self._library.fid(descriptor)
 
     def mdt_index(self, descriptor: int) -> int:
-        """Return the index of the MDT of an open file."""
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
@@ -243,7 +227,6 @@ class MountedCalls(PlainCalls):
         return self._mdt_of_sequence[fid.sequence]
 
     def layout(self, descriptor: int) -> Layout | None:
-        """Read the layout of an open file; None for a file without a layout."""
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
@@ -259,16 +242,10 @@ class MountedCalls(PlainCalls):
         return Belongings(own, self._pin(descriptor) if not complete or PIN in listed else b"")
 
     def hsm(self, descriptor: int) -> Hsm:
-        """Read the HSM state of an open file.
-
-        Each call sends a request to the MDT. The list of attributes is no substitute, because the client's cached list
-        does not change when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c revokes no lock).
-        """
         found = self._library.hsm(descriptor)
         return replace(found, left_behind=not self._archives_notified()) if found.copied else found
 
     def flags(self, descriptor: int) -> FileFlags:
-        """Read the inode flags of an open file."""
         with typed("get inode flags"):
             return attributes.inode_flags(descriptor)
 
@@ -283,12 +260,10 @@ class MountedCalls(PlainCalls):
                 raise
 
     def project(self, descriptor: int) -> int:
-        """Read the project id of an open file."""
         with typed("get project"):
             return attributes.project(descriptor)
 
     def project_beside(self, path: str) -> int:
-        """Read the project id that a new file in the directory of a path would get."""
         directory = os.path.dirname(self.whole(path))
         with typed("get project", path):
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -298,16 +273,13 @@ class MountedCalls(PlainCalls):
                 os.close(descriptor)
 
     def set_project(self, descriptor: int, project: int) -> None:
-        """Set the project id of an open file. Its objects then count for that project's quota."""
         with typed("set project"):
             attributes.set_project(descriptor, project)
 
     def lease(self, descriptor: int) -> None:
-        """Take a read lease. Raises Busy when another process has the file open for writing or holds a lease."""
         self._library.lease(descriptor)
 
     def lease_held(self, descriptor: int) -> bool:
-        """Whether the lease is unbroken: no process has opened the file for writing, truncated or unlinked it."""
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
@@ -315,11 +287,9 @@ class MountedCalls(PlainCalls):
         return self._library.data_version(descriptor, flush=True)
 
     def stored_version(self, descriptor: int) -> int:
-        """Return the data version of what is on the targets, and leave all clients their dirty pages and locks."""
         return self._library.data_version(descriptor, flush=False)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """In one transaction, release the unbroken lease, swap the two layouts and close the source."""
         self._library.swap_and_close(source, volatile, source_version, volatile_version)
 
 

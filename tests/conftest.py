@@ -19,7 +19,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
-from httpserver.server import Address, Server, listen
+from httpserver.server import Address, Server
 from lustre.unpack import unpack
 
 HERE = Path(__file__).parent
@@ -187,7 +187,7 @@ def serve() -> Iterator[Callable[..., Served]]:
     running: list[Served] = []
 
     def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:
-        running.append(Served(listen(Address("127.0.0.1", 0), app, **{"name": "test", **options}), tls))
+        running.append(Served(Server(Address("127.0.0.1", 0), app, **{"name": "test", **options}), tls))
         return running[-1]
 
     yield start

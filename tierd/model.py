@@ -273,13 +273,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvidence(Evidence):
-    """Numbers of a kind of finding that tierd does not know: of a detector in another package, or of an old journal."""
+    """Numbers that no plan reads: of findings that are advice, of a policy in another package, or of an old journal."""
 
     values: Mapping[str, float]
 
     def numbers(self) -> dict[str, float]:
         """The numbers by name."""
-        return dict(self.values)
+        return {name: float(value) for name, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,6 +414,8 @@ class Action:
     """The chosen file. Another file with the same path is not moved."""
     striping: DefaultStriping | None = None
     """The default striping to set; only for ``SET_DEFAULT_STRIPING``, whose layout has no meaning."""
+    undoes: int | None = None
+    """Number of the act that this move undoes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -616,6 +618,8 @@ class SharedRuns:
     runs: int
     seconds: float
     """Time for which the files were open, over all runs."""
+    ended_at: float = 0.0
+    """End of the last run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -696,6 +700,9 @@ class Facts:
     directories: tuple[DirectoryActivity, ...] = ()
     """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
+    latest_directories: tuple[DirectoryActivity, ...] = ()
+    """The same in the last ``latest_seconds``, about half a minute."""
+    latest_seconds: float = 0.0
     job_nodes: Mapping[str, int] = field(default_factory=dict)
     """Number of nodes by job, from the scheduler, for jobs in busy directories whose clients the changelog does not
     name."""
@@ -714,7 +721,7 @@ class Facts:
     shared_files: tuple[SharedFile, ...] = ()
     """Files with the most opens first."""
     shared_runs: tuple[SharedRuns, ...] = ()
-    """Runs on shared files that have ended, since tierd began."""
+    """Runs on shared files that have ended."""
     disk_writes: Mapping[str, tuple[DiskWrites, ...]] = field(default_factory=dict)
     """By full target name, the last readings of its disk I/O, oldest first."""
     max_rpc_bytes: Mapping[str, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""The simulator against published and recorded results; ``python -m bench.calibration`` writes the report.
+"""The simulator against published and recorded results; ``python -m bench.calibration`` writes the page.
 
-:class:`Row` is one figure of a comparison, :func:`markdown` a table of them.
+:class:`Row` is one effect, :func:`markdown` a table of them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,50 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: as published or recorded, and as the model has it."""
+    """One effect: as its source states it, and as the model has it."""
 
     what: str
-    source: float
-    model: float
-    remark: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """Ratio of the model to the source."""
-        return self.model / self.source if self.source else float("nan")
+    source: str
+    stated: str
+    model: str
+    used: bool = False
+    """Whether a parameter of the model was chosen by this row. All other rows are predictions."""
 
 
-def markdown(rows: Iterable[Row], source: str, digits: int = 2) -> str:
-    """Format a table of rows. ``source`` is the heading of its column."""
-    text = f"| | {source} | model | model / {source} | |\n|---|---:|---:|---:|---|\n"
+def change(*ratios: float) -> str:
+    """A ratio, or the range of several, as sources state effects.
+
+    >>> change(1.07), change(0.78), change(1.071, 1.12), change(3.5, 4.5)
+    ('+7%', '-22%', '+7% to +12%', '3.5 to 4.5 times')
+    """
+    if max(ratios) < 3:
+        return between([f"{round(ratio - 1, 2) + 0.0:+.0%}" for ratio in (min(ratios), max(ratios))])
+    return f"{between([f'{ratio:.1f}' for ratio in (min(ratios), max(ratios))])} times"
+
+
+def share(*values: float) -> str:
+    """A share, or the range of several.
+
+    >>> share(0.088), share(0.3, 0.2)
+    ('9%', '20% to 30%')
+    """
+    return between([f"{value:.0%}" for value in (min(values), max(values))])
+
+
+def number(*values: float) -> str:
+    """A number with its digits, or the range of several."""
+    return between([f"{value:.3g}" for value in (min(values), max(values))])
+
+
+def between(ends: list[str]) -> str:
+    """One text for both ends of a range, or both."""
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """A table of rows."""
+    text = "| effect | source | stated | here | row |\n|---|---|---:|---:|---|\n"
     for row in rows:
-        cells = (f"{row.source:.{digits}f}", f"{row.model:.{digits}f}", f"{row.ratio:.2f}")
-        text += f"| {row.what} | {' | '.join(cells)} | {row.remark} |\n".replace(" nan ", " - ")
+        text += (f"| {row.what} | {row.source} | {row.stated} | {row.model} | "
+                 f"{'**used**' if row.used else 'prediction'} |\n")
     return text

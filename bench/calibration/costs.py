@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from bench.calibration import Row
+from bench.calibration import Row, number
 from lustre.layout.model import Component, Layout
 from simulator.calls import Calls
 from simulator.cluster import Cluster
@@ -15,6 +15,7 @@ from simulator.scenarios.scenario import library
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import measured_test_bed
 
+HERE = "Lustre 2.17.57"
 FILES = 200
 SIZES = tuple(4096 << shift for shift in (0, 2, 4, 6, 8))
 FLASH = Layout((Component(pool="flash"),), composite=False)
@@ -32,18 +33,21 @@ def rows() -> list[Row]:
     one, many = library("crowded-directory"), library("crowded-directories")
     alone = stream_rate_with_neighbour(one.variants()["alone"].build())
     return [
-        Row("lease engine, 1 worker, files/s", 4.5, files_per_second("measured_lease", 1), "200 files, 4 KiB to 1 MiB"),
-        Row("lease engine, 4 workers", 10.4, files_per_second("measured_lease", 4)),
-        Row("lfs migrate --non-block, 1 worker", 5.7, files_per_second("measured", 1)),
-        Row("lfs migrate --non-block, 4 workers", 11.1, files_per_second("measured", 4)),
-        Row("a cycle on an idle node, s", 0.2, observe_seconds(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
-        Row("a cycle beside 20 workers, s", 20.0, observe_seconds(one.build()), "measured: cycles of 14 to 27 s"),
-        Row("28 default layouts beside 44 workers, s", 84.0, default_layout_seconds(many.build()),
-            "measured: the whole cycle that set them"),
-        Row("stream alone, MB/s", 66.5, alone),
-        Row("stream beside 20 workers in one directory, MB/s", 52.2, stream_rate_with_neighbour(one.build())),
-        Row("stream beside 44 workers in 44 directories, MB/s", 49.0, stream_rate_with_neighbour(many.build())),
-    ]  # fmt: skip
+        Row("lease engine, 1 worker, files/s", HERE, "4.5", number(files_per_second("measured_lease", 1)), used=True),
+        Row("lease engine, 4 workers, files/s", HERE, "10.4", number(files_per_second("measured_lease", 4)), used=True),
+        Row("lfs migrate, 1 worker, files/s", HERE, "5.7", number(files_per_second("measured", 1)), used=True),
+        Row("lfs migrate, 4 workers, files/s", HERE, "11.1", number(files_per_second("measured", 4)), used=True),
+        Row("a cycle on an idle node, s", HERE, "0.2", number(observe_seconds(
+            Cluster(replace(measured_test_bed(), costs=MEASURED)))), used=True),
+        Row("a cycle beside 20 workers, s", HERE, "14 to 27", number(observe_seconds(one.build())), used=True),
+        Row("28 default layouts beside 44 workers, s", HERE, "84", number(default_layout_seconds(many.build())),
+            used=True),
+        Row("stream alone, MB/s", HERE, "66.5", number(alone)),
+        Row("stream beside 20 workers in one directory, MB/s", HERE, "52.2",
+            number(stream_rate_with_neighbour(one.build()))),
+        Row("stream beside 44 workers in 44 directories, MB/s", HERE, "49.0",
+            number(stream_rate_with_neighbour(many.build()))),
+    ]
 
 
 def files_per_second(preset: str, workers: int) -> float:
@@ -94,8 +98,8 @@ def default_layout_seconds(cluster: Cluster) -> float:
     filesystem = SimulatedFilesystem(cluster)
     cluster.advance(90)
     begun = cluster.now
-    for number in range(1, DIRECTORIES + 1):
-        place = f"/proj/crowds/d{number}"
+    for index in range(1, DIRECTORIES + 1):
+        place = f"/proj/crowds/d{index}"
         filesystem.layout(place)
         filesystem.path_of(filesystem.status(place).fid)
         for above in (place, "/proj/crowds", "/proj", "/"):

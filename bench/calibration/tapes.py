@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.calibration import Row, share
 from lustre.formats import job_stats, rpc_stats
 from lustre.layout.model import Component, Layout
 from lustre.unpack import unpack
@@ -42,6 +43,16 @@ JOBS: Mapping[str, tuple[Job, ...]] = {
 }
 QUIET_HOST_SHARE = {"noisy-create-1m": 0.67, "noisy-flash-too-small": 0.71, "control-flash-covers": 1.0}
 """Share that the stream kept in the repetition without another recording on the same host."""
+
+
+def rows() -> list[Row]:
+    """Compare all tapes. Beside some of them another recording was made on the host: their repetitions count too."""
+    found = []
+    for name in JOBS:
+        kept = recorded(name).kept_share
+        found.append(Row(f"stream keeps, {name}", f"`tests/tapes/{name}`",
+                         share(kept, QUIET_HOST_SHARE.get(name, kept)), share(simulated(name).kept_share)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

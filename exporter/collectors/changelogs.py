@@ -5,7 +5,7 @@ The target keeps a record until every registered user has cleared it. A user tha
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage, escape
 from exporter.node import Node
 from lustre.formats import changelog_users
@@ -39,20 +39,15 @@ MASK = Gauge(
 )
 
 
-def start(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for name, labels in node.labelled_targets("mdd"):
-            if (data := node.read("mdd", name, "changelog_users")) is not None:
-                parsed = changelog_users.parse(data)
-                node.skipped("mdd", "changelog_users", _put(page, labels, parsed))
-                current = node.read("mdd", name, "changelog_current_mask")
-                former = node.read("mdd", name, "changelog_mask") if current is None else None
-                if (mask := changelog_users.recorded(parsed, former, current)) is not None:
-                    page.sample(MASK, b'%b,mask="%b"' % (labels, escape(b",".join(sorted(mask)))), 1)
-
-    return collect
+def _collect(node: Node, page: MetricsPage) -> None:
+    for name, labels in node.labelled_targets("mdd"):
+        if (data := node.read("mdd", name, "changelog_users")) is not None:
+            parsed = changelog_users.parse(data)
+            node.skipped("mdd", "changelog_users", _put(page, labels, parsed))
+            current = node.read("mdd", name, "changelog_current_mask")
+            former = node.read("mdd", name, "changelog_mask") if current is None else None
+            if (mask := changelog_users.recorded(parsed, former, current)) is not None:
+                page.sample(MASK, b'%b,mask="%b"' % (labels, escape(b",".join(sorted(mask)))), 1)
 
 
 def _put(page: MetricsPage, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
@@ -72,5 +67,5 @@ def _put(page: MetricsPage, labels: bytes, parsed: changelog_users.ChangelogUser
 
 
 COLLECTOR = Collector(
-    "changelogs", "changelogs, and how far their users are behind", (RECORDS, BEHIND, IDLE, MASK), start
+    "changelogs", "changelogs, and how far their users are behind", (RECORDS, BEHIND, IDLE, MASK), stateless(_collect)
 )

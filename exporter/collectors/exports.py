@@ -35,7 +35,6 @@ RULES = {"obdfilter": _rule("ost", "obdfilter"), "mdt": _rule("mdt", "mdt")}
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
     sources: dict[str, Source] = {}
 

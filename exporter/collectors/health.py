@@ -4,7 +4,7 @@ memory (``memused``, ``lnet_memused``).
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Gauge, MetricsPage, label_text
 from exporter.node import Node
 from lustre.formats import health_check, version
@@ -19,39 +19,29 @@ HEALTHY = Gauge(
 )
 
 
-def start_health(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (data := node.read_global(CHECK)) is not None:
-            health = health_check.parse(data)
-            node.skipped_global(CHECK, health.skipped)
-            page.sample(HEALTHY, b"", None if health.healthy is None else int(health.healthy))
-
-    return collect
+def collect_health(node: Node, page: MetricsPage) -> None:
+    if (data := node.read_global(CHECK)) is not None:
+        health = health_check.parse(data)
+        node.skipped_global(CHECK, health.skipped)
+        page.sample(HEALTHY, b"", None if health.healthy is None else int(health.healthy))
 
 
-HEALTH_COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), start_health)
+HEALTH_COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), stateless(collect_health))
 VERSION = "version"
 VERSION_INFO = Gauge(
     "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION
 )
 
 
-def start_version(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (data := node.read_global(VERSION)) is not None:
-            parsed = version.parse(data)
-            node.skipped_global(VERSION, parsed.skipped)
-            if parsed.release is not None:
-                page.sample(VERSION_INFO, label_text(version=parsed.release), 1)
-
-    return collect
+def collect_version(node: Node, page: MetricsPage) -> None:
+    if (data := node.read_global(VERSION)) is not None:
+        parsed = version.parse(data)
+        node.skipped_global(VERSION, parsed.skipped)
+        if parsed.release is not None:
+            page.sample(VERSION_INFO, label_text(version=parsed.release), 1)
 
 
-VERSION_COLLECTOR = Collector("version", "the running Lustre release", (VERSION_INFO,), start_version)
+VERSION_COLLECTOR = Collector("version", "the running Lustre release", (VERSION_INFO,), stateless(collect_version))
 JOB_VARIABLE, JOB_NAME = "jobid_var", "jobid_name"
 NODE_LOCAL = b"nodelocal"
 """Value of ``jobid_var`` with which all requests of the node have the job id in ``jobid_name`` (lustre/obdclass/jobid.c
@@ -65,20 +55,15 @@ CLIENT_JOB = Gauge(
 )
 
 
-def start_client_job(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (node.read_global(JOB_VARIABLE) or b"").strip() == NODE_LOCAL:
-            name = (node.read_global(JOB_NAME) or b"").strip()
-            if name and b"%" not in name:
-                page.sample(CLIENT_JOB, label_text(jobid=name), 1)
-
-    return collect
+def collect_client_job(node: Node, page: MetricsPage) -> None:
+    if (node.read_global(JOB_VARIABLE) or b"").strip() == NODE_LOCAL:
+        name = (node.read_global(JOB_NAME) or b"").strip()
+        if name and b"%" not in name:
+            page.sample(CLIENT_JOB, label_text(jobid=name), 1)
 
 
 CLIENT_JOB_COLLECTOR = Collector("client_job", "the job of a node that works for one job", (CLIENT_JOB,),
-                                 start_client_job)
+                                 stateless(collect_client_job))
 MEMORY = {
     "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused", "bytes"),
     "lnet.lnet_memused": Gauge(
@@ -87,14 +72,11 @@ MEMORY = {
 }
 
 
-def start_memory(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for parameter, family in MEMORY.items():
-            page.sample(family, b"", node.number_global(parameter))
-
-    return collect
+def collect_memory(node: Node, page: MetricsPage) -> None:
+    for parameter, family in MEMORY.items():
+        page.sample(family, b"", node.number_global(parameter))
 
 
-MEMORY_COLLECTOR = Collector("memory", "memory allocated by Lustre and LNet", tuple(MEMORY.values()), start_memory)
+MEMORY_COLLECTOR = Collector(
+    "memory", "memory allocated by Lustre and LNet", tuple(MEMORY.values()), stateless(collect_memory)
+)

@@ -43,7 +43,6 @@ _KEYS = (_OK, _ERROR)
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     done: Ledger[bytes, bytes] = Ledger()
 
     def collect(node: Node, page: MetricsPage) -> None:

@@ -37,8 +37,6 @@ class LatencyRenderer:
         self._family = family
 
     def __call__(self, labels: bytes) -> Render:
-        """Return the renderer of a device with these labels."""
-
         def render(data: bytes) -> Rendered:
             latency = io_latency_stats.parse(data)
             found = [
@@ -81,7 +79,6 @@ OSC_LATENCY = Histogram(
 
 
 def start_osc(context: Context) -> Collect:
-    """Start without earlier readings."""
     return _per_target() if context.settings.osc_per_target else _summed()
 
 
@@ -125,7 +122,6 @@ OSD_LATENCY = Histogram(
 
 
 def start_osd(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = [
         (kind, Source(kind, "io_latency_stats", LatencyRenderer(OSD_LATENCY), io_latency_stats.after_header))
         for kind in OSD_KINDS

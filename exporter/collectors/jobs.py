@@ -46,7 +46,6 @@ class Columns:
         self.jobs += 1
 
     def add(self, run: IdleRun) -> None:
-        """Add the lines of unchanged jobs."""
         for column, chunks in zip(self.chunks, run.chunks, strict=True):
             column.extend(chunks)
         self.skipped += run.skipped
@@ -69,7 +68,6 @@ class JobOptions:
         self.numbers = NumbersReader()
 
     def jobs(self, fs: str, target: str) -> TargetState:
-        """Make the state for the jobs of a target."""
         labels = label_text(fs=fs, target=target)
         if self.limit:
             return LimitedJobs(labels, self.limit, self.idle, self.numbers)
@@ -88,7 +86,6 @@ class CompiledJobs:
         """Jobs that were not active since then are idle."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Show every job. Returns the number of skipped lines; None if there is no file."""
         self._pieces.restart()
         self._table.begin(self._since)
         if not read(lambda piece: self._pieces.take(piece, self._table.read)):
@@ -146,7 +143,6 @@ class TargetJobs:
         """Jobs that were not active since then are idle."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Show every job. Returns the number of skipped lines; None if there is no file."""
         self._texts.begin(self._since)
         if not read(self._texts.take):
             return None
@@ -189,18 +185,15 @@ class TargetJobs:
         return columns if len({*names}) == columns.jobs else None
 
     def _show(self, job: Job, text: bytes) -> None:
-        """Render the lines of a job."""
         job.name, job.chunks, job.skipped = lines_of(text, self._labels)
         job.stale = False
 
 
 def count(items: Iterable[Item]) -> int:
-    """Return the number of jobs in these items."""
     return sum([len(item.jobs) if isinstance(item, IdleRun) else 1 for item in items])
 
 
 def start(context: Context) -> Collect:
-    """Start without earlier readings."""
     targets: dict[str, TargetState] = {}
     shared = JobOptions(context)
 

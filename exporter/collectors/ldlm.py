@@ -13,7 +13,9 @@ from typing import NamedTuple
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.ledger import Ledger
-from exporter.node import Mounts, NamedDevice, Node
+from exporter.mounts import Mounts
+from exporter.node import Node
+from exporter.reading import NamedDevice
 from lustre.formats import stats
 
 KIND = "ldlm/namespaces"
@@ -82,19 +84,17 @@ class Group(NamedTuple):
     namespace: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mount=self.mount, namespace=self.namespace)
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
     seen: tuple[Sequence[NamedDevice], Mounts] = (), {}
     servers, clients, order = _members({}), _members({}), tuple[Group, ...]()
 
     def collect(node: Node, page: MetricsPage) -> None:
         nonlocal seen, servers, clients, order
-        devices, mounts = node.devices(KIND), node.snapshot.mounts(node)
+        devices, mounts = node.devices(KIND), node.mount_points()
         if seen[0] is not devices or seen[1] is not mounts:
             groups = dict(_groups(devices, mounts))
             of_servers = {name: group for name, group in groups.items() if group.namespace in SERVERS.values()}

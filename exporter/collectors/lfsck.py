@@ -14,7 +14,7 @@ from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.node import Node
-from exporter.sources import Render, Rendered, Source
+from exporter.sources import Source, paged
 from lustre.formats import lfsck
 
 
@@ -92,8 +92,7 @@ NUMBERS = {
 
 
 def start_lfsck(_: Context) -> Collect:
-    """Start without earlier readings."""
-    sources = [(kind, of, Source(kind, f"lfsck_{of}", _lfsck)) for kind, of in PARAMETERS]
+    sources = [(kind, of, Source(kind, f"lfsck_{of}", paged(_lfsck))) for kind, of in PARAMETERS]
 
     def collect(node: Node, page: MetricsPage) -> None:
         for kind, of, source in sources:
@@ -103,21 +102,17 @@ def start_lfsck(_: Context) -> Collect:
     return collect
 
 
-def _lfsck(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        check = lfsck.parse(data)
-        page = MetricsPage()
-        show_run(page, labels, check, STATE, FLAG)
-        for name, family in PHASES.items():
-            for phase, number in getattr(check, name):
-                page.sample(family, labels + b',phase="%b"' % phase, number)
-        for problem, number in check.problems:
-            page.sample(PROBLEM, labels + b',problem="%b"' % problem, number)
-        for name, of_run in NUMBERS.items():
-            page.sample(of_run, labels, getattr(check, name))
-        return Rendered(page.lines(), check.skipped)
-
-    return render
+def _lfsck(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    check = lfsck.parse(data)
+    show_run(page, labels, check, STATE, FLAG)
+    for name, family in PHASES.items():
+        for phase, number in getattr(check, name):
+            page.sample(family, labels + b',phase="%b"' % phase, number)
+    for problem, number in check.problems:
+        page.sample(PROBLEM, labels + b',problem="%b"' % problem, number)
+    for name, of_run in NUMBERS.items():
+        page.sample(of_run, labels, getattr(check, name))
+    return check.skipped
 
 
 LFSCK_FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
@@ -166,8 +161,7 @@ SCRUB_NUMBERS = {
 
 
 def start_scrub(_: Context) -> Collect:
-    """Start without earlier readings."""
-    sources = [(kind, Source(kind, "oi_scrub", _scrub)) for kind in OSD_KINDS]
+    sources = [(kind, Source(kind, "oi_scrub", paged(_scrub))) for kind in OSD_KINDS]
 
     def collect(node: Node, page: MetricsPage) -> None:
         for kind, source in sources:
@@ -176,16 +170,12 @@ def start_scrub(_: Context) -> Collect:
     return collect
 
 
-def _scrub(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        scrub = lfsck.parse_oi_scrub(data)
-        page = MetricsPage()
-        show_run(page, labels, scrub, SCRUB_STATE, SCRUB_FLAG)
-        for name, family in SCRUB_NUMBERS.items():
-            page.sample(family, labels, getattr(scrub, name))
-        return Rendered(page.lines(), scrub.skipped)
-
-    return render
+def _scrub(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    scrub = lfsck.parse_oi_scrub(data)
+    show_run(page, labels, scrub, SCRUB_STATE, SCRUB_FLAG)
+    for name, family in SCRUB_NUMBERS.items():
+        page.sample(family, labels, getattr(scrub, name))
+    return scrub.skipped
 
 
 SCRUB_COLLECTOR = Collector(

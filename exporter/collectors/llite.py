@@ -12,12 +12,12 @@ are not yet on disk.
 from __future__ import annotations
 
 from exporter.capacity import capacity_families
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, stateless
 from exporter.counters import StatsRule
 from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
 from exporter.rpc_stats import READ, WRITE, bounds_of
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Render, Rendered, Source, StatsRenderer, paged
 from lustre.formats import extents_stats, max_cached_mb, pcc, unstable_stats
 from lustre.parameters import parse_device
 
@@ -84,7 +84,6 @@ RULE = StatsRule(
 
 
 def start_llite(_: Context) -> Collect:
-    """Start without earlier readings."""
     source = Source("llite", "stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -108,7 +107,6 @@ EXTENT_SIZES = Histogram(
 
 
 def start_extents(_: Context) -> Collect:
-    """Start without earlier readings."""
     source = Source("llite", "extents_stats", _extents)
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -188,8 +186,8 @@ UNSTABLE_BYTES = Gauge(
 
 
 def start_page_cache(_: Context) -> Collect:
-    """Start without earlier readings."""
-    sources = Source("llite", "max_cached_mb", _max_cached_mb), Source("llite", "unstable_stats", _unstable_stats)
+    shown = {"max_cached_mb": _max_cached_mb, "unstable_stats": _unstable_stats}
+    sources = [Source("llite", name, paged(show)) for name, show in shown.items()]
 
     def collect(node: Node, page: MetricsPage) -> None:
         mounts = node.mounts()
@@ -199,29 +197,21 @@ def start_page_cache(_: Context) -> Collect:
     return collect
 
 
-def _max_cached_mb(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = max_cached_mb.parse(data)
-        page = MetricsPage()
-        page.sample(CACHE_MAX, labels, parsed.max_bytes)
-        page.sample(CACHE_USED, labels, parsed.used_bytes)
-        page.sample(CACHE_UNEVICTABLE, labels, parsed.unevictable_bytes)
-        page.sample(CACHE_RECLAIMS, labels, parsed.reclaims)
-        page.sample(READ_AHEAD_USED, labels, parsed.used_read_ahead_bytes)
-        return Rendered(page.lines(), parsed.skipped)
-
-    return render
+def _max_cached_mb(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = max_cached_mb.parse(data)
+    page.sample(CACHE_MAX, labels, parsed.max_bytes)
+    page.sample(CACHE_USED, labels, parsed.used_bytes)
+    page.sample(CACHE_UNEVICTABLE, labels, parsed.unevictable_bytes)
+    page.sample(CACHE_RECLAIMS, labels, parsed.reclaims)
+    page.sample(READ_AHEAD_USED, labels, parsed.used_read_ahead_bytes)
+    return parsed.skipped
 
 
-def _unstable_stats(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = unstable_stats.parse(data)
-        page = MetricsPage()
-        page.sample(UNSTABLE_PAGES, labels, parsed.pages)
-        page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
-        return Rendered(page.lines(), parsed.skipped)
-
-    return render
+def _unstable_stats(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = unstable_stats.parse(data)
+    page.sample(UNSTABLE_PAGES, labels, parsed.pages)
+    page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
+    return parsed.skipped
 
 
 PAGE_CACHE_FAMILIES = (
@@ -241,22 +231,17 @@ CAPACITY = capacity_families(
     ("fs", "mount"), "llite.*")
 
 
-def start_filesystem(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        mounts, idle = node.mounts(), node.idle_clients()
-        asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
-        for device, labels in mounts:
-            mount = parse_device(device)
-            if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
-                CAPACITY.put(page, labels, node.room("llite", device))
-
-    return collect
+def collect_filesystem(node: Node, page: MetricsPage) -> None:
+    mounts, idle = node.mounts(), node.idle_clients()
+    asleep = {(one.device.fsname, one.device.instance) for one in node.clients("osc") if one.name in idle}
+    for device, labels in mounts:
+        mount = parse_device(device)
+        if (mount.fsname, mount.instance) not in asleep:  # a request for all targets would connect them
+            CAPACITY.put(page, labels, node.room("llite", device))
 
 
 FILESYSTEM_COLLECTOR = Collector(
-    "filesystem", "size and free space of mounted file systems", CAPACITY.families, start_filesystem
+    "filesystem", "size and free space of mounted file systems", CAPACITY.families, stateless(collect_filesystem)
 )
 
 PCC_BACKEND = Gauge(
@@ -269,21 +254,16 @@ PCC_BACKEND = Gauge(
 )
 
 
-def start_pcc(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for device, labels in node.mounts():
-            if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
-                parsed = pcc.parse(data)
-                node.skipped("llite", "pcc", parsed.skipped)
-                for backend in parsed.backends:
-                    more = label_text(
-                        path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
-                    )
-                    page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
-
-    return collect
+def collect_pcc(node: Node, page: MetricsPage) -> None:
+    for device, labels in node.mounts():
+        if (data := node.read("llite", device, "pcc", may_be_empty=True)) is not None:
+            parsed = pcc.parse(data)
+            node.skipped("llite", "pcc", parsed.skipped)
+            for backend in parsed.backends:
+                more = label_text(
+                    path=backend.path, rwid=str(backend.read_write_id), roid=str(backend.read_only_id)
+                )
+                page.sample(PCC_BACKEND, b"%b,%b" % (labels, more), 1)
 
 
-PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), start_pcc)
+PCC_COLLECTOR = Collector("pcc", "backends of the persistent client cache", (PCC_BACKEND,), stateless(collect_pcc))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.node import Node
 from lustre.formats import lnet
@@ -60,25 +60,20 @@ OMNI_PATH = Gauge(
 )
 
 
-def start_lnet(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (data := node.read_global(STATS)) is not None:
-            carried = lnet.parse_stats(data)
-            node.skipped_global(STATS, carried.skipped)
-            _carried(page, MESSAGES, carried.messages)
-            _carried(page, BYTES, carried.bytes)
-            page.sample(ERRORS, b"", carried.errors)
-            page.sample(ALLOCATED, b"", carried.allocated)
-        if (data := node.read_global(NIS)) is not None:
-            nis = lnet.parse_nis(data)
-            node.skipped_global(NIS, nis.skipped)
-            _interfaces(page, nis.interfaces)
-        for name in OMNI_PATH_NAMES:
-            page.sample(OMNI_PATH, label_text(setting=name), node.driver_parameter("hfi1", name))
-
-    return collect
+def collect_lnet(node: Node, page: MetricsPage) -> None:
+    if (data := node.read_global(STATS)) is not None:
+        carried = lnet.parse_stats(data)
+        node.skipped_global(STATS, carried.skipped)
+        _carried(page, MESSAGES, carried.messages)
+        _carried(page, BYTES, carried.bytes)
+        page.sample(ERRORS, b"", carried.errors)
+        page.sample(ALLOCATED, b"", carried.allocated)
+    if (data := node.read_global(NIS)) is not None:
+        nis = lnet.parse_nis(data)
+        node.skipped_global(NIS, nis.skipped)
+        _interfaces(page, nis.interfaces)
+    for name in OMNI_PATH_NAMES:
+        page.sample(OMNI_PATH, label_text(setting=name), node.driver_parameter("hfi1", name))
 
 
 def _carried(page: MetricsPage, family: Counter, carried: Carried | None) -> None:
@@ -111,7 +106,7 @@ LNET_FAMILIES = (
     INTERFACE_PEER_CREDITS,
     OMNI_PATH,
 )
-LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, start_lnet)
+LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, stateless(collect_lnet))
 PEERS = "lnet.peers"
 
 
@@ -129,29 +124,26 @@ PEER_QUEUED = _peer_gauge("queued_bytes", "Bytes queued to be sent to the LNet p
 PEER_STATES = {b"up": 1, b"down": 0}
 
 
-def start_lnet_peers(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        data = node.read_global(PEERS)
-        if data is None:
-            return
-        parsed = lnet.parse_peers(data)
-        found = {peer.nid: peer for peer in parsed.peers}
-        node.skipped_global(PEERS, parsed.skipped + len(parsed.peers) - len(found))
-        for peer in found.values():
-            labels = label_text(nid=peer.nid)
-            page.sample(PEER_UP, labels, PEER_STATES.get(peer.state))
-            page.sample(PEER_CREDITS, labels, peer.credits)
-            page.sample(PEER_ROUTER_CREDITS, labels, peer.router_credits)
-            page.sample(PEER_MAX_CREDITS, labels, peer.max_credits)
-            page.sample(PEER_QUEUED, labels, max(peer.queued_bytes, 0))
-
-    return collect
+def collect_lnet_peers(node: Node, page: MetricsPage) -> None:
+    data = node.read_global(PEERS)
+    if data is None:
+        return
+    parsed = lnet.parse_peers(data)
+    found = {peer.nid: peer for peer in parsed.peers}
+    node.skipped_global(PEERS, parsed.skipped + len(parsed.peers) - len(found))
+    for peer in found.values():
+        labels = label_text(nid=peer.nid)
+        page.sample(PEER_UP, labels, PEER_STATES.get(peer.state))
+        page.sample(PEER_CREDITS, labels, peer.credits)
+        page.sample(PEER_ROUTER_CREDITS, labels, peer.router_credits)
+        page.sample(PEER_MAX_CREDITS, labels, peer.max_credits)
+        page.sample(PEER_QUEUED, labels, max(peer.queued_bytes, 0))
 
 
 LNET_PEERS_FAMILIES = (PEER_UP, PEER_CREDITS, PEER_ROUTER_CREDITS, PEER_MAX_CREDITS, PEER_QUEUED)
-LNET_PEERS_COLLECTOR = Collector("lnet_peers", "each LNet peer", LNET_PEERS_FAMILIES, start_lnet_peers, default=False)
+LNET_PEERS_COLLECTOR = Collector(
+    "lnet_peers", "each LNet peer", LNET_PEERS_FAMILIES, stateless(collect_lnet_peers), default=False
+)
 ROUTES = "lnet.routes"
 BUFFERS = "lnet.buffers"
 ROUTING = Gauge(
@@ -176,21 +168,16 @@ ROUTER_BUFFER_CREDITS = Gauge(
 )  # fmt: skip
 
 
-def start_lnet_routing(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (data := node.read_global(ROUTES)) is not None:
-            parsed = lnet.parse_routes(data)
-            ways = {(route.net, route.router): route.up for route in parsed.routes}
-            node.skipped_global(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
-            page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
-            for (net, router), up in ways.items():
-                page.sample(ROUTE_UP, label_text(net=net, nid=router), int(up))
-        if (data := node.read_global(BUFFERS)) is not None:
-            _buffers(node, page, data)
-
-    return collect
+def collect_lnet_routing(node: Node, page: MetricsPage) -> None:
+    if (data := node.read_global(ROUTES)) is not None:
+        parsed = lnet.parse_routes(data)
+        ways = {(route.net, route.router): route.up for route in parsed.routes}
+        node.skipped_global(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
+        page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
+        for (net, router), up in ways.items():
+            page.sample(ROUTE_UP, label_text(net=net, nid=router), int(up))
+    if (data := node.read_global(BUFFERS)) is not None:
+        _buffers(node, page, data)
 
 
 def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
@@ -205,5 +192,5 @@ def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
 
 LNET_ROUTING_FAMILIES = (ROUTING, ROUTE_UP, ROUTER_BUFFERS, ROUTER_BUFFER_CREDITS)
 LNET_ROUTING_COLLECTOR = Collector(
-    "lnet_routing", "LNet routes, and buffers of a router", LNET_ROUTING_FAMILIES, start_lnet_routing
+    "lnet_routing", "LNet routes, and buffers of a router", LNET_ROUTING_FAMILIES, stateless(collect_lnet_routing)
 )

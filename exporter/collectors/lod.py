@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Gauge, MetricsPage, label_text
-from exporter.node import Node, integer
+from exporter.node import Node
+from exporter.reading import integer
 from lustre.formats import df
 
 LABELS = ("fs", "target")
@@ -63,24 +64,19 @@ RATIOS = {
 }
 
 
-def start(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for name, device in node.devices("lod"):
-            if device.kind != "mdtlov":
-                continue
-            labels = label_text(fs=device.fsname, target=device.target)
-            for parameter, family in NUMBERS.items():
-                page.sample(family, labels, node.number("lod", name, parameter))
-            kib = node.number("lod", name, "dom_stripesize_cur_kb")
-            page.sample(DOM_NOW, labels, None if kib is None else kib * 1024)
-            page.sample(STRIPES, labels, node.number("lod", name, "stripecount", integer))
-            for parameter, family in RATIOS.items():
-                percent = node.number("lod", name, parameter, parse_percent)
-                page.sample(family, labels, None if percent is None else percent / 100)
-
-    return collect
+def _collect(node: Node, page: MetricsPage) -> None:
+    for name, device in node.devices("lod"):
+        if device.kind != "mdtlov":
+            continue
+        labels = label_text(fs=device.fsname, target=device.target)
+        for parameter, family in NUMBERS.items():
+            page.sample(family, labels, node.number("lod", name, parameter))
+        kib = node.number("lod", name, "dom_stripesize_cur_kb")
+        page.sample(DOM_NOW, labels, None if kib is None else kib * 1024)
+        page.sample(STRIPES, labels, node.number("lod", name, "stripecount", integer))
+        for parameter, family in RATIOS.items():
+            percent = node.number("lod", name, parameter, parse_percent)
+            page.sample(family, labels, None if percent is None else percent / 100)
 
 
 def parse_percent(data: bytes) -> int | None:
@@ -93,4 +89,4 @@ def parse_percent(data: bytes) -> int | None:
 
 
 FAMILIES = (*NUMBERS.values(), DOM_NOW, STRIPES, *RATIOS.values())
-COLLECTOR = Collector("lod", "how metadata targets of this node place files", FAMILIES, start)
+COLLECTOR = Collector("lod", "how metadata targets of this node place files", FAMILIES, stateless(_collect))

@@ -34,7 +34,6 @@ BATCHES = Histogram(
 
 
 def start_mdc(_: Context) -> Collect:
-    """Start without earlier readings."""
     links = ClientsByTarget("mdc", MDC)
     metadata = Source("mdc", "md_stats", StatsRenderer(StatsRule(MDC_OPERATIONS)))
     batches = Source("mdc", "batch_stats", _batches)
@@ -75,7 +74,6 @@ LMV_OPERATIONS = Counter(
 
 
 def start_lmv(_: Context) -> Collect:
-    """Start without earlier readings."""
     metadata = Source("lmv", "md_stats", StatsRenderer(StatsRule(LMV_OPERATIONS)))
 
     def collect(node: Node, page: MetricsPage) -> None:

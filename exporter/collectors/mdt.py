@@ -69,7 +69,6 @@ NUMBERS = {
 
 
 def start_mdt(_: Context) -> Collect:
-    """Start without earlier readings."""
     stats = Source("mdt", "md_stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: MetricsPage) -> None:
@@ -104,7 +103,6 @@ DIRECTORIES = {
 
 
 def start_renames(_: Context) -> Collect:
-    """Start without earlier readings."""
     source = Source("mdt", "rename_stats", _rename_stats, rename_stats.after_header)
 
     def collect(node: Node, page: MetricsPage) -> None:

@@ -5,7 +5,7 @@ Without that connection, this node can mount no file system and learns of no res
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage, escape, label_text
 from exporter.node import Node
 from lustre.formats import fields, header, import_, mgs_live
@@ -36,19 +36,14 @@ STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
 NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 
 
-def start_mgs(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for server, _ in node.devices("mgs"):
-            page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
-            page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
-            for fs in node.children("mgs", server, "live"):
-                if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
-                    node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
-            break  # there is only one
-
-    return collect
+def collect_mgs(node: Node, page: MetricsPage) -> None:
+    for server, _ in node.devices("mgs"):
+        page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
+        page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
+        for fs in node.children("mgs", server, "live"):
+            if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
+                node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
+        break  # there is only one
 
 
 def _put(page: MetricsPage, fs: str, data: bytes) -> int:
@@ -66,7 +61,7 @@ def _put(page: MetricsPage, fs: str, data: bytes) -> int:
 
 
 MGS_FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, CLIENTS_WITHOUT_RECOVERY)
-MGS_COLLECTOR = Collector("mgs", "the management server and its file systems", MGS_FAMILIES, start_mgs)
+MGS_COLLECTOR = Collector("mgs", "the management server and its file systems", MGS_FAMILIES, stateless(collect_mgs))
 MGC_LABELS = ("nid",)
 MGC_IMPORTS = Gauge(
     "lustre_mgc_imports", "Connections to management servers, by state. FULL is connected.", (*MGC_LABELS, "state"),
@@ -90,25 +85,20 @@ RECOVERY = Gauge(
 IR_STATES = {b"ENABLED": 1, b"DISABLED": 0}
 
 
-def start_mgc(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for name, device in node.devices("mgc"):
-            labels = label_text(nid=name.removeprefix("MGC"))
-            if device.fsname or not name.startswith("MGC"):
-                continue
-            if (data := node.read("mgc", name, "import")) is not None:
-                link = import_.parse(data)
-                node.skipped("mgc", "import", link.skipped)
-                if link.state is not None:
-                    page.sample(MGC_IMPORTS, labels + b',state="%b"' % escape(link.state), 1)
-                if link.target_version is not None:
-                    page.sample(MGC_TARGETS, labels + b',version="%b"' % escape(link.target_version), 1)
-                page.sample(ATTEMPTS, labels, link.connection_attempts)
-            page.sample(RECOVERY, labels, _recovery(node, name))
-
-    return collect
+def collect_mgc(node: Node, page: MetricsPage) -> None:
+    for name, device in node.devices("mgc"):
+        labels = label_text(nid=name.removeprefix("MGC"))
+        if device.fsname or not name.startswith("MGC"):
+            continue
+        if (data := node.read("mgc", name, "import")) is not None:
+            link = import_.parse(data)
+            node.skipped("mgc", "import", link.skipped)
+            if link.state is not None:
+                page.sample(MGC_IMPORTS, labels + b',state="%b"' % escape(link.state), 1)
+            if link.target_version is not None:
+                page.sample(MGC_TARGETS, labels + b',version="%b"' % escape(link.target_version), 1)
+            page.sample(ATTEMPTS, labels, link.connection_attempts)
+        page.sample(RECOVERY, labels, _recovery(node, name))
 
 
 def _recovery(node: Node, name: str) -> int | None:
@@ -123,5 +113,6 @@ def _recovery(node: Node, name: str) -> int | None:
 
 
 MGC_COLLECTOR = Collector(
-    "mgc", "the connection to the management server", (MGC_IMPORTS, MGC_TARGETS, ATTEMPTS, RECOVERY), start_mgc
+    "mgc", "the connection to the management server", (MGC_IMPORTS, MGC_TARGETS, ATTEMPTS, RECOVERY),
+    stateless(collect_mgc),
 )

@@ -62,7 +62,6 @@ RULES = {
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = [Source("nodemap", name, StatsRenderer(rule)) for name, rule in RULES.items()]
 
     def collect(node: Node, page: MetricsPage) -> None:

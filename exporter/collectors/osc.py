@@ -27,7 +27,6 @@ COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_p
 
 
 def start(context: Context) -> Collect:
-    """Start without earlier readings."""
     return _per_target(context.osc_totals) if context.settings.osc_per_target else _summed(context.osc_totals)
 
 

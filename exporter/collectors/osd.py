@@ -115,7 +115,6 @@ NONROTATIONAL = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     tables = [Source(kind, "brw_stats", _renderer) for kind in OSD_KINDS]
     stats = [Source(kind, "stats", StatsRenderer(RULE)) for kind in OSD_KINDS]
 

@@ -17,7 +17,8 @@ from exporter.collector import Collect, Collector, Context
 from exporter.connection_families import Sample, connection_families
 from exporter.connections import ConnectionsByTarget, ConnectionSums
 from exporter.exposition import Family, Gauge, MetricsPage, label_text
-from exporter.node import NamedDevice, Node, integer
+from exporter.node import Node
+from exporter.reading import NamedDevice, integer
 from exporter.totals import Combine, put_gauges
 
 LABELS = ("fs", "mdt", "pool")
@@ -77,7 +78,6 @@ class Pool(NamedTuple):
     pool: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, pool=self.pool)
 
 
@@ -90,12 +90,10 @@ class PeerGroup(NamedTuple):
     pool: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, kind=self.kind, pool=self.pool)
 
 
 def start_osp(context: Context) -> Collect:
-    """Start without earlier readings."""
     return _per_target() if context.settings.osp_per_target else _summed()
 
 
@@ -188,12 +186,10 @@ class MetadataTarget(NamedTuple):
     target: str
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, target=self.target)
 
 
 def start_lwp(_: Context) -> Collect:
-    """Start without earlier readings."""
     connections: ConnectionSums[MetadataTarget] = ConnectionSums("lwp", LWP)
 
     def collect(node: Node, page: MetricsPage) -> None:

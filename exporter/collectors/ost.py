@@ -84,7 +84,6 @@ MAX_RPC = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     stats = Source("obdfilter", "stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: MetricsPage) -> None:

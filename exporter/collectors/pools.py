@@ -124,7 +124,6 @@ POOL_FAMILIES: Mapping[Family, Counter] = {
 
 
 def start(context: Context) -> Collect:
-    """Start without earlier readings."""
     spill = PoolSpill()
     space = _Space()
     seen: tuple[object, ...] = ()

@@ -13,7 +13,7 @@ from itertools import chain
 from operator import itemgetter, lt
 
 from exporter.capacity import OSD_KINDS
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collect, Collector, Context, stateless
 from exporter.exposition import Gauge, MetricsPage, double_percent, label_text
 from exporter.node import Node
 from lustre.formats import quota
@@ -113,7 +113,6 @@ class _RenderedAccounts:
     skipped: int
 
     def put(self, page: MetricsPage, parameter: bytes) -> None:
-        """Show the lines."""
         page.sample(IDS_BEYOND_LIMIT, parameter, self.beyond_limit or None)
         page.add(USED_BYTES, self.used_bytes)
         page.add(USED_FILES, self.used_files)
@@ -253,16 +252,11 @@ UP_TO_DATE = Gauge(
 SLAVE_RESOURCES = {b"dt": b',resource="bytes"', b"md": b',resource="files"'}
 
 
-def start_quota_slave(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for kind in OSD_KINDS:
-            for target, labels in node.labelled_targets(kind):
-                for resource, slave in _slaves(node, kind, target):
-                    _put_slave(page, labels + SLAVE_RESOURCES[resource], slave)
-
-    return collect
+def collect_quota_slave(node: Node, page: MetricsPage) -> None:
+    for kind in OSD_KINDS:
+        for target, labels in node.labelled_targets(kind):
+            for resource, slave in _slaves(node, kind, target):
+                _put_slave(page, labels + SLAVE_RESOURCES[resource], slave)
 
 
 def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
@@ -296,5 +290,5 @@ def _put_slave(page: MetricsPage, labels: bytes, slave: QuotaSlave) -> None:
 
 
 QUOTA_SLAVE_COLLECTOR = Collector(
-    "quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), start_quota_slave
+    "quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), stateless(collect_quota_slave)
 )

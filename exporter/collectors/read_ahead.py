@@ -9,7 +9,7 @@ from __future__ import annotations
 from exporter.collector import Collect, Collector, Context
 from exporter.exposition import Counter, Gauge, MetricsPage, escape
 from exporter.node import Node
-from exporter.sources import Render, Rendered, Source
+from exporter.sources import Source, paged
 from lustre.formats import df, read_ahead_stats, statahead_stats
 
 LABELS = ("fs", "mount")
@@ -118,8 +118,8 @@ LIMITS = {
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
-    sources = Source("llite", "read_ahead_stats", _read_ahead), Source("llite", "statahead_stats", _statahead)
+    shown = {"read_ahead_stats": _read_ahead, "statahead_stats": _statahead}
+    sources = [Source("llite", name, paged(show)) for name, show in shown.items()]
 
     def collect(node: Node, page: MetricsPage) -> None:
         mounts = node.mounts()
@@ -145,37 +145,29 @@ def parse_mebibytes(data: bytes) -> int | None:
     return (int(whole + fraction) << 20) // int(b"1".ljust(len(fraction) + 1, b"0"))
 
 
-def _read_ahead(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = read_ahead_stats.parse(data)
-        rows = dict(zip(parsed.names, zip(parsed.counts, parsed.sums, strict=True), strict=True))
-        page = MetricsPage()
-        for name, (count, pages) in rows.items():
-            if name in {b"hits", b"misses"}:
-                page.sample(HITS if name == b"hits" else MISSES, labels, count)
-                continue
-            event = b'%b,event="%b"' % (labels, escape(name))
-            page.sample(EVENTS, event, count)
-            page.sample(PAGES, event, pages if pages.isdigit() else None)
-        return Rendered(page.lines(), parsed.skipped + len(parsed.names) - len(rows))
-
-    return render
+def _read_ahead(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = read_ahead_stats.parse(data)
+    rows = dict(zip(parsed.names, zip(parsed.counts, parsed.sums, strict=True), strict=True))
+    for name, (count, pages) in rows.items():
+        if name in {b"hits", b"misses"}:
+            page.sample(HITS if name == b"hits" else MISSES, labels, count)
+            continue
+        event = b'%b,event="%b"' % (labels, escape(name))
+        page.sample(EVENTS, event, count)
+        page.sample(PAGES, event, pages if pages.isdigit() else None)
+    return parsed.skipped + len(parsed.names) - len(rows)
 
 
-def _statahead(labels: bytes) -> Render:
-    def render(data: bytes) -> Rendered:
-        parsed = statahead_stats.parse(data)
-        page = MetricsPage()
-        page.sample(STATAHEAD_STARTED, labels, parsed.total)
-        page.sample(STATAHEAD_WRONG, labels, parsed.wrong)
-        page.sample(GLIMPSES, labels, parsed.agl_total)
-        page.sample(PATTERNS, labels + b',pattern="list"', parsed.list_total)
-        page.sample(PATTERNS, labels + b',pattern="name"', parsed.fname_total)
-        page.sample(STATAHEAD_HITS, labels, parsed.hit_total)
-        page.sample(STATAHEAD_MISSES, labels, parsed.miss_total)
-        return Rendered(page.lines(), parsed.skipped)
-
-    return render
+def _statahead(page: MetricsPage, labels: bytes, data: bytes) -> int:
+    parsed = statahead_stats.parse(data)
+    page.sample(STATAHEAD_STARTED, labels, parsed.total)
+    page.sample(STATAHEAD_WRONG, labels, parsed.wrong)
+    page.sample(GLIMPSES, labels, parsed.agl_total)
+    page.sample(PATTERNS, labels + b',pattern="list"', parsed.list_total)
+    page.sample(PATTERNS, labels + b',pattern="name"', parsed.fname_total)
+    page.sample(STATAHEAD_HITS, labels, parsed.hit_total)
+    page.sample(STATAHEAD_MISSES, labels, parsed.miss_total)
+    return parsed.skipped
 
 
 FAMILIES = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Family, Gauge, MetricsPage
 from exporter.node import Node
 from lustre.formats import recovery_status
@@ -28,11 +28,9 @@ class RecoveryFamilies:
     evictions: Counter
 
     def families(self) -> tuple[Family, ...]:
-        """Return all families."""
         return self.recovering, self.remaining, self.took, *self.numbers.values(), self.evictions
 
     def put(self, page: MetricsPage, labels: bytes, status: RecoveryStatus) -> None:
-        """Show the known values of one target."""
         page.sample(self.recovering, labels, int(status.in_recovery))
         page.sample(self.remaining, labels, status.time_remaining_seconds)
         page.sample(self.took, labels, status.recovery_duration_seconds)
@@ -77,20 +75,15 @@ def _families(prefix: str, kind: str) -> RecoveryFamilies:
 BY_KIND = {"obdfilter": _families("ost", "obdfilter"), "mdt": _families("mdt", "mdt")}
 
 
-def start(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
-
-    def collect(node: Node, page: MetricsPage) -> None:
-        for kind, families in BY_KIND.items():
-            for name, labels in node.labelled_targets(kind):
-                page.sample(families.evictions, labels, node.number(kind, name, "eviction_count"))
-                if (data := node.read(kind, name, "recovery_status")) is not None:
-                    status = recovery_status.parse(data)
-                    node.skipped(kind, "recovery_status", status.skipped + (not status.status))
-                    families.put(page, labels, status)
-
-    return collect
+def _collect(node: Node, page: MetricsPage) -> None:
+    for kind, families in BY_KIND.items():
+        for name, labels in node.labelled_targets(kind):
+            page.sample(families.evictions, labels, node.number(kind, name, "eviction_count"))
+            if (data := node.read(kind, name, "recovery_status")) is not None:
+                status = recovery_status.parse(data)
+                node.skipped(kind, "recovery_status", status.skipped + (not status.status))
+                families.put(page, labels, status)
 
 
 FAMILIES = tuple([family for families in BY_KIND.values() for family in families.families()])
-COLLECTOR = Collector("recovery", "recovery of targets after a restart, and evictions", FAMILIES, start)
+COLLECTOR = Collector("recovery", "recovery of targets after a restart, and evictions", FAMILIES, stateless(_collect))

@@ -122,7 +122,6 @@ THREADS = {
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
 
     def collect(node: Node, page: MetricsPage) -> None:

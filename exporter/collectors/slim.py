@@ -15,7 +15,8 @@ from exporter.collectors import llite, mdc, read_ahead
 from exporter.collectors.health import CLIENT_JOB_COLLECTOR, VERSION_COLLECTOR
 from exporter.connections import OSC, OscClients, group_of
 from exporter.exposition import Gauge, MetricsPage, escape, label_text
-from exporter.node import Node, Texts
+from exporter.node import Node
+from exporter.reading import Texts
 from exporter.sources import Source, StatsRenderer
 from exporter.totals import MountPool, SummedParameter, stats_contributions
 from lustre.formats import read_ahead_stats, statahead_stats
@@ -38,7 +39,6 @@ _IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
 
 
 def start(_: Context) -> Collect:
-    """Start without earlier readings."""
     groups = OscClients(group_of)
     mounts = Source("llite", "stats", StatsRenderer(replace(llite.RULE, only=OPERATIONS)))
     requests: SummedParameter[MountPool] = SummedParameter(

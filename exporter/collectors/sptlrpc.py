@@ -5,7 +5,7 @@ Encryption uses pages, compression also larger objects. Pools that were never us
 
 from __future__ import annotations
 
-from exporter.collector import Collect, Collector, Context
+from exporter.collector import Collector, stateless
 from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.node import Node
 from lustre.formats import page_pools
@@ -77,26 +77,21 @@ SIZES = {
 }
 
 
-def start(_: Context) -> Collect:
-    """Start; no state is kept between passes."""
+def _collect(node: Node, page: MetricsPage) -> None:
+    if (data := node.read_global(POOLS)) is not None:
+        pools = page_pools.parse(data)
+        node.skipped_global(POOLS, pools.skipped)
+        used = pools.accesses or pools.pages
+        for name, family in NUMBERS.items() if used else ():
+            page.sample(family, b"", getattr(pools, name))
 
-    def collect(node: Node, page: MetricsPage) -> None:
-        if (data := node.read_global(POOLS)) is not None:
-            pools = page_pools.parse(data)
-            node.skipped_global(POOLS, pools.skipped)
-            used = pools.accesses or pools.pages
-            for name, family in NUMBERS.items() if used else ():
-                page.sample(family, b"", getattr(pools, name))
-
-        if (data := node.read_global(BY_SIZE)) is not None:
-            by_size = page_pools.parse_by_size(data)
-            node.skipped_global(BY_SIZE, by_size.skipped)
-            for of in by_size.sizes:
-                for name, family in SIZES.items():
-                    page.sample(family, b'size="%d"' % of.size_bytes, getattr(of.pool, name))
-
-    return collect
+    if (data := node.read_global(BY_SIZE)) is not None:
+        by_size = page_pools.parse_by_size(data)
+        node.skipped_global(BY_SIZE, by_size.skipped)
+        for of in by_size.sizes:
+            for name, family in SIZES.items():
+                page.sample(family, b'size="%d"' % of.size_bytes, getattr(of.pool, name))
 
 
 FAMILIES = (*NUMBERS.values(), *SIZES.values())
-COLLECTOR = Collector("sptlrpc", "memory pools for encryption and compression", FAMILIES, start)
+COLLECTOR = Collector("sptlrpc", "memory pools for encryption and compression", FAMILIES, stateless(_collect))

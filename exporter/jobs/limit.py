@@ -78,12 +78,10 @@ class OtherJobs:
         """Jobs that are no longer listed, with the pass in which they disappeared."""
 
     def begin(self) -> None:
-        """Start a new reading of the file."""
         self._pass += 1
         self._busiest.begin(self._every)
 
     def read(self, job: Job, text: bytes) -> None:
-        """Read a job whose text has changed."""
         one = job.counted
         if one is None:
             before, _ = self._gone.pop(job.first_line, (None, 0))

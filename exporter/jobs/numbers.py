@@ -114,7 +114,6 @@ class JobCounts(Scored):
         self.operations = 0
 
     def job_id(self) -> bytes:
-        """Job id as the application set it."""
         return job_stats.job_id(self.name.encode("latin-1"))
 
     def take(self, numbers: Numbers) -> int:

@@ -92,7 +92,6 @@ class RunBuilder:
             self._end = end
 
     def close(self) -> None:
-        """End the run."""
         if len(self._jobs) > 1:
             self._runs[self._jobs[0].first_line] = IdleRun(self._jobs, self._data[self._begin : self._end])
         self._jobs = []
@@ -105,7 +104,6 @@ def is_unchanged(run: IdleRun, data: bytes, begin: int, end: int) -> bool:
 
 
 def every_job(items: Iterable[Item]) -> Iterator[Job]:
-    """Every job, including those in runs."""
     for item in items:
         if isinstance(item, IdleRun):
             yield from item.jobs
@@ -120,7 +118,6 @@ class JobPieces:
         self.restart()
 
     def restart(self) -> None:
-        """Start a new file."""
         self._left = b""
         self._inside = False
         self._odd = 0
@@ -233,7 +230,6 @@ class JobTexts:
         return begin
 
     def _keep(self, run: IdleRun, held: RunBuilder) -> None:
-        """Keep an unchanged run."""
         held.close()
         self._made[run.jobs[0].first_line] = run
         self._items.append(run)

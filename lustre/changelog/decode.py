@@ -132,7 +132,6 @@ def some(data: bytes, at: int, most: int) -> tuple[list[Record], int]:
 
 
 def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Record:
-    """Make a record from its fields, in the order of :func:`form`."""
     extensions = flags >> TYPE_FLAG_BITS
     source = source_parent = uid = gid = open_mode = None
     source_name = job_id = xattr_name = b""

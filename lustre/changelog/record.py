@@ -1,4 +1,4 @@
-"""A changelog record and its types. :mod:`lustre.changelog.decode` and :mod:`lustre.changelog.encode` convert bytes.
+"""A changelog record and its types. :mod:`lustre.changelog.decode` reads them from bytes.
 
 >>> RecordType.LAYOUT.label, RecordType(25).name
 ('LYOUT', 'TYPE_25')

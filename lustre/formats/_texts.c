@@ -13,7 +13,7 @@
  *                                                       fell or grew by more than most
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.formats.outline makes
- * outlines and defines the characters. */
+ * outlines, exporter.templates makes templates. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <limits.h>
@@ -23,6 +23,14 @@
 
 #define MOST_NUMBERS 2048
 #define MOST_DIGITS 20 /* of 64 bits */
+/* The control characters of outlines and templates; lustre.formats.opcodes says what they mean. */
+#define OPCODES(ENTRY) \
+    ENTRY(NUMBER, 0x0e) ENTRY(WANTED, 0x0f) ENTRY(WANTED_TIME, 0x10) ENTRY(TIME, 0x11) ENTRY(FORGET, 0x12) \
+    ENTRY(SEEN, 0x13) ENTRY(COUNTED, 0x14) ENTRY(SIGNED, 0x15) ENTRY(ZERO, 0x16) ENTRY(REST_OF_LINE, 0x17) \
+    ENTRY(BLANKS, 0x18) ENTRY(INTEGER, 0x19) ENTRY(SECONDS, 0x1a) ENTRY(CUMULATIVE, 0x1b) ENTRY(TOTAL, 0x1c) \
+    ENTRY(NEW_SUM, 0x1d) ENTRY(LABELS, 0x1e)
+#define IN_ENUM(name, value) name = value,
+enum { OPCODES(IN_ENUM) };
 #define CLIPPED (uint64_t)INT64_MAX /* a kernel's sum that reached its limit; Python handles it and larger numbers */
 
 /* -- Marks: hashes of texts (marks.c). */
@@ -89,8 +97,6 @@ following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 
 /* -- Extracting numbers. */
 
-enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, REST_OF_LINE, BLANKS = 14 };
-
 typedef struct {
     uint64_t value;
     const char *at; /* start of a time, which is returned as printed */
@@ -119,7 +125,7 @@ match(const char *outline, const char *outline_end, const char *at, const char *
     uint64_t value, seen = 0;
     for (; outline < outline_end; outline++) {
         int kind = (unsigned char)*outline;
-        if (kind > BLANKS || kind == 0 || kind == '\n' || kind == '\t' || (kind > REST_OF_LINE && kind < BLANKS)) {
+        if (kind < NUMBER || kind > BLANKS) {
             if (at == end || *at++ != *outline)
                 return -1;
             continue;
@@ -217,7 +223,7 @@ numbers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t size)
 
 /* A packed template is a sequence of pieces. A piece has the length of its text in 16 bits, a character for the kind of
  * value that follows the text, and the text. The texts are copied whole, without a search for places. */
-enum { NOTHING, INTEGER, SECONDS, ADDED, TOTAL, ANEW, LABELS };
+#define NOTHING 0
 #define MOST_PRINTED 32 /* length of one number: twenty digits, a point, leading zeros */
 #define FIRST_ROOM (1 << 16)
 
@@ -299,7 +305,7 @@ print(PyObject *packed, Row *row, Out *out)
         memcpy(&length, template, sizeof length);
         int kind = template[2];
         template += 3;
-        if (length > end - template || kind > LABELS || kind < NOTHING) {
+        if (length > end - template || (kind != NOTHING && (kind < INTEGER || kind > LABELS))) {
             PyErr_SetString(PyExc_ValueError, "fill: not a packed template");
             return 0;
         }
@@ -308,7 +314,7 @@ print(PyObject *packed, Row *row, Out *out)
         memcpy(out->at, template, length);
         out->at += length;
         template += length;
-        if ((kind == INTEGER || kind == SECONDS || kind == ADDED) && !take(row, &value))
+        if ((kind == INTEGER || kind == SECONDS || kind == CUMULATIVE) && !take(row, &value))
             return 0;
         if (kind == LABELS) {
             memcpy(out->at, PyBytes_AS_STRING(row->labels), label_size);
@@ -317,9 +323,9 @@ print(PyObject *packed, Row *row, Out *out)
             out->at = printed(out->at, value);
         else if (kind == SECONDS)
             out->at = printed_seconds(out->at, value);
-        else if (kind == ADDED || kind == TOTAL)
-            out->at = printed(out->at, total += kind == ADDED ? value : 0);
-        else if (kind == ANEW)
+        else if (kind == CUMULATIVE || kind == TOTAL)
+            out->at = printed(out->at, total += kind == CUMULATIVE ? value : 0);
+        else if (kind == NEW_SUM)
             total = 0;
     }
     if (template != end) {
@@ -577,8 +583,15 @@ static PyMethodDef methods[] = {
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.formats._texts", NULL, 0, methods, NULL, NULL, NULL, NULL};
 
+#define FORMAT(name, value) "si"
+#define PAIR(name, value) , #name, value
+
 PyMODINIT_FUNC
 PyInit__texts(void)
 {
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module), *opcodes = Py_BuildValue("{" OPCODES(FORMAT) "}" OPCODES(PAIR));
+    if (made != NULL && (opcodes == NULL || PyModule_AddObjectRef(made, "OPCODES", opcodes) < 0))
+        Py_CLEAR(made);
+    Py_XDECREF(opcodes);
+    return made;
 }

@@ -43,7 +43,6 @@ class BatchStats:
 
 
 def parse(data: bytes) -> BatchStats:
-    """Read a whole ``batch_stats`` file."""
     head = header.split(data)
     heading = _HEADING.match(data, head.end)
     rows = _ROW.findall(data, heading.end()) if heading else []

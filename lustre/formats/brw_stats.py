@@ -48,7 +48,6 @@ class BrwStats:
 
 
 def parse(data: bytes) -> BrwStats:
-    """Read a whole ``brw_stats`` file."""
     head = header.split(data)
     tables = histogram.parse(data)
     return BrwStats(head.start_time, tables.histograms, header.skipped_lines(data, head.lines + tables.understood))

@@ -54,7 +54,6 @@ class ChangelogUsers:
 
 
 def parse(data: bytes) -> ChangelogUsers:
-    """Read a whole ``changelog_users`` file."""
     current = _CURRENT.findall(data)
     rows = _USER.findall(data)
     users = tuple(

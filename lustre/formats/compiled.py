@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from operator import add, sub
 
 from lustre.formats import header
+from lustre.formats.opcodes import Opcode
 
 Mark = Callable[[bytes], int]
 Row = tuple[tuple[bytes, ...], bytes, tuple[int, ...]]
@@ -91,10 +92,10 @@ bits, adds nothing and returns False."""
 try:
     from lustre.formats import _texts
 
-    pack_each, fill_columns, fill_numbers = _texts.pack_each, _texts.fill_columns, _texts.fill_numbers
+    AVAILABLE = {one.name: one[0] for one in Opcode} == _texts.OPCODES
 except (ImportError, AttributeError):  # not built, or built from an earlier source
     AVAILABLE = False
-else:
-    AVAILABLE = True
+if AVAILABLE:
+    pack_each, fill_columns, fill_numbers = _texts.pack_each, _texts.fill_columns, _texts.fill_numbers
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
     following, numbers, grow = _texts.following, _texts.numbers, _texts.grow

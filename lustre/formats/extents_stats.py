@@ -54,7 +54,6 @@ class ExtentsStats:
 
 
 def parse(data: bytes) -> ExtentsStats:
-    """Read a whole ``extents_stats`` file."""
     if _DISABLED.match(data):
         return ExtentsStats(b"", None, enabled=False, skipped=0)
     head = header.split(data)

@@ -27,7 +27,6 @@ class Health:
 
 
 def parse(data: bytes) -> Health:
-    """Read ``health_check``."""
     if _WELL.fullmatch(data):
         return Health(healthy=True, skipped=0)
     complaints = len(_ILL.findall(data))

@@ -41,7 +41,6 @@ class Agents:
 
 
 def parse(data: bytes) -> Agents:
-    """Read a whole ``agents`` file."""
     rows = _AGENT.findall(data)
     agents = tuple([Agent(uuid, archives, int(now), int(ok), int(errors)) for uuid, archives, now, ok, errors in rows])
     return Agents(agents, header.skipped_lines(data, len(rows)))

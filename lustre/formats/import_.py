@@ -47,7 +47,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from lustre.formats import compiled, fields, header, outline
-from lustre.formats.outline import NUMBER, REST_OF_LINE, WANTED, Forms, Outline, Place
+from lustre.formats.opcodes import Opcode
+from lustre.formats.outline import Forms, Outline, Place
 
 _LIST = re.compile(rb"\[([^\[\]]*+)\]")
 _NONE = b"<none>"
@@ -94,7 +95,6 @@ class Import:
 
 
 def parse(data: bytes) -> Import:
-    """Read a whole ``import`` file."""
     everything = fields.parse(data)
     found = everything.values
     counts = fields.Naturals(found)
@@ -218,16 +218,16 @@ def _form_of(data: bytes) -> ImportForm | None:
     numbers: list[str] = []
     for row in fields.FIELD.finditer(data):
         name = row[1]
-        places += [(*digits.span(), NUMBER) for digits in _DIGITS.finditer(data, *row.span(1))]
+        places += [(*digits.span(), Opcode.NUMBER) for digits in _DIGITS.finditer(data, *row.span(1))]
         value = _DIGITS.match(data, row.start(2))
         if name in _WATCHED:
             field = _WATCHED[name]
             if value is None or field in numbers or getattr(link, field) != int(value[0]):
                 return None
-            places.append((*value.span(), WANTED))
+            places.append((*value.span(), Opcode.WANTED))
             numbers.append(field)
         elif row[2] and name not in {b"state", b"target_version"}:
-            places.append((*row.span(2), REST_OF_LINE))
+            places.append((*row.span(2), Opcode.REST_OF_LINE))
     made = outline.of(data, places, range(len(numbers)))
     return None if made is None else ImportForm(made, link, tuple(numbers))
 

@@ -62,7 +62,6 @@ class IoLatency:
 
 
 def parse(data: bytes) -> IoLatency:
-    """Read a whole ``io_latency_stats`` file."""
     titled = data.startswith(_TITLE)
     head = header.split(data[len(_TITLE) :] if titled else data)
     rows = _LINE.findall(data)

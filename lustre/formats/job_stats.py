@@ -92,7 +92,6 @@ def split(data: bytes) -> list[bytes]:
 
 
 def parse_block(block: bytes) -> Job:
-    """Read one job's block."""
     first, _, body = block.partition(b"\n")
     head = header.split(body)
     rows = [row for row in _OPERATION.findall(body, head.end) if not header.is_beyond(row[1])]
@@ -114,12 +113,10 @@ def parse_block(block: bytes) -> Job:
 
 
 def _is_beyond(sizes: tuple[tuple[int, int], ...]) -> bool:
-    """Whether a count is beyond any counter."""
     return any(count >= header.WRAPPED for _, count in sizes)
 
 
 def parse(data: bytes) -> JobStats:
-    """Read a whole ``job_stats`` file."""
     skipped, blocks = _cut(data)
     jobs = tuple([parse_block(block) for block in blocks])
     return JobStats(jobs, skipped + sum([job.skipped for job in jobs]))

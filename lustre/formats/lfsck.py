@@ -196,7 +196,6 @@ class OiScrub:
 
 
 def parse_oi_scrub(data: bytes) -> OiScrub:
-    """Read a whole ``oi_scrub`` file."""
     everything = fields.parse(data)
     numbers = fields.Naturals(everything.values)
     status = everything.values.get(b"status", b"")

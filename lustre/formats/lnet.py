@@ -95,7 +95,6 @@ class LnetStats:
 
 
 def parse_stats(data: bytes) -> LnetStats:
-    """Read LNet's ``stats``."""
     line = _STATS.fullmatch(data)
     if line is None:
         return LnetStats(None, None, None, None, header.skipped_lines(data, 0))
@@ -133,7 +132,6 @@ class Nis:
 
 
 def parse_nis(data: bytes) -> Nis:
-    """Read LNet's ``nis``."""
     rows = _NI_ROW.findall(data)
     interfaces = tuple([
         Interface(nid, status, int(peer), int(most), int(left)) for nid, status, peer, most, left in rows
@@ -172,7 +170,6 @@ class Peers:
 
 
 def parse_peers(data: bytes) -> Peers:
-    """Read LNet's ``peers``."""
     rows = _PEER_ROW.findall(data)
     peers = tuple([
         Peer(nid, state, int(most), int(router), int(left), queued_bytes=int(queued))
@@ -225,7 +222,6 @@ class Buffers:
 
 
 def parse_routes(data: bytes) -> Routes:
-    """Read LNet's ``routes``."""
     routing = _ROUTING.match(data)
     rows = _ROUTE.findall(data)
     understood = (routing is not None) + len(_ROUTES_HEADING.findall(data)) + len(rows)
@@ -235,7 +231,6 @@ def parse_routes(data: bytes) -> Routes:
 
 
 def parse_buffers(data: bytes) -> Buffers:
-    """Read LNet's ``buffers``."""
     rows = _BUFFER.findall(data)
     found = tuple([Buffer(int(pages), int(count), int(left)) for pages, count, left in rows])
     return Buffers(found, header.skipped_lines(data, len(_BUFFERS_HEADING.findall(data)) + len(rows)))

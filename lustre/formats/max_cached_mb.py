@@ -53,7 +53,6 @@ class CachedMb:
 
 
 def parse(data: bytes) -> CachedMb:
-    """Read a whole ``max_cached_mb`` file."""
     found = fields.parse(data).values
     numbers: dict[str, int | None] = {}
     for line, (name, scale) in _NAMES.items():

@@ -55,7 +55,6 @@ class Live:
 
 
 def parse(data: bytes) -> Live:
-    """Read a whole ``live`` file."""
     found = fields.parse(data).values
     targets = tuple([row.rstrip()[-7:] for row in _TARGET.findall(data)])
     understood = len(targets) + len(_RULE.findall(data)) + len(_FLAGS.findall(data)) + len(_KNOWN & found.keys())

@@ -64,7 +64,6 @@ class NrsPolicies:
 
 
 def parse(data: bytes) -> NrsPolicies:
-    """Read a whole ``nrs_policies`` file."""
     sections = list(_SECTION.finditer(data))
     begins = [section.start() for section in sections]
     policies = tuple([

@@ -56,7 +56,6 @@ class NrsTbfRules:
 
 
 def parse(data: bytes) -> NrsTbfRules:
-    """Read a whole ``nrs_tbf_rule`` file."""
     rules: list[Rule] = []
     understood = 0
     for section, end in _parts(_SECTION, data, 0, len(data)):

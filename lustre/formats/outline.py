@@ -5,9 +5,10 @@ must match exactly. The parser of a format can make an outline, because it knows
 are used only if ``lustre/formats/_texts.c`` was compiled.
 
 >>> text = b"read   7 samples [usecs] 1 9 30\n"
->>> outline = of(text, [(7, 8, WANTED), (25, 26, NUMBER), (27, 28, NUMBER), (29, 31, WANTED)], [1, 0])
+>>> wanted, ignored = Opcode.WANTED, Opcode.NUMBER
+>>> outline = of(text, [(7, 8, wanted), (25, 26, ignored), (27, 28, ignored), (29, 31, wanted)], [1, 0])
 >>> outline.text
-b'read \x0e\x02 samples [usecs] \x01 \x01 \x02\n'
+b'read \x18\x0f samples [usecs] \x0e \x0e \x0f\n'
 """
 
 from __future__ import annotations
@@ -19,36 +20,15 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from lustre.formats import compiled, header
-
-NUMBER = b"\x01"
-"""A number that is ignored."""
-WANTED = b"\x02"
-"""A number that is extracted. It must be below 2⁶³ - 1, the limit of the kernel's sums."""
-WANTED_TIME = b"\x03"
-"""Digits and points, extracted as text."""
-TIME = b"\x04"
-COUNTED = b"\x07"
-"""A number that is ignored but counts for ``SEEN``."""
-SIGNED = b"\x08"
-"""A number that is ignored and may have wrapped."""
-ZERO = b"\x0b"
-"""A number that is extracted and must be zero; a nonzero number means another form."""
-REST_OF_LINE = b"\x0c"
-"""Any text up to the end of the line."""
-FORGET = b"\x05"
-"""Matches no text. Resets the record of nonzero numbers for ``SEEN``."""
-SEEN = b"\x06"
-"""Matches no text. If all numbers extracted or counted since the reset are zero, the text has another form."""
+from lustre.formats.opcodes import Opcode
 
 MOST_FORMS = 4096
 LONGEST = 1 << 15
 """Length in bytes above which a text gets no outline. The kernel's texts are less than half as long."""
-_EXTRACTED = frozenset({WANTED, WANTED_TIME, ZERO})
+_EXTRACTED = frozenset({Opcode.WANTED, Opcode.WANTED_TIME, Opcode.ZERO})
 _NOT_OF_THE_FORM = b"0123456789 \t"
-_BLANKS = b"\x0e"
-"""Any number of further blanks, which are padding."""
-_OURS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e]")
-Place = tuple[int, int, bytes]
+_OURS = re.compile(b"[%b]" % re.escape(b"".join(Opcode)))
+Place = tuple[int, int, Opcode]
 """Begin, end, and the character that replaces the text."""
 
 
@@ -75,8 +55,8 @@ def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | 
     for begin, end, kind in places:
         between = text[at:begin]
         bare = len(between.rstrip(b" \t"))
-        if len(between) - bare > 1 and kind not in {FORGET, SEEN}:
-            parts += [between[: bare + 1], _BLANKS, kind]
+        if len(between) - bare > 1 and kind not in {Opcode.FORGET, Opcode.SEEN}:
+            parts += [between[: bare + 1], Opcode.BLANKS, kind]
         else:
             parts += [between, kind]
         at = end
@@ -86,7 +66,7 @@ def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | 
 def times(data: bytes) -> Iterator[Place]:
     """Yield the places of the times in the header. Only the start time is extracted."""
     for match in header.TIME_OF_LINE.finditer(data, 0, header.split(data).end):
-        yield match.start(2), match.end(2), WANTED_TIME if match[1] == b"start_time" else TIME
+        yield match.start(2), match.end(2), Opcode.WANTED_TIME if match[1] == b"start_time" else Opcode.TIME
 
 
 class Form(Protocol):

@@ -103,7 +103,6 @@ _POOL = re.compile(rb"^  pool_(\d{1,9}+)k:\n", re.MULTILINE)
 
 
 def parse(data: bytes) -> PagePools:
-    """Read ``encrypt_page_pools``."""
     everything = fields.parse(data)
     numbers = fields.Naturals(
         {name.replace(b"_", b" ").replace(b"objects", b"pages"): value for name, value in everything.values.items()}
@@ -123,7 +122,6 @@ def parse(data: bytes) -> PagePools:
 
 
 def parse_by_size(data: bytes) -> PoolsBySize:
-    """Read ``page_pools``."""
     head, *parts = _POOL.split(data)
     pools = [(int(kib) << 10, parse(body)) for kib, body in zip(parts[::2], parts[1::2], strict=True)]
     sizes = dict(reversed(pools))

@@ -49,7 +49,6 @@ class Pcc:
 
 
 def parse(data: bytes) -> Pcc:
-    """Read a whole ``pcc`` file."""
     title = _TITLE.match(data)
     rows = list(_BACKEND.finditer(data))
     backends = tuple([Backend(row[1], int(row[2]), int(row[3])) for row in rows])

@@ -26,6 +26,5 @@ class Pool:
 
 
 def parse(data: bytes) -> Pool:
-    """Read a whole pool file."""
     members = tuple([member.decode("ascii") for member in _MEMBER.findall(data)])
     return Pool(members, header.skipped_lines(data, len(members)))

@@ -104,7 +104,6 @@ class Accounts:
 
 
 def parse_limits(data: bytes) -> Limits:
-    """Read a whole ``glb-…`` file."""
     rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
     entries = tuple([
         Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), default=time >= _DEFAULT)
@@ -114,7 +113,6 @@ def parse_limits(data: bytes) -> Limits:
 
 
 def parse_accounts(data: bytes) -> Accounts:
-    """Read a whole ``acct_…`` file. The file of a target without accounting is empty."""
     if _NOT_SUPPORTED.match(data):
         return Accounts((), (), (), 0)
     rows = _ACCOUNT.findall(data)
@@ -148,7 +146,6 @@ class QuotaSlave:
 
 
 def parse_slave(data: bytes) -> QuotaSlave:
-    """Read a whole ``info`` file."""
     everything = fields.parse(data)
     found = everything.values
     enabled = found.get(b"quota enabled")

@@ -48,7 +48,6 @@ class ReadAhead:
 
 
 def parse(data: bytes) -> ReadAhead:
-    """Read a whole ``read_ahead_stats`` file."""
     table = stats.parse(data)
     names = tuple([_NEW_NAMES.get(name, name) for name in table.names])
     return ReadAhead(table.start_time, names, table.samples, table.minima, table.maxima, sums=table.sums,

@@ -70,7 +70,6 @@ class RecoveryStatus:
 
 
 def parse(data: bytes) -> RecoveryStatus:
-    """Read a whole ``recovery_status`` file."""
     found = fields.parse(data).values
     connected, of_connected = _fraction(found.get(b"connected_clients"))
     completed, of_completed = _fraction(found.get(b"completed_clients"))

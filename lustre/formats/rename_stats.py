@@ -51,7 +51,6 @@ class RenameStats:
 
 
 def parse(data: bytes) -> RenameStats:
-    """Read a whole ``rename_stats`` file."""
     times = _TIME.findall(data)
     understood = (_TITLE.match(data) is not None) + len(times)
     found: dict[bytes, Histogram] = {}

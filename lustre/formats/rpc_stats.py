@@ -53,7 +53,8 @@ from dataclasses import dataclass
 
 from lustre.formats import header, histogram, outline
 from lustre.formats.histogram import Histogram
-from lustre.formats.outline import COUNTED, FORGET, NUMBER, SEEN, WANTED, ZERO, Outline, Place
+from lustre.formats.opcodes import Opcode
+from lustre.formats.outline import Outline, Place
 
 LATENCY_UNIT_NSEC = 1024
 """Length of one unit of the latency table."""
@@ -105,7 +106,6 @@ class RpcStats:
 
 
 def parse(data: bytes) -> RpcStats:
-    """Read a whole ``rpc_stats`` file."""
     head = header.split(data)
     tables_begin = data.find(b"\tread")
     lines = GAUGE.findall(data, head.end, tables_begin if tables_begin > 0 else len(data))
@@ -164,7 +164,7 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
         if header.is_beyond(match[2].lstrip(b"-")):
             return None
         field = _GAUGE_FIELDS[match[1]]
-        places.append((match.start(2), match.end(2), WANTED if field in wanted else COUNTED))
+        places.append((match.start(2), match.end(2), Opcode.WANTED if field in wanted else Opcode.COUNTED))
         printed += [field] * (field in wanted)
     gauges = sorted(printed, key=list(_GAUGE_FIELDS.values()).index)
     tables: list[tuple[str, Histogram]] = []
@@ -201,19 +201,19 @@ def _of_table(
         first = place.first + stride * row
         last = row == rows - 1 and (rows > 1 or not shown)
         if last:
-            yield (words[first][0], words[first][0], FORGET)
+            yield (words[first][0], words[first][0], Opcode.FORGET)
         for column in range(place.width):
             count, share, reached = words[first + 4 * column + 1 : first + 4 * column + 4]
-            kind = ZERO if empty[column] else WANTED
+            kind = Opcode.ZERO if empty[column] else Opcode.WANTED
             if shown or not empty[column]:  # an empty column stays literal text: zero
-                yield (*count, kind if shown else COUNTED)
-            yield (*share, NUMBER)
+                yield (*count, kind if shown else Opcode.COUNTED)
+            yield (*share, Opcode.NUMBER)
             if row < rows - 1 or not ends:
-                yield (*reached, NUMBER)
+                yield (*reached, Opcode.NUMBER)
         if last:
-            yield (words[first + stride - 1][1], words[first + stride - 1][1], SEEN)
+            yield (words[first + stride - 1][1], words[first + stride - 1][1], Opcode.SEEN)
     for row in range(rows, place.rows):  # empty rows at the end, which the parser drops
         for column in range(place.width):
             of_row = place.first + stride * row + 4 * column
-            yield (*words[of_row + 2], NUMBER)
-            yield (*words[of_row + 3], NUMBER)
+            yield (*words[of_row + 2], Opcode.NUMBER)
+            yield (*words[of_row + 3], Opcode.NUMBER)

@@ -52,7 +52,6 @@ class Statahead:
 
 
 def parse(data: bytes) -> Statahead:
-    """Read a whole ``statahead_stats`` file."""
     found = fields.parse(data)
     numbers = {name: fields.number(found.values.get(line)) for line, name in _NAMES.items()}
     known = sum(value is not None for value in numbers.values())

@@ -29,7 +29,7 @@ Counter(samples=2, unit=b'bytes', minimum=4096, maximum=8192, sum=12288)
 
 >>> text = b"req_waittime     7 samples [usecs] 1 9 30 900\n"
 >>> outline_of(text, [1, 0]).text  # the sum, then the samples
-b'req_waittime \x0e\x02 samples [usecs] \x08 \x08 \x02 \x08\n'
+b'req_waittime \x18\x0f samples [usecs] \x15 \x15 \x0f \x15\n'
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lustre.formats import header, outline
-from lustre.formats.outline import COUNTED, SIGNED, WANTED, Outline, Place
+from lustre.formats.opcodes import Opcode
+from lustre.formats.outline import Outline, Place
 
 COUNTER = re.compile(
     rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
@@ -88,7 +89,6 @@ class Stats:
 
 
 def parse(data: bytes) -> Stats:
-    """Read a whole ``stats`` file."""
     head = header.split(data)
     rows = [row for row in COUNTER.findall(data, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(data, head.lines + len(rows))
@@ -126,7 +126,7 @@ def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
         return None
 
     def add(span: tuple[int, int], value: int) -> None:
-        places.append((*span, WANTED if value in rank else COUNTED))
+        places.append((*span, Opcode.WANTED if value in rank else Opcode.COUNTED))
         if value in rank:
             order.append(bool(head.start_time) + rank[value])
 
@@ -138,9 +138,9 @@ def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
             continue
         if is_no_sum(row[6]):
             return None
-        places += [(*row.span(4), SIGNED), (*row.span(5), SIGNED)]
+        places += [(*row.span(4), Opcode.SIGNED), (*row.span(5), Opcode.SIGNED)]
         add(row.span(6), len(rows) + i)
         squares = _OF_SQUARES.match(data, row.end(6))
         if squares is not None:
-            places.append((*squares.span(1), SIGNED))
+            places.append((*squares.span(1), Opcode.SIGNED))
     return outline.of(data, places, order)

@@ -29,7 +29,6 @@ class UnstableStats:
 
 
 def parse(data: bytes) -> UnstableStats:
-    """Read a whole ``unstable_stats`` file."""
     everything = fields.parse(data)
     numbers = fields.Naturals(everything.values)
     mebibytes = numbers.get(b"unstable_mb")

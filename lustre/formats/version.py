@@ -23,6 +23,5 @@ class Version:
 
 
 def parse(data: bytes) -> Version:
-    """Read ``version``."""
     match = _VERSION.fullmatch(data)
     return Version(None, header.skipped_lines(data, 0)) if match is None else Version(match[1], 0)

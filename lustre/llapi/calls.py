@@ -70,7 +70,6 @@ class Library:
         return tuple(f"{symbol.name} (since {symbol.since})" for symbol in self._missing.values())
 
     def has(self, function: str) -> bool:
-        """Whether this release has a function."""
         return function in self._functions
 
     def function(self, name: str) -> Any:
@@ -88,7 +87,6 @@ class Library:
         return result
 
     def fid(self, descriptor: int) -> Fid:
-        """Return the FID of an open file."""
         found = FidStruct()
         self.ask("llapi_fd2fid", descriptor, byref(found))
         return _fid(found)
@@ -121,7 +119,6 @@ class Library:
         return descriptor
 
     def mdt_index(self, descriptor: int) -> int:
-        """Return the index of the MDT of an open file."""
         index = ctypes.c_int(-1)
         self.ask("llapi_file_fget_mdtidx", descriptor, byref(index))
         return index.value
@@ -137,7 +134,6 @@ class Library:
         self.ask("llapi_dir_create_pool", os.fsencode(path), 0o700, mdt_index, 1, _FNV_1A_64, None, path=path)
 
     def lease(self, descriptor: int) -> None:
-        """Take a read lease."""
         self.ask("llapi_lease_acquire", descriptor, _READ_LEASE)
 
     def lease_held(self, descriptor: int) -> bool:
@@ -155,7 +151,6 @@ class Library:
         self.ask("llapi_fswap_layouts", source, volatile, source_version, volatile_version, _SWAP_AND_CLOSE)
 
     def hsm(self, descriptor: int) -> Hsm:
-        """Read the HSM state of an open file."""
         state = HsmStateStruct()
         self.ask("llapi_hsm_state_get_fd", descriptor, byref(state))
         known = sum(flag.value for flag in HsmFlags)
@@ -181,5 +176,4 @@ def _fid(found: FidStruct) -> Fid:
 
 
 def struct_of(fid: Fid) -> FidStruct:
-    """Convert a FID to the C structure."""
     return FidStruct(fid.sequence, fid.object_id, fid.version)

@@ -6,9 +6,7 @@ The accelerator stores I/O up to the bypass size on a pair of SSDs of the enclos
 order and merged. Larger I/O goes directly to the disks. Small reads of data that is still on flash are served from
 flash. Cray's NXD is such a filter.
 
-A write is answered when its data and an entry of the map, which says where the data is, are on the SSDs: otherwise a
-crash of the server would lose it. Entries of the map are written one after the other, so they limit the rate of small
-writes. No publication describes the map of an NXD; this is how the model explains its limit.
+A write is answered when its data is on the SSDs. No publication says how many small writes an NXD takes.
 """
 
 from __future__ import annotations
@@ -75,12 +73,9 @@ class AcceleratorSettings:
     """One pair of SSDs for one target."""
 
     flash: FlashSettings = field(default_factory=lambda: FlashSettings(1.0e9, 0.0001, 16))
+    """An SSD with a SAS port of 12 Gb/s, which limits it to about 1 GB/s. The latency is a choice."""
     bypass_bytes: int = 32 << 10
     capacity_bytes: int = 1 << 40
-    map_seconds: float = 0.0001
-    """Time to store one entry of the map: one more write of an SSD. 0: the map costs nothing."""
-    targets_per_pair: int = 2
-    """Targets that share the pair of SSDs and its map. An enclosure of a ClusterStor L300N has two."""
     flush_seconds: float = 1.0
     """Interval between write-backs to the disks."""
     flush_ios: int = 32
@@ -100,9 +95,6 @@ class Accelerator:
         self._flash = Flash(engine, settings.flash)
         self._held: dict[int, int] = {}
         self._flushing = False
-        self._map_free_at = 0.0
-        self._mapping = 0
-        """Number of writes that wait for their entry of the map."""
         self._order: list[int] = []
         """Remaining places of the present sweep over the disk."""
 
@@ -118,7 +110,7 @@ class Accelerator:
     @property
     def queued(self) -> int:
         """Number of I/Os that wait or are in progress, without pending write-backs."""
-        return self._disks.queued + self._flash.queued + self._mapping
+        return self._disks.queued + self._flash.queued
 
     @property
     def held_bytes(self) -> int:
@@ -133,8 +125,7 @@ class Accelerator:
             self.taken_in += 1
             self._held[io.position_bytes] = io.size_bytes
             io.serve = None  # it occupies the SSDs, not the disks
-            self._mapping += 1
-            self._engine.after(self._mapped_seconds(), self._store, io)
+            self._flash.submit(io)
             if not self._flushing:
                 self._flushing = True
                 self._engine.after(self._settings.flush_seconds, self._flush)
@@ -143,16 +134,6 @@ class Accelerator:
             self._flash.submit(io)
         else:
             self._disks.submit(io)
-
-    def _store(self, io: Io) -> None:
-        self._mapping -= 1
-        self._flash.submit(io)
-
-    def _mapped_seconds(self) -> float:
-        """Time until the map has an entry for another write. The other targets of the pair take their turns."""
-        now, settings = self._engine.now, self._settings
-        self._map_free_at = max(now, self._map_free_at) + settings.map_seconds * settings.targets_per_pair
-        return self._map_free_at - now
 
     def _flush(self) -> None:
         """Write part of the held data to the disks in ascending order, merging neighbours; then the next part."""

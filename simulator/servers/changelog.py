@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from simulator.servers.changelog_bytes import encode
 
 NO_FID = Fid(0, 0)
 OPEN_CREATE, CLOSE_CREATE = 0xCA, 0xC2

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.node import Node, NodeSnapshot, ParameterIndex, ReadStats, Texts, natural
+from exporter.node import Node, NodeMemory, NodeSnapshot
+from exporter.reading import ReadStats, Texts, natural
 from lustre import parameters
 from lustre.parameters import Roots, Tree, read_line
 from tests.damaged import damage, damaged, renumbered, renumbering
@@ -67,7 +68,7 @@ def test_every_pass_shows_what_a_first_pass_shows(client, exporter, tmp_path_fac
 
 def node_of(root: Path) -> Node:
     tree = Tree(Roots.of(root / "proc", root / "sys"))
-    return Node(NodeSnapshot(ParameterIndex(tree)), ReadStats())
+    return Node(NodeSnapshot(NodeMemory(tree)), ReadStats())
 
 
 def test_only_changed_texts_are_returned(grow) -> None:

@@ -256,7 +256,7 @@ def test_mistakes_of_the_web_configuration_come_with_the_others(tmp_path, capsys
         main([f"--web.config.file={web}", "--jobs.limit=-1", "--web.listen-address=x", "--web.listen-address=:1"])
     printed = capsys.readouterr().err
     assert all(part in printed for part in ("--jobs.limit:",
-                                           "'x' is not a listen address", f"{web}:3: unknown setting: users"))
+                                           "'x' is not a listen address", f"{web}:3: users: unknown setting"))
 
 
 def test_it_serves_on_several_addresses(capture) -> None:

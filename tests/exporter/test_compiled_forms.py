@@ -108,7 +108,7 @@ def test_a_header_with_two_start_times_has_no_form(capture) -> None:
         assert rpcs_agree(rpc_forms(OSC.rpcs), text.replace(line, 2 * line, 1)) is None
 
 
-@pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])
+@pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x19", b"/" + b"x" * 20000])
 def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_same(capture, mount) -> None:
     text = next(text for text in texts(capture(TREE), "stats") if b"req_waittime" in text)
     contribution = stats_contributions(OSC.rule)(text, None)

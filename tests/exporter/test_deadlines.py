@@ -17,7 +17,7 @@ from exporter.app import App
 from exporter.collector import Collector, Settings
 from exporter.collectors import COLLECTORS
 from exporter.exposition import Gauge
-from exporter.node import MAX_HANGING
+from exporter.hanging import MAX_HANGING
 from exporter.scrape import BusyError, Scraper, WorkerThread
 from exporter.self_metrics import registry
 from lustre.parameters import Roots, Tree
@@ -321,7 +321,7 @@ def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
     scraper.run()
     full = [("osc", f"x{number}", "stats") for number in range(MAX_HANGING)]
     for reading in full:
-        assert scraper.parameters.hanging.add(reading)
+        assert scraper.memory.parameters.hanging.add(reading)
     place = root / DEBUG_OSC.format(1, "stats")
     text = place.read_text()
     place.unlink()
@@ -332,6 +332,6 @@ def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
         released.write(text)
     assert scraper._running[0].worker.wait(WAIT)
     for reading in full:
-        scraper.parameters.hanging.remove(reading)
+        scraper.memory.parameters.hanging.remove(reading)
     scraper.run()
     assert scraper.outcomes["osc"].reason == ""

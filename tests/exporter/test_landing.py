@@ -42,7 +42,7 @@ def page(running) -> Page:
 
 def test_what_this_node_is(capture, exporter) -> None:
     running = exporter(capture("2.17.57/tree-load-1"))
-    found = summarize_node(running.scraper.parameters)
+    found = summarize_node(running.scraper.memory)
     assert found.roles == ("client", "object server", "metadata server", "management server")
     assert found.version.startswith("2.17.57")
     assert found.file_systems == ("lustre",)
@@ -56,7 +56,7 @@ def test_what_this_node_is(capture, exporter) -> None:
 
 def test_a_router_and_nothing_else(grow, exporter) -> None:
     root = grow({"sys/kernel/debug/lnet/routes": "Routing enabled\nnet      hops priority   state router\n"})
-    assert summarize_node(exporter(root).scraper.parameters) == NodeSummary(("router",), "", (), (), ())
+    assert summarize_node(exporter(root).scraper.memory) == NodeSummary(("router",), "", (), (), ())
 
 
 def test_a_node_without_lustre(grow, exporter) -> None:

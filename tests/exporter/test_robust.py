@@ -213,14 +213,14 @@ def test_a_hanging_file_costs_its_target_and_one_thread(tree, exporter) -> None:
     for _ in range(2):
         assert b"lustre_osc_requests_total" in running.scrape()
         assert running.reasons() == {}
-    assert [(kind, name) for kind, _, name in running.scraper.parameters.hanging.all()] == [("osc", "import")]
+    assert [(kind, name) for kind, _, name in running.scraper.memory.parameters.hanging.all()] == [("osc", "import")]
     (left,) = [thread for thread in threading.enumerate() if thread.name.startswith("collector-")]
     writer = os.open(tree / FIRST / "import", os.O_WRONLY)
     os.close(writer)
     (tree / FIRST / "import").unlink()
     left.join(10)
     assert b"lustre_osc_requests_total" in running.scrape()
-    assert running.scraper.parameters.hanging.all() == []
+    assert running.scraper.memory.parameters.hanging.all() == []
 
 
 HOSTILE = 'a"b\\c%d{}\u2028é'

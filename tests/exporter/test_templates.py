@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from exporter import templates
 from exporter.exposition import Counter, Histogram, single_values
 from lustre.formats import compiled, header
+from lustre.formats.opcodes import Opcode
 from tests.damaged import texts
 
 if not compiled.AVAILABLE:
@@ -39,24 +40,24 @@ def filled(shared: bytes, values: tuple[int, ...], labels: bytes = b"") -> bytes
 
 
 def test_a_template_of_a_form_takes_the_labels_of_each_device() -> None:
-    shared = templates.of_samples(A, templates.LABELS, [b',x="1"', b',x="2"'])
+    shared = templates.of_samples(A, Opcode.LABELS, [b',x="1"', b',x="2"'])
     both = packed(shared, b"no place\n")
-    devices = ((NODE, (7, 8)), (b"\x01", (9, 1 << 63)))
+    devices = ((NODE, (7, 8)), (b"\x19", (9, 1 << 63)))
     rows = [templates.Row((A, A), (both, labels, values)) for labels, values in devices]
-    lines = b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\na_total{\x01,x="1"} 9\na_total{\x01,x="2"} %d\n'
+    lines = b'a_total{%b,x="1"} 7\na_total{%b,x="2"} 8\na_total{\x19,x="1"} 9\na_total{\x19,x="2"} %d\n'
     assert templates.fill_rows(rows) == [lines % (NODE, NODE, 1 << 63), b"no place\nno place\n"]
 
 
 def test_each_template_takes_the_values_after_those_of_the_one_before() -> None:
-    family = packed(*[templates.of_samples(A, templates.LABELS, [extra]) for extra in (b"", b',x="1"')])
+    family = packed(*[templates.of_samples(A, Opcode.LABELS, [extra]) for extra in (b"", b',x="1"')])
     assert compiled.fill_columns([(family, b"l", (1, 2)), (family, b"m", (3, 4))]) == [
         b"a_total{l} 1\na_total{m} 3\n", b'a_total{l,x="1"} 2\na_total{m,x="1"} 4\n',
     ]  # fmt: skip
 
 
 def test_templates_and_rows_that_cannot_be_printed_are_refused() -> None:
-    one = packed(b"\x01\n")
-    assert templates.packed([b"\x01\n", b"x" * (1 << 16)]) is None
+    one = packed(b"\x19\n")
+    assert templates.packed([b"\x19\n", b"x" * (1 << 16)]) is None
     with pytest.raises(ValueError, match="more values"):
         compiled.fill_columns([(one, b"", (1,)), (one, b"", (1, 2, 3))])
     with pytest.raises(ValueError, match="as many templates"):
@@ -76,7 +77,7 @@ def test_templates_and_rows_that_cannot_be_printed_are_refused() -> None:
 
 @given(st.lists(st.tuples(st.binary(max_size=9), st.none() | st.integers(0, (1 << 64) - 1)), max_size=9))
 def test_numbers_are_printed_for_each_label_that_has_one(known) -> None:
-    (template,) = packed(templates.of_samples(A, templates.LABELS, [b""]))
+    (template,) = packed(templates.of_samples(A, Opcode.LABELS, [b""]))
     lines = b"".join([A.line(label or b"", value) if label else b"a_total{} %d\n" % value
                       for label, value in known if value is not None])  # fmt: skip
     assert templates.fill_numbers(template, [label for label, _ in known], [value for _, value in known]) == lines
@@ -86,7 +87,7 @@ def test_numbers_are_printed_for_each_label_that_has_one(known) -> None:
 def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None:
     family = Histogram("sizes", "", ("fs",), "", usual=single_values(usual))
     bounds = (*map(float, range(1, len(column))), float("inf") if overflow else float(len(column)))
-    template = templates.of_table(family, templates.LABELS, [b',d="r"', b',d="w"'], bounds)
+    template = templates.of_table(family, Opcode.LABELS, [b',d="r"', b',d="w"'], bounds)
     both = [family.buckets(NODE + extra, bounds, column) for extra in (b',d="r"', b',d="w"')]
     assert filled(template, (*column, *column), NODE) == b"".join(both)
 
@@ -100,13 +101,13 @@ def test_numbers_and_seconds_are_printed_whole(value) -> None:
 
 
 def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
-    template = b"a \x01 b \x02\n"
+    template = b"a \x19 b \x1a\n"
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
             filled(template, values)
     with pytest.raises(ValueError, match="fewer"):
-        compiled.fill_columns([((b"\0\0\1",), b"", ())])
-    for wrong in (b"\xff\xff\x01a", b"\0\0\x07", b"\0"):
+        compiled.fill_columns([((b"\0\0\x19",), b"", ())])
+    for wrong in (b"\xff\xff\x19a", b"\0\0\x07", b"\0"):
         with pytest.raises(ValueError, match="packed"):
             compiled.fill_columns([((wrong,), b"", (1,))])
 

@@ -87,7 +87,7 @@ def test_a_router_shows_what_it_carries_messages_with(written, exporter, samples
     credit = {dict(labels)["pages"]: value for (name, labels), value in shown.items() if "buffer_credits" in name}
     assert credit == {"0": "1023", "1": "8186", "256": "198"}
     assert shown["lustre_lnet_messages_total", frozenset({("event", "routed")})] == "81234567"
-    assert summarize_node(running.scraper.parameters).roles == ("router",)
+    assert summarize_node(running.scraper.memory).roles == ("router",)
 
 
 @every("release", RELEASES)

@@ -45,26 +45,29 @@ def all_of(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_an_answer_of_unknown_length_shows_its_end(serve) -> None:
-    served = serve(pieces)
+@pytest.mark.parametrize("app", [hello, pieces])
+@pytest.mark.parametrize("protocol", [b"HTTP/1.0", b"HTTP/1.1"])
+def test_an_answer_has_its_length_where_it_is_known(serve, app, protocol) -> None:
+    served = serve(app)
     with socket.create_connection(served.at) as client:
-        client.sendall(REQUEST)
+        client.sendall(REQUEST.replace(b"HTTP/1.1", protocol))
         head, _, body = all_of(client).partition(b"\r\n\r\n")
-    assert b"Transfer-Encoding: chunked" in head
-    assert body == b"4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n"
+    assert b"Transfer-Encoding" not in head
+    assert (b"\r\nContent-Length: 5" in head, body) == ((True, b"hello") if app is hello else (False, b"one\ntwo\n"))
 
 
-@pytest.mark.parametrize("protocol", [b"HTTP/1.0", b"HTTP/0.9", b""])
-def test_older_clients_get_the_text_alone(serve, protocol) -> None:
-    served = serve(pieces)
-    with socket.create_connection(served.at) as client:
-        client.sendall(b" ".join(filter(None, (b"GET /", protocol))) + b"\r\n\r\n")
-        assert all_of(client).rpartition(b"\r\n\r\n")[2] in {b"one\ntwo\n", b""}
+def test_an_answer_without_a_body_has_no_length(serve) -> None:
+    def unchanged(environ, start_response):
+        start_response("304 Not Modified", [])
+        return []
+
+    status, headers, body = serve(unchanged).get("/")
+    assert (status, "content-length" in headers, body) == (304, False, b"")
 
 
 def test_an_answer_that_breaks_off_does_not_look_whole(serve, caplog) -> None:
     def broken(environ, start_response):
-        start_response("200 OK", [("Content-Type", "text/plain")])
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "20")])
         yield b"half of it\n"
         raise ValueError("no more")
 
@@ -196,6 +199,10 @@ def test_a_request_beyond_the_share_of_its_address_gets_retry_after(serve) -> No
     (b"GET / HTTP/2.0\r\n\r\n", b"505 HTTP Version Not Supported"),
     (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"505 HTTP Version Not Supported"),
     (b"GET\r\n\r\n", b"400 Bad Request"),
+    (b"GET /\r\n\r\n", b"400 Bad Request"),
+    (b"GET /", b"400 Bad Request"),
+    (b"GET / HTTP/1.1", b"400 Bad Request"),
+    (b"GET / HTTP/0.9\r\n\r\n", b"505 HTTP Version Not Supported"),
     (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400 Bad Request"),
 ])
 def test_a_refused_request_gets_a_status_line(serve, sent, status) -> None:

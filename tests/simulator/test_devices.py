@@ -8,8 +8,8 @@ import pytest
 
 from simulator.devices import DeviceSettings, build
 from simulator.devices.device import Device, DeviceTimeAccount, Io
-from simulator.devices.flash import Accelerator, AcceleratorSettings, Flash, FlashSettings
-from simulator.devices.hdd import Hdd, HddSettings
+from simulator.devices.flash import Flash, FlashSettings
+from simulator.devices.hdd import HddSettings
 from simulator.devices.raid import RaidSettings
 from simulator.devices.throttled import ThrottledSettings
 from simulator.engine import Engine
@@ -142,22 +142,6 @@ def test_a_mirrored_volume_stores_each_write_twice(write: bool, share: float, si
             again()
         engine.run_until(1.0)
     assert done[1] / done[0] == pytest.approx(share, rel=0.1)
-
-
-@pytest.mark.parametrize(("map_seconds", "most"), [(0.0, 200_000), (0.0001, 5_000), (0.0002, 2_500)])
-def test_an_accelerator_takes_no_more_writes_than_its_map(map_seconds: float, most: int) -> None:
-    engine = Engine()
-    device = Accelerator(engine, Hdd(engine, HddSettings()), AcceleratorSettings(map_seconds=map_seconds))
-    done = [0]
-
-    def again() -> None:
-        done[0] += 1
-        device.submit(Io(True, done[0] * 4096, 4096, again))
-
-    for _ in range(32):
-        again()
-    engine.run_until(0.5)
-    assert done[0] == pytest.approx(min(most, 150_000) / 2, rel=0.25 if not map_seconds else 0.05)
 
 
 @pytest.mark.parametrize("settings", [HDD, FlashSettings(), RaidSettings(), ThrottledSettings(16 << 20, 40)],

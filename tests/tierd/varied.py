@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from lustre.changelog.decode import decode
-from lustre.changelog.encode import encode
 from lustre.changelog.record import Record
 from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
 from lustre.unpack import unpack
+from simulator.servers.changelog_bytes import encode
 
 TAPES = Path(__file__).parent.parent / "tapes"
 JUDGED_BY = re.compile(r"^changelog|/job_stats$|/lod/[^/]*/pools/|/(degraded|recovery_status)$|/obdfilter/[^/]*/kbytes")

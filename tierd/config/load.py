@@ -21,6 +21,7 @@ from tierd.config.policies import (
     configured_integrations,
     configured_policies,
     configured_tables,
+    remove_at,
     wrong_kinds,
 )
 from tierd.config.scopes import Scope, inherit_settings, original_location
@@ -158,20 +159,6 @@ def validated(values: Mapping[str, object]) -> tuple[Settings | None, list[Probl
         return validator_of(Settings).validate_python(inherit_settings(rest, mount)), problems
     except ValidationError:
         return None, problems
-
-
-def remove_at(values: object, location: Sequence[int | str]) -> None:
-    """Remove the value at a location, or else the nearest table of it that is in the values."""
-    table: Any = values
-    for part in location[:-1]:
-        inner = table.get(part) if isinstance(table, dict) else None
-        if not isinstance(inner, dict):  # a list, or a value where a table belongs
-            break
-        table = inner
-    else:
-        part = location[-1]
-    if isinstance(table, dict):
-        table.pop(part, None)
 
 
 def remark_on(files: Sequence[TomlFile], location: Sequence[int | str], sentence: str, *, fatal: bool) -> Remark:

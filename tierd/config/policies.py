@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,18 +25,15 @@ def configured_policies(tables: object, known: Iterable[Policy]) -> tuple[tuple[
     by_table = {policy.table: policy for policy in known if policy.find is not None}
     mistakes: list[Problem] = [("extra_forbidden", ("detect", name), "", values)
                                for name, values in tables.items() if name not in by_table]
-    found = []
-    for table, policy in by_table.items():
-        settings = validated_table(policy.settings, tables.get(table, {}), ("detect", table), mistakes)
-        if settings is not None:
-            found.append(ConfiguredPolicy(policy, settings))
-    return tuple(found), mistakes
+    return tuple(ConfiguredPolicy(policy, validated_table(policy.settings, tables.get(table, {}), ("detect", table),
+                                                          mistakes))
+                 for table, policy in by_table.items()), mistakes
 
 
 def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> tuple[Tables, list[Problem]]:
-    """The further tables of policies, and every mistake in them. A table with a mistake has its defaults."""
+    """The further tables of policies, and every mistake in them."""
     mistakes: list[Problem] = []
-    return Tables({name: validated_table(of, values.get(name, {}), (name,), mistakes) or of()
+    return Tables({name: validated_table(of, values.get(name, {}), (name,), mistakes)
                    for name, of in table_types(known).items()}), mistakes
 
 
@@ -49,13 +47,35 @@ def configured_integrations(values: Mapping[str, object]) -> tuple[Tables, list[
 
 
 def validated_table(of: type[Any], values: object, above: tuple[str, ...], mistakes: list[Problem]) -> Any:
-    """One table, or None after its mistakes were added."""
+    """One table, after its mistakes were added. An invalid setting has its default, for the checks of the others."""
     try:
         return validator_of(of).validate_python(values)
     except ValidationError as error:
-        mistakes += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input"))
-                     for e in error.errors(include_url=False)]
-        return None
+        found = error.errors(include_url=False)
+    mistakes += [(e["type"], (*above, *e["loc"]), e["msg"], e.get("input")) for e in found]
+    if not isinstance(values, Mapping):
+        return of()
+    rest = deepcopy(dict(values))
+    for each in found:
+        remove_at(rest, each["loc"])
+    try:
+        return validator_of(of).validate_python(rest)
+    except ValidationError:
+        return of()
+
+
+def remove_at(values: object, location: Sequence[int | str]) -> None:
+    """Remove the value at a location, or else the nearest table of it that is in the values."""
+    table: Any = values
+    for part in location[:-1]:
+        inner = table.get(part) if isinstance(table, dict) else None
+        if not isinstance(inner, dict):  # a list, or a value where a table belongs
+            break
+        table = inner
+    else:
+        part = location[-1]
+    if isinstance(table, dict):
+        table.pop(part, None)
 
 
 def wrong_kinds(kinds: Sequence[object], known: Sequence[Policy]) -> Iterator[Problem]:

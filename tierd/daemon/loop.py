@@ -11,7 +11,6 @@ from lustre.filesystem import Filesystem
 from tierd.act.drain import Drains
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
-from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
@@ -22,8 +21,9 @@ from tierd.daemon.log import FindingLog, KnownFindings, LoopCounters
 from tierd.daemon.node import Node
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
-from tierd.daemon.policy_judge import PolicyJudge
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
+from tierd.daemon.states import State
+from tierd.daemon.undoing import CaseUndo
 from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
@@ -51,6 +51,8 @@ COSTS_SECONDS = 300.0
 """Time between two writes of the device time costs to the journal."""
 COSTS_STATE = "service_costs"
 """Name of these costs in the journal."""
+RUNS_STATE = "shared_runs"
+"""Name of the runs on shared files in the journal."""
 
 
 LEARNING_WINDOWS = 4
@@ -87,7 +89,7 @@ def reopened_store(journal: Journal, settings: Settings, now: float) -> Remediat
     """The remediations that the journal has still open, as far as their acts can be judged."""
     store = RemediationStore()
     for case in reopened_remediations(journal, now - settings.verify.moving_seconds - settings.history_seconds):
-        if has_victim(case.finding):
+        if has_victim(case.finding) or case.state is State.UNDOING:
             store.add(case)
         elif policy_for(case.finding) is not policy_of(case.finding.kind):
             log.warning("F%d: the journal lacks numbers of this finding, so its acts are not judged", case.number)
@@ -192,14 +194,14 @@ class Daemon:
     def _verify(self, parts: DaemonParts) -> None:
         """Build what judges acts."""
         node = parts.node
+        self.undoing = CaseUndo(
+            self._store, parts.gate, parts.undo, parts.journal, self._log, filesystem=node.filesystem,
+            clock=node.clock, settings=parts.settings, executor=node.executor, site_facts=node.site_facts)
+        """Undoes acts, also by order of an administrator."""
         self._judge = Judge(
-            self._store, lambda: (self._detection.windows, self._detection.tracks), parts.gate, parts.undo,
+            self._store, lambda: (self._detection.windows, self._detection.tracks), parts.gate, self.undoing,
             parts.journal, finding_log=self._log, filesystem=node.filesystem, clock=node.clock,
-            settings=parts.settings, counters=self.counters, executor=node.executor, site_facts=node.site_facts)
-        self._policy_judge = PolicyJudge(
-            self._store, lambda: self._detection.windows, parts.gate, parts.undo, parts.journal,
-            finding_log=self._log, facts=lambda: self._facts.known, clock=node.clock, settings=parts.settings,
-            counters=self.counters)
+            settings=parts.settings, counters=self.counters, facts=lambda: self._facts.known)
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
@@ -284,7 +286,7 @@ class Daemon:
         gone = self._remediations.forget_closed()
         if not gone:
             return
-        self._judge.adopt(gone)
+        self.undoing.adopt(gone)
         victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
         holding = {finding.key for finding in self.findings}
         for case in gone:
@@ -317,12 +319,11 @@ class Daemon:
                 return
             if self._seen is not None:
                 self._judge.judge(self._seen)
-                self._policy_judge.judge_moves()
                 if "changelog" not in self.faults:
-                    self._policy_judge.judge_defaults()
+                    self._judge.judge_defaults()
             if self._seen is not None or self._observer.blind:
                 # layouts in force still fill the flash pool, and its size is known without any source
-                self._judge.watch_free_space()
+                self.undoing.watch_free_space()
 
     @contextmanager
     def _log_filesystem_errors(self) -> Iterator[None]:
@@ -376,21 +377,13 @@ class Daemon:
         """Queue the moves of an order. Returns its number in the journal."""
         return self._remediations.queue_order(kind, by, what, found)
 
-    def undone_by(self, entry: Entry, by: str) -> None:
-        """Record that an administrator undid an act."""
-        self._judge.undone_by(entry, by)
-
-    def end_remediation(self, number: int, by: str) -> int:
-        """End the remediation of a finding. Returns how many queued moves were dropped."""
-        return self._judge.end(number, by)
-
     def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
         """What keeps tierd from doing more about a finding, as of the last plan."""
         return self._remediations.refusals(finding.key)
 
-    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
-        """The present plan for each finding, which is not carried out, and its remediation if there is one."""
-        return [(finding, self._planning.preview_plan(finding), self._store.get(finding.key))
+    def preview(self) -> list[tuple[Finding, Plan]]:
+        """The present plan for each finding, which is not carried out."""
+        return [(finding, self._planning.preview_plan(finding))
                 for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:

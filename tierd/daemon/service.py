@@ -219,9 +219,8 @@ class Service:
         self._handler = RequestHandler(
             ReadingRequests(view, previews, reader, settings, clock, drains=drains, tallies=self._tallies),
             ChangingRequests(
-                view, gate, self._undo, self._journal, settings, publish=self._publish, filesystem=filesystem,
-                inbox=self._inbox, made=self._intake.made, on_undone=daemon.undone_by,
-                end_case=daemon.end_remediation, drains=drains, resumed=self._wake_acts),
+                view, gate, daemon.undoing, self._journal, settings, publish=self._publish, filesystem=filesystem,
+                inbox=self._inbox, made=self._intake.made, drains=drains, resumed=self._wake_acts),
             SchedulerRequests(
                 self._stager, self._stagings, preparer, self._applications, gate, settings=settings, clock=clock,
                 wake=lambda: self.activities.wake("plan")))
@@ -396,7 +395,7 @@ class Service:
         """Remove one portion of the records that are older than the journal keeps."""
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
-        in_use = {*view.numbers.values(), *(case.number for case in view.cases),
+        in_use = {*view.numbers.values(), *(case.finding for case in view.cases if case.finding),
                   *(drain.finding for drain in self._daemon.drains.all)}
         self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)

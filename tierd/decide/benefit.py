@@ -10,12 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import ActKind
 from tierd.model import Action, Finding, SlowdownEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
+
+FIRST_EFFECT = 0.8
+"""Part of a loss that an act is expected to win back, before any judgement. A choice."""
+FIRST_WEIGHT = 2.0
+"""Weight of it, in judgements. A choice."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,11 @@ class Settings:
     """Minimum expected gain of the victim as a fraction of its usual throughput: a loss of a tenth, of which an act is
     expected to win back ``first_effect``."""
     min_probability: Annotated[float, Gt(0), Lt(1)] = 0.85
-    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``."""
+    """Minimum probability that the victim loses ``noisy_neighbour.min_loss``. A choice."""
     factor: Annotated[float, Ge(1)] = 2.0
-    """Minimum expected gain of the victim as a multiple of the bytes moved."""
+    """Minimum expected gain of the victim as a multiple of the bytes moved. A choice."""
     horizon_seconds: Annotated[float, Gt(0)] = 600.0
-    """Expected duration of the noise: moves must pay within this time."""
-    first_effect: Annotated[float, Gt(0), Le(1)] = 0.8
-    """Part of a loss that an act is expected to win back, before any judgement."""
-    first_weight: Annotated[float, Gt(0)] = 2.0
-    """Weight of ``first_effect``, in judgements."""
+    """Expected duration of the noise: moves must pay within this time. A choice."""
 
 
 def effect(won_back: Sequence[float], settings: Settings) -> float:
@@ -46,8 +47,8 @@ def effect(won_back: Sequence[float], settings: Settings) -> float:
     (0.8, 0.1, 0.96)
     """
     seen = [min(1.0, max(-1.0, part)) for part in won_back]
-    first = settings.first_effect * settings.first_weight
-    return round((first + sum(seen)) / (settings.first_weight + len(seen)), 6)
+    first = FIRST_EFFECT * FIRST_WEIGHT
+    return round((first + sum(seen)) / (FIRST_WEIGHT + len(seen)), 6)
 
 
 def refusal(finding: Finding, evidence: SlowdownEvidence, expected: float,

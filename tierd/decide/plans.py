@@ -6,16 +6,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity
-from tierd.refusal import Refusal
+from tierd.refusal import Reason, Refusal
 
 NO_CHANGELOG_SENTENCE = (
     "no changelog shows where it works (does each metadata target have a changelog user? lctl changelog_register)"
 )
+SEEK_USEC, FLASH_USEC = 8000.0, 500.0
+"""Time of a small random operation: a seek and half a turn of a disk, and flash behind a network. Choices."""
+DISK_BYTES_PER_SECOND = 100e6
+"""Sequential throughput of a disk target while a file is copied. A choice: a fifth of what a group of ten disks has."""
+REACTION_SECONDS = 30.0
+"""Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out. A choice."""
+READ_SHARE = 0.1
+"""Share of reads among the job's RPCs from which its existing files are worth moving. A choice."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +36,11 @@ class FlashSettings:
     hdd_pool: str = "hdd"
     sizing: sizing.Settings = field(default_factory=sizing.Settings)
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
-    """Share of the flash pool that stays free."""
-    reaction_seconds: Annotated[float, Gt(0)] = 30.0
-    """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out."""
+    """Share of the flash pool that stays free. A choice."""
     settle_seconds: Annotated[float, Ge(0)] = 10.0
-    """Files closed more recently are not moved: they may be written again."""
-    read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of reads among the job's RPCs from which its existing files are worth moving."""
+    """Files closed more recently are not moved: they may be written again. A choice."""
     max_moves: Annotated[int, Ge(0)] = 1000
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,13 @@ def joined(plans: Iterable[Plan]) -> Plan:
     every = tuple(plans)
     return Plan(tuple(action for plan in every for action in plan.actions),
                 tuple(refusal for plan in every for refusal in plan.refusals))
+
+
+def missing_pool(capacity: Capacity, pools: FlashSettings) -> Refusal | None:
+    """Why nothing can go to flash, with its tail on disks: a pool without targets; None if both have some."""
+    if capacity.pools.get(pools.flash_pool) and capacity.pools.get(pools.hdd_pool):
+        return None
+    return Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or has no targets")
 
 
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:

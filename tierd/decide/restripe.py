@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
+from tierd.decide.plans import DISK_BYTES_PER_SECOND, Plan, is_used_again
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan, is_used_again
 from tierd.decide.relocation import ost_index
 from tierd.decide.sizing import boundary
 from tierd.model import (
@@ -41,6 +41,14 @@ from tierd.text import bytes_text
 
 MIN_STRIPE_BYTES, MAX_STRIPE_BYTES = 1 << 20, 32 << 20
 """Stripe sizes of the guide."""
+MIN_FILE_BYTES = 64 << 20
+"""Smaller files gain nothing from more stripes. A choice."""
+LARGEST_SMALL_BYTES = 16 << 20
+"""Maximum end of the component with one stripe at the beginning of new files. A choice."""
+MIN_OPENS = 3
+"""Opens after its creation from which a small file with several stripes is rewritten. A choice."""
+RESERVE = 0.1
+"""Share of the pool that stays free. A choice."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +58,14 @@ class Restripe:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     benefit_factor: Annotated[float, Ge(1)] = 2.0
-    """Minimum time that a job is expected to save, as a multiple of the time of the copy."""
-    bytes_per_second: Annotated[float, Gt(0)] = 100e6
-    """Sequential throughput of one target while a file is copied."""
+    """Minimum time that a job is expected to save, as a multiple of the time of the copy. A choice, because the
+    estimate is rough."""
     overstripe: bool = True
     """Whether files may have several objects on one target. Clients before Lustre 2.13 cannot read such files."""
-    min_file_bytes: Annotated[int, Gt(0)] = 64 << 20
-    """Smaller files gain nothing from more stripes."""
     max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
-    """Larger files are not rewritten."""
-    largest_small_bytes: Annotated[int, Gt(0), Le(64 << 20)] = 16 << 20
-    """Maximum end of the component with one stripe at the beginning of new files."""
-    min_opens: Annotated[int, Ge(1)] = 3
-    """Opens after its creation from which a small file with several stripes is rewritten."""
-    reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the pool that stays free."""
+    """Larger files are not rewritten. A copy takes minutes: a choice."""
     max_moves: Annotated[int, Ge(0)] = 100
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +108,13 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
 
     ``rate`` is the throughput of the job on the present ``objects``, at which a copy reads at most. It writes to more.
     """
-    rate = min(settings.bytes_per_second, rate) if rate > 0 else settings.bytes_per_second
-    left = capacity.avail_bytes.get(pool, 0) - settings.reserve * capacity.size_bytes.get(pool, 0)
+    rate = min(DISK_BYTES_PER_SECOND, rate) if rate > 0 else DISK_BYTES_PER_SECOND
+    left = capacity.avail_bytes.get(pool, 0) - RESERVE * capacity.size_bytes.get(pool, 0)
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
         size = candidate.size_bytes
-        if (size is None or not settings.min_file_bytes <= size <= settings.max_file_bytes
+        if (size is None or not MIN_FILE_BYTES <= size <= settings.max_file_bytes
                 or not is_used_again(candidate)):
             continue
         stripes = stripes_of(candidate)
@@ -164,7 +163,7 @@ def fits_targets(size_bytes: int, stripes: Stripes, pool: str, capacity: Capacit
     used = min(stripes.count, len(members))
     each = size_bytes / used
     fill = [capacity.fill[target] for target in members if target in capacity.fill]
-    short = sum(room.avail_bytes - settings.reserve * room.size_bytes < each for room in fill)
+    short = sum(room.avail_bytes - RESERVE * room.size_bytes < each for room in fill)
     return len(members) - short >= used
 
 
@@ -201,8 +200,8 @@ def small_end(activity: DirectoryActivity, settings: Restripe) -> int:
     >>> small_end(DirectoryActivity("j", "/d", sizes=(100, 3 << 20, 1 << 40)), Restripe()) >> 20
     4
     """
-    small = [size for size in activity.sizes if 0 < size <= settings.largest_small_bytes]
-    return min(settings.largest_small_bytes, max(4 << 20, boundary(max(small)))) if small else 4 << 20
+    small = [size for size in activity.sizes if 0 < size <= LARGEST_SMALL_BYTES]
+    return min(LARGEST_SMALL_BYTES, max(4 << 20, boundary(max(small)))) if small else 4 << 20
 
 
 def with_stripes(present: Layout | None, stripes: Stripes, pool: str, end: int) -> Layout | None:

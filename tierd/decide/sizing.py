@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Gt
 
 from tierd.refusal import Reason
 from tierd.text import binary_text, percent
 
 UNIT_BYTES = 64 << 10
 """Component boundaries are multiples of this (Lustre's alignment)."""
+MIN_SAMPLES = 20
+"""Sizes needed to use their distribution. With fewer, the mean decides, with a wider margin. A choice."""
+SPLIT_SHARE = 0.05
+"""Maximum share of files that may be split: files up to 64 times the component. A choice."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +31,8 @@ class Settings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     largest_component_bytes: Annotated[int, Gt(0)] = 16 << 20
-    """Files that need a larger component are not small and do not go to flash."""
-    min_samples: Annotated[int, Ge(1)] = 20
-    """Sizes needed to use their distribution. With fewer, the mean decides, with a wider margin."""
-    split_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Maximum share of files that may be split: files up to 64 times the component."""
+    """Files that need a larger component are not small and do not go to flash. Four times the largest small files of
+    the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Size:
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
     """Size a component from sampled sizes, or else from the mean size of a job's files."""
     known = [size for size in sizes if size > 0]
-    if len(known) >= settings.min_samples:
+    if len(known) >= MIN_SAMPLES:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
         return Size(0, "the sizes of the files are not known", Reason.SIZES_UNKNOWN)
@@ -70,7 +71,7 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
                     "small files", Reason.NOT_SMALL)
     size = boundary(small[-1])
     split = sum(size < s <= 64 * size for s in ordered)
-    if split > settings.split_share * len(ordered):
+    if split > SPLIT_SHARE * len(ordered):
         return Size(0, f"a component of {binary_text(size)} would split {split} of {len(ordered)} sampled files",
                     Reason.SIZES_MIXED)
     return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} sampled files fit; the largest of "

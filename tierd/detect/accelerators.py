@@ -122,8 +122,11 @@ def median(table: Mapping[int, float]) -> float:
 
 
 def absorbs(seen: Accelerator | None, load: JobLoad) -> bool:
-    """Whether what one job does on a target is small writes that its accelerator takes in."""
-    if seen is None or not load.writes or load.reads > 0.1 * load.bulk_operations:
+    """Whether what one job does on a target is small writes that its accelerator takes in.
+
+    The durations of each size must show the accelerator: what only follows from mixes may be wrong.
+    """
+    if seen is None or seen.fast_usec is None or not load.writes or load.reads > 0.1 * load.bulk_operations:
         return False
     if load.sizes:
         small = sum(count for upper, count in load.sizes.items() if upper <= seen.bypass_low_bytes)

@@ -111,8 +111,3 @@ def client_names(clients: Sequence[ClientLoad]) -> str:
     """The clients as part of a sentence."""
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
-
-
-def total_over(clients: Sequence[ClientLoad], count: Callable[[ClientLoad], float]) -> float:
-    """Sum over clients."""
-    return sum(map(count, clients))

@@ -271,11 +271,11 @@ MIXED_SHARE = 0.2
 KEPT, KEPT_OF_WINDOW = 256, 16
 """Windows of targets kept of a pool, of each of two sorts: mixed, and with streams alone; and how many of them one
 window adds at the most, so that a large pool does not forget within seconds."""
-MIN_WINDOWS = 3
-"""Costs fitted from fewer windows are not used."""
 MOST = 0.5
 """Share of the windows with streams that must be saturated. Otherwise the streams wait for something else than the
 targets, and throughput shows no costs: those of before stay."""
+FIRST_WINDOWS = 6
+"""Costs of before do not stay so early: a stream that worked in the first window only is no measure. A choice."""
 
 
 @dataclass(slots=True)
@@ -331,11 +331,12 @@ class CostLearner:
                     one = mixed if together else others[target] >= MIXED_SHARE * total[target, 2]
                     (kept.mixed if one else kept.alone).append(work)
         kept.windows += 1
-        if kept.windows >= MIN_WINDOWS:
-            work = np.array([*kept.alone, *kept.mixed])
-            costs = fit(work, self._priors.get(pool))
-            if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
-                self.costs = {**self.costs, pool: costs}
+        work = np.array([*kept.alone, *kept.mixed])
+        costs = fit(work, self._priors.get(pool))
+        if np.mean(work @ np.array(costs.seconds) >= SATURATED) >= MOST:
+            self.costs = {**self.costs, pool: costs}
+        elif kept.windows <= FIRST_WINDOWS:
+            self.costs = {other: known for other, known in self.costs.items() if other != pool}
 
     def table(self, pool: Ints, names: list[str], unhealthy: Ints) -> CostTable:
         """Costs of all targets."""

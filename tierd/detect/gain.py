@@ -136,6 +136,15 @@ class Gain:
         return min(normal((self.explained - least) / self.explained_error),
                    normal((self.measured - least) / self.measured_error))
 
+    def something_else(self, least: float, doubt: float) -> bool:
+        """Whether the stream is slower than beside the neighbour, although the act may have brought it ``least``.
+
+        An act takes load from a stream's targets. What slows the stream even more is something else. ``doubt`` is the
+        probability of an error.
+        """
+        return (normal((self.explained - least) / self.explained_error) > doubt
+                and normal(self.measured / self.measured_error) < doubt)
+
 
 def gain(track: StreamTrack, neighbour: str, before: Sequence[StreamWindow],
          since: Sequence[StreamWindow]) -> Gain | None:

@@ -10,41 +10,23 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
-
-from annotated_types import Gt, Lt
 
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Facts, Finding, JobLoad
+from tierd.model import Advice, Facts, Finding, JobLoad, OtherEvidence
 from tierd.policies.protocol import Amend, Common, Policy
 from tierd.text import binary_text, count_of, percent, quoted
 
 MAX_BYPASS_BYTES = 256 << 10
 """Largest bypass size that is advised; larger writes use whole stripes well."""
+MIN_GAIN_SHARE = 0.1
+"""Share of the writes that a larger bypass size must take in before it is advised. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    min_gain_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the writes that a larger bypass size must take in before it is advised."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockAcceleratorEvidence(Evidence):
-    """Small writes that are fast on targets whose larger writes are slow."""
-
-    bypass_low_bytes: int
-    bypass_high_bytes: int
-    small_write_share: float
-    """Share of the disk writes up to the lower bound."""
-    next_write_share: float
-    """Share of the disk writes above it, up to four times as large."""
-    targets: int
-    fast_usec: float | None = None
-    slow_usec: float | None = None
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -60,13 +42,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
 def with_absorbed(finding: Finding, loads: Mapping[str, JobLoad], accelerated: Mapping[str, Accelerator]) -> Finding:
     """A finding about a noisy neighbour, as advice only if the accelerators of all its targets take its writes in.
 
-    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing. The durations of
-    each size must show the accelerators: what only follows from mixes may be wrong, and leaves the finding as it is.
+    ``loads`` are those of the aggressor by target. Its files on flash would save the disks nothing.
     """
-    shown = {target: seen for target, seen in accelerated.items() if seen.fast_usec is not None}
     if finding.advice_only or not finding.targets:
         return finding
-    if not all(target in loads and absorbs(shown.get(target), loads[target]) for target in finding.targets):
+    if not all(target in loads and absorbs(accelerated.get(target), loads[target]) for target in finding.targets):
         return finding
     return replace(finding, advice_only=True, advice=(*finding.advice, Advice(
         "move no files of this job to flash", f"for {quoted(finding.aggressor)}",
@@ -85,7 +65,7 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
                 sizes[size] += count
     every = sum(sizes.values())
     small = sum(count for size, count in sizes.items() if size <= low) / every if every else 0.0
-    wanted = next_bypass(sizes, low, settings.min_gain_share)
+    wanted = next_bypass(sizes, low, MIN_GAIN_SHARE)
     gained = sum(count for size, count in sizes.items() if low < size <= 4 * low) / every if every else 0.0
     times = [(seen.fast_usec, seen.slow_usec) for seen in members.values()
              if seen.fast_usec is not None and seen.slow_usec is not None]
@@ -97,9 +77,10 @@ def finding(pool: str, members: Mapping[str, Accelerator], view: View, settings:
         f"writes up to {binary_text(low)} on {where} are fast{took}, writes of {binary_text(high)} are not: a block "
         "accelerator such as NXD, or a write cache that larger writes bypass; counters do not tell which. "
         f"{percent(small)} of the disk writes are small enough",
-        BlockAcceleratorEvidence(bypass_low_bytes=low, bypass_high_bytes=high, small_write_share=small,
-                                 next_write_share=gained, targets=len(members), fast_usec=fast, slow_usec=slow),
-        advice_only=True, subject=pool, advice=tuple(advise(low, high, wanted, gained, where)),
+        OtherEvidence({"bypass_low_bytes": low, "bypass_high_bytes": high, "small_write_share": small,
+                       "next_write_share": gained, "targets": len(members),
+                       **({"fast_usec": fast, "slow_usec": slow} if fast and slow else {})}),
+        advice_only=True, subject=pool, advice=tuple(_advise(low, high, wanted, gained, where)),
     )
 
 
@@ -117,8 +98,7 @@ def next_bypass(sizes: Mapping[int, float], low: int, min_gain_share: float) -> 
     return None
 
 
-def advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
-    """What to do with an accelerator."""
+def _advise(low: int, high: int, wanted: int | None, gained: float, where: str) -> Iterator[Advice]:
     between = f"between {binary_text(low)} and {binary_text(high)}"
     if wanted is None:
         yield Advice("no change of the bypass size", where,
@@ -135,4 +115,4 @@ def amends(facts: Facts) -> Amend:
     return partial(with_absorbed, accelerated=accelerators(facts.disk_writes))
 
 
-POLICY = Policy("block-accelerator", Settings, find, evidence=BlockAcceleratorEvidence, amends=amends)
+POLICY = Policy("block-accelerator", Settings, find, amends=amends)

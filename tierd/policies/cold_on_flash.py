@@ -25,6 +25,8 @@ from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted
 
 DAY_SECONDS = 86_400.0
+MIN_BYTES = 4096
+"""Smaller files are not moved: they free almost nothing."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,13 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The finding begins at this used share of the flash pool."""
+    """The finding begins at this used share of the flash pool. A fifth is left for bursts: a choice."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends, and demotion stops, at this used share."""
+    """The finding ends, and demotion stops, at this used share. A tenth less, so that it does not begin again at
+    once."""
     cold_days: Annotated[float, Gt(0)] = 7.0
-    """Days without access. Set at least one day, because access times are updated late (``atime_diff``)."""
-    min_files: Annotated[int, Ge(1)] = 1
+    """Days without access. Set at least one day, because access times are updated late (``atime_diff``). A week is a
+    choice."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,8 @@ class ColdToDisk(Table):
     it moved to flash itself from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow."""
-    min_bytes: Annotated[int, Ge(0)] = 4096
-    """Smaller files are not moved: they free almost nothing."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +75,7 @@ class ColdOnFlashEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pools in view.pool_pairs:
-        yield from of_pool(pools.flash, pools.hdd, view, settings)
+    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     limit = view.now - settings.cold_days * DAY_SECONDS
     stored = [file for file in view.facts.stored if pool in file.pools]
     cold = [file for file in stored if file.read_at < limit]
-    if len(cold) < settings.min_files:
+    if not cold:
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)
@@ -143,7 +143,7 @@ def demotions(finding: Finding, wanted: float, cold_before: float, stored: Seque
         if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= cold_before:
             break
         layout = disk_layout(file.layout, pools)
-        if layout is None or file.size_bytes < settings.min_bytes:
+        if layout is None or file.size_bytes < MIN_BYTES:
             continue
         if file.size_bytes > left:
             too_large += 1
@@ -176,5 +176,6 @@ def directories(tables: Tables) -> Sequence[str]:
     return tables.of(ColdToDisk).directories
 
 
-POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan, by_scope=False,
-                tables={"cold_to_disk": ColdToDisk}, directories=directories, on_by_default=True, can_wait=True)
+POLICY = Policy("cold-on-flash", Settings, find, evidence=ColdOnFlashEvidence, plan=plan,
+                by_scope=False, tables={"cold_to_disk": ColdToDisk}, directories=directories, on_by_default=True,
+                can_wait=True)

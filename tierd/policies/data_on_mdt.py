@@ -38,6 +38,13 @@ DEFAULT_LIMIT_BYTES = 1 << 20
 
 NO_ROOM_ON_FLASH = ("flash has no room, and small files on the MDT are written 20 to 40% faster than on disks "
                     "(Cray, CUG 2018)")
+KEEP_FREE = 0.2
+"""Free share of an MDT below which tierd undoes default layouts with data on the MDT. A choice."""
+MAX_SLOWDOWN = 1.5
+"""Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the MDTs.
+A choice."""
+FILL_SECONDS = 1800.0
+"""Time for which new files must fit. A choice."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +52,14 @@ class DataOnMdt(Table):
     """When the first component is on the MDT instead of flash: the table ``[data_on_mdt]``."""
 
     largest_bytes: Annotated[int, Gt(0), Le(4 << 20)] = 4 << 20
-    """Maximum end of a component on the MDT. The limit of the MDTs (``lod.*.dom_stripesize``) applies too."""
+    """Maximum end of a component on the MDT. The limit of the MDTs (``lod.*.dom_stripesize``) applies too. 4 MiB is the
+    largest of the paper."""
     reads_per_write: Annotated[float, Ge(1)] = 3.0
     """Reads per write from which the MDT is expected to be better than flash. Reads are up to 3 times as fast there;
     a write is assumed to be at most 3 times as slow, a choice, because the paper gives no figure."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Share of bytes and of inodes that must stay free on every MDT, after ``fill_seconds`` of new files."""
-    keep_free: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Free share of an MDT below which tierd undoes default layouts with data on the MDT."""
-    max_slowdown: Annotated[float, Gt(1)] = 1.5
-    """Service time of metadata operations now, as a multiple of that in quiet times, above which nothing goes to the
-    MDTs."""
-    fill_seconds: Annotated[float, Gt(0)] = 1800.0
-    """Time for which new files must fit."""
+    """Share of bytes and of inodes that must stay free on every MDT, after half an hour of new files. A choice: a
+    full MDT stops everybody."""
 
 
 def place(on_flash: Layout, use: Use, situation: Situation, flash_has_room: bool) -> Choice:
@@ -104,11 +106,11 @@ def refusal(end_bytes: int, use: Use, capacity: Capacity, settings: DataOnMdt) -
                        f"{size_text(limit)} of a file")
     if targets.slowdown is None:
         return Refusal(Reason.MDT_UNKNOWN, "the service times of the MDTs are not known, or not long enough")
-    if targets.slowdown > settings.max_slowdown:
+    if targets.slowdown > MAX_SLOWDOWN:
         return Refusal(Reason.MDT_BUSY, f"operations on an MDT take {targets.slowdown:.1f} times as long as in quiet "
                        "times")
-    if (targets.spare_bytes(settings.min_free) < use.growth_bytes_per_second * settings.fill_seconds
-            or targets.spare_inodes(settings.min_free) < use.files_per_second * settings.fill_seconds):
+    if (targets.spare_bytes(settings.min_free) < use.growth_bytes_per_second * FILL_SECONDS
+            or targets.spare_inodes(settings.min_free) < use.files_per_second * FILL_SECONDS):
         return Refusal(Reason.MDT_ROOM, f"an MDT has {percent(targets.free_share)} free, the job adds "
                        f"{rate_text(use.growth_bytes_per_second)} in {use.files_per_second:.0f} files/s, and "
                        f"{percent(settings.min_free)} must stay free")
@@ -136,12 +138,11 @@ def room_bytes(capacity: Capacity, settings: DataOnMdt) -> float:
     return 0.0 if capacity.metadata is None else max(0.0, capacity.metadata.spare_bytes(settings.min_free))
 
 
-def is_short(layout: Layout, room: Capacity, tables: Tables) -> str | None:
+def is_short(layout: Layout, room: Capacity, _: Tables) -> str | None:
     """Whether an MDT has so little room that default layouts with data on the MDT are undone; not if it is unknown."""
     if not layout.components[0].on_mdt:
         return None
-    least = tables.of(DataOnMdt).keep_free
-    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < least else ""
+    return "an MDT is short of space" if room.metadata is not None and room.metadata.free_share < KEEP_FREE else ""
 
 
 POLICY = Policy("data-on-mdt", tables={"data_on_mdt": DataOnMdt}, option="places small files on the MDT", place=place,

@@ -14,11 +14,15 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, Finding, OtherEvidence
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
+HYSTERESIS = 0.1
+"""The finding ends at a used share that is lower by this. A choice."""
+HALF = 0.5
+"""Used share from which a pool counts as half full. A choice."""
 
 
 @dataclass(frozen=True)
@@ -26,35 +30,15 @@ class Settings(Common):
     """Thresholds. Shares are used bytes of the pool."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The finding begins at this share."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends at this share."""
+    """The finding begins at this share. As for ``cold-on-flash``."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """The finding also begins if a half-full pool will be full within this time at its present growth."""
-    half: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Used share from which a pool counts as half full."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlashPressureEvidence(Evidence):
-    """Use and growth of a flash pool."""
-
-    used_share: float
-    fullest_used_share: float
-    """Used share of the fullest target."""
-    avail_bytes: int
-    write_bytes_per_second: float
-    growth_bytes_per_second: float
-    """Growth of used space: writes minus deletions."""
-    seconds_to_full: float
-    """Time until the pool is full at its present growth; 1e12 if it does not grow."""
+    """The finding also begins if a half-full pool will be full within this time at its present growth. An hour, in
+    which a person can act: a choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pools in view.pool_pairs:
-        yield from of_pool(pools.flash, pools.hdd, view, settings)
+    return (finding for pools in view.pool_pairs for finding in of_pool(pools.flash, pools.hdd, view, settings))
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -67,7 +51,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
     fullest = max(members, key=lambda t: fills[t].used)
     writers: Counter[str] = Counter()
-    recent = view.recent(settings.recent_seconds)
+    recent = view.recent(RECENT_SECONDS)
     for window in recent:
         for (target, job), load in window.loads.items():
             if target in fills:
@@ -75,8 +59,8 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     written = writers.total() / sum(w.seconds for w in recent)
     rate = sum(f.growth_bytes_per_second for f in fills.values())
     full_in = avail / rate if rate > 0 else float("inf")
-    edge = settings.leave if (POLICY.name, "", pool) in view.active else settings.enter
-    if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
+    enter = settings.enter - (HYSTERESIS if (POLICY.name, "", pool) in view.active else 0.0)
+    if used < enter and (used < HALF or full_in > settings.horizon_seconds):
         return
     growth = f"; the pool grows by {rate_text(rate)} and will be full in {full_in / 60:.0f} minutes"
     when = growth if full_in < 86_400 else ""
@@ -89,9 +73,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         POLICY.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
         f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
-        FlashPressureEvidence(
-            used_share=used, fullest_used_share=fills[fullest].used, avail_bytes=avail, write_bytes_per_second=written,
-            growth_bytes_per_second=rate, seconds_to_full=min(full_in, 1e12)),
+        OtherEvidence({"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": avail,
+                       "write_bytes_per_second": written, "growth_bytes_per_second": rate,
+                       "seconds_to_full": min(full_in, 1e12)}),
         advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),
     )
 

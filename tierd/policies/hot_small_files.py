@@ -17,37 +17,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt
 
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
+from tierd.decide.plans import (
+    DISK_BYTES_PER_SECOND,
+    FLASH_USEC,
+    NO_CHANGELOG_SENTENCE,
+    SEEK_USEC,
+    Plan,
+    covers,
+    flash_first,
+    missing_pool,
+    reserved,
+)
 from tierd.detect.advice import has_free_space
-from tierd.detect.profile import Profile
+from tierd.detect.profile import Classes, Profile
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Table, Use
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Table, Use, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, count_of, percent, quoted
+
+REOPENED = 2.0
+"""Minimum number of opens of existing files per created file. With fewer, the job mostly writes there. A choice."""
+READ_SHARE = 0.5
+"""Minimum share of reads among the job's RPCs to disk targets. A choice."""
+SUFFERING_WEIGHT = 3.0
+"""Weight of the cost while a neighbour is slowed on the same targets. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_opens: Annotated[int, Ge(1)] = 100
-    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default)."""
-    reopened: Annotated[float, Gt(0)] = 2.0
-    """Minimum number of opens of existing files per created file. With fewer, the job mostly writes there."""
+    """Minimum number of recent opens of existing files in a directory. Changelogs must record OPEN (off by default). A
+    choice: one in six seconds."""
     enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
-    """The finding begins at this rate of read RPCs to disk targets."""
-    leave_reads_per_second: Annotated[float, Gt(0)] = 5.0
-    """The finding ends below this rate."""
-    read_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Minimum share of reads among the job's RPCs to disk targets."""
-    small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
-    """Maximum mean of bytes read per open."""
+    """The finding begins at this rate of read RPCs to disk targets. A tenth of the seeks of a disk."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +64,12 @@ class HotFilesToFlash(Table):
     """Limits of benefit and cost of moves: the table ``[hot_files_to_flash]``."""
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
-    """Minimum disk time saved, as a multiple of the disk time that the move costs."""
+    """Minimum disk time saved, as a multiple of the disk time that the move costs. A choice, because the estimate is
+    rough."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """Expected time for which the job continues to read at its present rate."""
-    disk_read_usec: Annotated[float, Gt(0)] = 8000.0
-    """Time of a small read from disk if job statistics show less: a seek."""
-    flash_read_usec: Annotated[float, Gt(0)] = 500.0
-    """Time of a small read from flash."""
-    disk_bytes_per_second: Annotated[float, Gt(0)] = 100e6
-    """Sequential throughput of a disk target while a file is copied."""
-    suffering_weight: Annotated[float, Ge(1)] = 3.0
-    """Weight of the cost while a neighbour is slowed on the same targets."""
+    """Expected time for which the job continues to read at its present rate. A choice."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice: the next plan may have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,32 +97,29 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per job. It names the job's directories, the most opened first."""
     if not has_free_space(view, view.flash):
         return
-    jobs = view.profiles(settings.recent_seconds)
+    jobs = view.profiles(LATEST_SECONDS)
     by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
-        if (activity.opens >= settings.min_opens and activity.opens >= settings.reopened * activity.creates
+        if (activity.opens >= settings.min_opens and activity.opens >= REOPENED * activity.creates
                 and activity.directory.startswith("/")):
             by_job[activity.job].append(activity)
     for job, activities in sorted(by_job.items()):
         if job in jobs:
-            finding = of_job(jobs[job], activities, view, settings)
+            finding = _of_job(jobs[job], activities, view, settings)
             if finding is not None:
                 yield finding
 
 
-def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
-    """The finding about one job, or None."""
+def _of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
     on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
     reads = sum(load.reads for load in on_disk.values())
     operations = sum(load.bulk_operations for load in on_disk.values())
-    edge = (settings.leave_reads_per_second if (POLICY.name, job.job, "") in view.active
-            else settings.enter_reads_per_second)
-    recent = view.recent(settings.recent_seconds)
+    recent = view.recent(LATEST_SECONDS)
     opens = sum(w.namespace[job.job].opens for w in recent if job.job in w.namespace) / job.seconds
     read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
     per_open = read_bytes / opens if opens else float("inf")
-    if (reads / job.seconds < edge or reads < settings.read_share * operations
-            or per_open > settings.small_file_bytes):
+    if (reads / job.seconds < edge(settings.enter_reads_per_second, view, POLICY.name, job.job)
+            or reads < READ_SHARE * operations or per_open > Classes().small_file_bytes):
         return None
     share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
     busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
@@ -145,9 +144,8 @@ def plan(finding: Finding, evidence: HotSmallFilesEvidence, situation: Situation
     """Moves of the files that are worth it, the best first, while the pool or the MDTs have space."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(HotFilesToFlash)
-    if not capacity.pools.get(pools.flash_pool) or not capacity.pools.get(pools.hdd_pool):
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
-                                 "has no targets"),))
+    if missing := missing_pool(capacity, pools):
+        return Plan((), (missing,))
     defaults: list[Action] = []
     moves: list[Action] = []
     refusals: list[Refusal] = []
@@ -194,12 +192,12 @@ def benefit_ratio(candidate: Candidate, opens_per_second: float, evidence: HotSm
 
     Future opens are spread over the files as past opens were. Only opens that cause disk reads save time.
     """
-    read_usec = max(evidence.usec_per_rpc, settings.disk_read_usec)
+    read_usec = max(evidence.usec_per_rpc, SEEK_USEC)
     heat = opens_per_second * candidate.opens * min(
         1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
-    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - settings.flash_read_usec)
-    cost_usec = read_usec + (candidate.size_bytes or 0) / settings.disk_bytes_per_second * 1e6
-    return saved_usec / (cost_usec * (settings.suffering_weight if victim_slowed else 1.0))
+    saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - FLASH_USEC)
+    cost_usec = read_usec + (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND * 1e6
+    return saved_usec / (cost_usec * (SUFFERING_WEIGHT if victim_slowed else 1.0))
 
 
 def fitting_moves(actions: Sequence[Action], room: Mapping[bool, float], most: int) -> Iterator[Action]:

@@ -29,14 +29,50 @@ from tierd.decide.plans import Plan
 from tierd.decide.relocation import Destinations, bytes_by_ost, hard_case, ost_index, osts_of, relocate
 from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.detect.view import View
-from tierd.model import Action, Advice, Capacity, Evidence, Facts, Finding, StoredFile, TargetFill, Window
-from tierd.policies.protocol import Common, MoveJudge, MoveRun, Policy, Situation, Table, Tables, Walk
+from tierd.model import (
+    Action,
+    Advice,
+    Capacity,
+    Evidence,
+    Facts,
+    Finding,
+    OtherEvidence,
+    StoredFile,
+    TargetFill,
+    Window,
+)
+from tierd.policies.protocol import (
+    LEAVE,
+    RECENT_SECONDS,
+    Common,
+    MoveJudge,
+    MoveRun,
+    Policy,
+    Situation,
+    Table,
+    Tables,
+    Walk,
+    edge,
+)
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, count_of, first_names, percent, quoted, rate_text
 from tierd.verify import judgement as verify
 from tierd.verify.judgement import JobTotals, Judgement, compared_rates, control_ratio, harmed_by, jobs_on_targets
 
 DAY_SECONDS = 86_400.0
+MIN_BYTES_PER_SECOND = 5e6
+MIN_OPERATIONS_PER_SECOND = 50.0
+"""Minimum load of the target, in bytes or in operations. Choices."""
+MIN_BYTES = 1 << 20
+"""Smaller files do not move: they hardly change the fill. A choice."""
+MAX_BYTES = 1 << 40
+"""Larger files do not move. A copy would take hours: a choice."""
+BAND = 0.03
+"""A target gives files while its used share exceeds that of its pool by more than this. A choice."""
+REST_DAYS = 30.0
+"""Days in which a moved file does not move again. A choice."""
+RETRY_HOURS = 12.0
+"""Hours until a file is tried again after a move that did not succeed. A choice."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +80,10 @@ class Settings(Common):
     """Thresholds."""
 
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The finding begins if a target's used share exceeds the median of the other targets by this difference."""
-    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.15
-    """The finding ends below this difference."""
+    """The finding begins if a target's used share exceeds the median of the other targets by this difference. Lustre
+    evens out new objects from 17% on (``qos_threshold_rr``)."""
     enter_load: Annotated[float, Gt(1)] = 3.0
-    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets."""
-    leave_load: Annotated[float, Gt(1)] = 2.0
-    """The finding ends below this ratio."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
-    min_operations_per_second: Annotated[float, Gt(0)] = 50.0
-    """Minimum load of the target, in bytes or in operations."""
-    classes: Classes = field(default_factory=Classes)
+    """The finding begins at this ratio of a target's bytes or operations to the mean of the other targets. A choice."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +93,14 @@ class Rebalance(Table):
     directories: tuple[str, ...] = ("/",)
     """Directories (paths below the root of the file system) whose files may move."""
     scan_files_per_second: Annotated[float, Gt(0)] = 100.0
-    """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT."""
+    """Maximum number of files examined per second while a pool is uneven. Each takes some requests to an MDT. A
+    choice."""
     idle_days: Annotated[float, Ge(0)] = 1.0
     """Files used more recently do not move. Lustre writes access times late (``atime_diff``)."""
-    min_bytes: Annotated[int, Ge(1)] = 1 << 20
-    """Smaller files do not move: they hardly change the fill."""
-    max_bytes: Annotated[int, Ge(1)] = 1 << 40
-    """Larger files do not move."""
-    band: Annotated[float, Gt(0), Lt(1)] = 0.03
-    """A target gives files while its used share exceeds that of its pool by more than this."""
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
-    """Share of each target that stays free."""
-    rest_days: Annotated[float, Gt(0)] = 30.0
-    """Days in which a moved file does not move again."""
-    retry_hours: Annotated[float, Gt(0)] = 12.0
-    """Hours until a file is tried again after a move that did not succeed."""
+    """Share of each target that stays free. A choice."""
     max_moves: Annotated[int, Ge(0)] = 200
-    """Maximum number of files in one plan; the next plan may have more."""
+    """Maximum number of files in one plan; the next plan may have more. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,27 +114,9 @@ class FillEvidence(Evidence):
     """Used share of the whole pool, which moves within it do not change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BytesEvidence(Evidence):
-    """Throughput of one target and of the other targets of its pool."""
-
-    moved_bytes_per_second: float
-    others_moved_bytes_per_second: float
-    """Mean of the other targets."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationsEvidence(Evidence):
-    """Operations of one target and of the other targets of its pool."""
-
-    operations_per_second: float
-    others_operations_per_second: float
-    """Mean of the other targets."""
-
-
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the fullest and the busiest target of each pool, if they exceed the thresholds."""
-    loads = loads_by_target(view.recent(settings.recent_seconds))
+    loads = _loads_by_target(view.recent(RECENT_SECONDS))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill_findings(pool, members, view, settings)
@@ -134,34 +135,31 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     size = sum(fill.size_bytes for fill in known.values())
     used_of_pool = 1 - sum(fill.avail_bytes for fill in known.values()) / size if size else 1.0
     for sign in (1, -1):
-        far = [(is_active(target, view), sign * (fill.used - median_of_others(target, takers)), target)
+        far = [(_is_active(target, view), sign * (fill.used - _median_of_others(target, takers)), target)
                for target, fill in sorted((known if sign > 0 else takers).items()) if takers.keys() - {target}]
-        far = [each for each in far if each[1] >= (settings.leave_fill if each[0] else settings.enter_fill)]
+        far = [each for each in far if each[1] >= settings.enter_fill * (LEAVE if each[0] else 1)]
         if not far:
             continue
         chosen = max(far, key=lambda each: each[:2])[2]  # one that is reported already stays the reported one
-        others = median_of_others(chosen, takers)
+        others = _median_of_others(chosen, takers)
         yield Finding(
             POLICY.name, view.now, "", "", (chosen,),
             f"{quoted(chosen)} is {percent(known[chosen].used)} full; the median of the other targets of pool "
             f"{quoted(pool)} is {percent(others)}",
             FillEvidence(used_share=known[chosen].used, others_used_share=others, pool_used_share=used_of_pool),
-            subject=f"fill of {chosen}", advice=fill_advice(pool, chosen, too_full=sign > 0))
+            subject=f"fill of {chosen}", advice=_fill_advice(pool, chosen, too_full=sign > 0))
         return
 
 
-def is_active(target: str, view: View) -> bool:
-    """Whether a finding about the fill of a target holds."""
+def _is_active(target: str, view: View) -> bool:
     return (POLICY.name, "", f"fill of {target}") in view.active
 
 
-def median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
-    """Median used share of the other targets."""
+def _median_of_others(target: str, known: Mapping[str, TargetFill]) -> float:
     return median(fill.used for other, fill in known.items() if other != target)
 
 
-def fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
-    """How to even out a pool by hand. tierd does it if ``act.on`` names ``imbalance``."""
+def _fill_advice(pool: str, target: str, *, too_full: bool) -> tuple[Advice, ...]:
     name = quoted(target)
     effect = "; tierd does this if act.on has imbalance"
     if not too_full:
@@ -187,8 +185,7 @@ class TargetLoad:
     jobs: Counter[str] = field(default_factory=Counter)
 
 
-def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
-    """Load of each target."""
+def _loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
     seconds = sum(window.seconds for window in recent)
     found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
     for window in recent:
@@ -203,25 +200,23 @@ def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
 def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
     """Find a target that serves more bytes or operations than the other targets of its pool."""
-    least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
+    least = {"moved_bytes": MIN_BYTES_PER_SECOND, "operations": MIN_OPERATIONS_PER_SECOND}
     for of, enough in least.items():
         rates = {target: float(getattr(loads[target], of)) for target in members}
         busiest = max(members, key=lambda t: rates[t])
         rate, others = rates[busiest], (sum(rates.values()) - rates[busiest]) / (len(members) - 1)
-        edge = settings.leave_load if (POLICY.name, "", f"load of {busiest}") in view.active else settings.enter_load
-        if rate < enough or rate < edge * others:
+        if rate < enough or rate < edge(settings.enter_load, view, POLICY.name, "", f"load of {busiest}") * others:
             continue
         (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
-        profile = view.profiles(settings.recent_seconds).get(job)
-        spread = profile is not None and can_spread(profile, busiest, members, settings)
+        profile = view.profiles(RECENT_SECONDS).get(job)
+        spread = profile is not None and can_spread(profile, busiest, members)
         shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield Finding(
             POLICY.name, view.now, "", "", (busiest,),
             f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
             f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
-            BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
-            OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
+            OtherEvidence({f"{of}_per_second": rate, f"others_{of}_per_second": others}),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
                            f"directories of {quoted(job)} with few large files",
@@ -231,11 +226,11 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
         return
 
 
-def can_spread(job: Profile, target: str, members: Sequence[str], settings: Settings) -> bool:
+def can_spread(job: Profile, target: str, members: Sequence[str]) -> bool:
     """Whether more stripes would relieve a target: the job has large files, and most of their bytes are there."""
     here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
     everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
-    return here >= 0.5 * everywhere > 0 and not is_small_files(job, settings.classes)
+    return here >= 0.5 * everywhere > 0 and not is_small_files(job, Classes())
 
 
 LeftAlone = Callable[[Fid], bool]
@@ -262,20 +257,20 @@ def plan(finding: Finding, _: FillEvidence, situation: Situation) -> Plan:
     members = [*may_take, *(target for target in capacity.closed.get(pool, ())
                             if capacity.fill[target].used > used_of(may_take, capacity))]
     level = used_of(members, capacity)
-    donors = {ost_index(target) for target in members if capacity.fill[target].used > level + settings.band}
+    donors = {ost_index(target) for target in members if capacity.fill[target].used > level + BAND}
     takers = {ost_index(target): level for target in may_take if capacity.fill[target].used < level}
     closed = {ost_index(target) for target in capacity.closed.get(pool, ())}
     room = Destinations({pool: every[pool]}, capacity.fill, settings.reserve, closed, takers)
 
     def left_alone(fid: Fid) -> bool:
-        return situation.was_tried(fid, finding.time - settings.rest_days * DAY_SECONDS,
-                                   finding.time - settings.retry_hours * 3600.0)
+        return situation.was_tried(fid, finding.time - REST_DAYS * DAY_SECONDS,
+                                   finding.time - RETRY_HOURS * 3600.0)
 
     actions = tuple(moves(finding, pool, level, donors, room, closed, situation.resident, settings, left_alone))
     if actions or not donors:
         return Plan(actions, ())
     return Plan((), (Refusal(Reason.NOTHING_TO_DO, f"no file found so far can move within pool {pool!r} (idle for "
-                             f"{settings.idle_days:g} days, not moved in {settings.rest_days:g} days, not larger than "
+                             f"{settings.idle_days:g} days, not moved in {REST_DAYS:g} days, not larger than "
                              "what the target has too much)"),))
 
 
@@ -294,9 +289,9 @@ def moves(finding: Finding, pool: str, level: float, donors: set[int], room: Des
     idle_before = finding.time - settings.idle_days * DAY_SECONDS
     chosen: set[Fid] = set()
     for file in sorted(resident, key=lambda file: order(file, donors)):
-        leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + settings.band}
+        leave = {index for index in osts_of(file.layout) & donors if room.space[index].used > level + BAND}
         if (not leave or file.layout is None or file.read_at >= idle_before or hard_case(file.layout)
-                or not settings.min_bytes <= file.size_bytes <= settings.max_bytes
+                or not MIN_BYTES <= file.size_bytes <= MAX_BYTES
                 or file.fid in chosen or left_alone(file.fid)):
             continue
         held = bytes_by_ost(file.layout, file.size_bytes)
@@ -398,7 +393,7 @@ def judge(finding: Finding, evidence: FillEvidence, run: MoveRun) -> Judgement |
 def walk(tables: Tables) -> Walk:
     """The directories whose files may move."""
     settings = tables.of(Rebalance)
-    return Walk(settings.directories, settings.scan_files_per_second, settings.min_bytes)
+    return Walk(settings.directories, settings.scan_files_per_second, MIN_BYTES)
 
 
 POLICY = Policy("imbalance", Settings, find, evidence=FillEvidence, plan=plan, by_scope=False,

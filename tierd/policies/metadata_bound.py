@@ -15,13 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Gt, Le, Lt
+from annotated_types import Gt
 
 from tierd.advised import STATAHEAD_BATCH
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding, MetadataLoad, MetadataService
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, Finding, MetadataLoad, MetadataService, OtherEvidence
+from tierd.policies.protocol import Common, Policy, edge
 from tierd.text import percent, quoted
+
+BUSY_SHARE = 0.7
+"""Share of the threads in use at the start of a request, from which threads count as busy. A choice."""
+ONE_JOB_SHARE = 0.7
+"""Share of the operations from which one job counts as the cause. A choice."""
+CHANGE_SHARE = 0.5
+"""Share of creates and unlinks from which a directory lock may limit the operations. A choice."""
 
 
 @dataclass(frozen=True)
@@ -29,39 +36,13 @@ class Settings(Common):
     """Thresholds."""
 
     enter_wait_usec: Annotated[float, Gt(0)] = 2000.0
-    """The finding begins if requests wait so long for a thread, on average, while threads are busy."""
-    leave_wait_usec: Annotated[float, Gt(0)] = 1000.0
-    """The finding ends below this wait."""
-    busy_share: Annotated[float, Gt(0), Le(1)] = 0.7
-    """Share of the threads in use at the start of a request, from which threads count as busy."""
+    """The finding begins if requests wait so long for a thread, on average, while threads are busy. A choice, not
+    measured on a busy MDS."""
     enter_operation_usec: Annotated[float, Gt(0)] = 3000.0
-    """The finding begins if an operation takes so long, on average, while threads are free."""
-    leave_operation_usec: Annotated[float, Gt(0)] = 2000.0
-    """The finding ends below this time."""
+    """The finding begins if an operation takes so long, on average, while threads are free. A choice, not measured on a
+    busy MDS."""
     min_operations_per_second: Annotated[float, Gt(0)] = 200.0
-    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow."""
-    one_job_share: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """Share of the operations from which one job counts as the cause."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataBoundEvidence(Evidence):
-    """The service for metadata requests of one MDS, and the operations of the MDTs that it names."""
-
-    requests_per_second: float
-    wait_usec: float
-    """Mean time that a request waited for a thread."""
-    threads: float
-    active: float
-    """Mean number of requests in progress."""
-    operation_usec: float
-    """Mean time of an operation on the slowest of its busy MDTs; 0 if unknown."""
-    change_share: float
-    """Creates and unlinks among the operations."""
-    stat_share: float
-    """Stats among the operations."""
-    one_job_share: float
-    """The largest share of one job in the operations."""
+    """Minimum operations of the MDTs of the MDS, and of an MDT whose device is called slow. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -81,37 +62,37 @@ def of_service(service: MetadataService, loads: Sequence[MetadataLoad], view: Vi
     slowest = max((load for load in loads if load.operations >= settings.min_operations_per_second),
                   key=lambda load: load.usec_per_operation, default=None)
     subject = f"mds of {service.node}"
-    active = (POLICY.name, "", subject) in view.active
-    busy = service.threads > 0 and service.active >= settings.busy_share * service.threads
-    waits = service.wait_usec >= (settings.leave_wait_usec if active else settings.enter_wait_usec)
+    busy = service.threads > 0 and service.active >= BUSY_SHARE * service.threads
+    waits = service.wait_usec >= edge(settings.enter_wait_usec, view, POLICY.name, "", subject)
     usec = slowest.usec_per_operation if slowest else 0.0
-    slow = usec >= (settings.leave_operation_usec if active else settings.enter_operation_usec)
+    slow = usec >= edge(settings.enter_operation_usec, view, POLICY.name, "", subject)
     queueing = service.wait_usec >= usec / 2  # an operation that is slow because it waits says nothing of the device
     if not ((busy and waits) or (slow and not busy and not queueing)):
         return
     if slowest and not busy:
         loads = [slowest]
     total = sum(load.operations for load in loads)
-    job, share = largest_job(loads, total)
+    job, share = _largest_job(loads, total)
     changes = sum(load.creates + load.unlinks for load in loads) / total
     stats = sum(load.stats for load in loads) / total
-    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= settings.one_job_share else ""
+    cause = f"; {quoted(job)} causes {percent(share)} of the operations" if share >= ONE_JOB_SHARE else ""
     words = (f"requests wait {service.wait_usec / 1000:.1f} ms for a thread, and {service.active:.0f} of "
              f"{service.threads:.0f} threads are in use: processors, locks or threads limit it" if busy else
              f"an operation on {quoted(loads[0].mdt)} takes {usec / 1000:.1f} ms with {service.active:.0f} of "
-             f"{service.threads:.0f} threads in use: the latency of its devices limits it")
+             f"{service.threads:.0f} threads in use: "
+             + ("the lock of a directory or the latency of its devices limits it; counters do not tell which"
+                if changes >= CHANGE_SHARE else "the latency of its devices limits it"))
     yield Finding(
         POLICY.name, view.now, "", "", tuple(load.mdt for load in loads),
         f"the MDS of {quoted(service.node)} does {service.requests_per_second:.0f} requests/s; {words}{cause}",
-        MetadataBoundEvidence(
-            requests_per_second=service.requests_per_second, wait_usec=service.wait_usec, threads=service.threads,
-            active=service.active, operation_usec=usec, change_share=changes, stat_share=stats, one_job_share=share),
+        OtherEvidence({"requests_per_second": service.requests_per_second, "wait_usec": service.wait_usec,
+                       "threads": service.threads, "active": service.active, "operation_usec": usec,
+                       "change_share": changes, "stat_share": stats, "one_job_share": share}),
         advice_only=True, subject=subject,
-        advice=tuple(job_advice(job, changes) if cause else server_advice(service, busy, changes, stats, view)))
+        advice=tuple(_job_advice(job, changes) if cause else _server_advice(service, busy, changes, stats, view)))
 
 
-def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
-    """The job with most operations on these MDTs, and its share."""
+def _largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float]:
     by_job: defaultdict[str, float] = defaultdict(float)
     for load in loads:
         for job, rate in load.jobs:
@@ -120,18 +101,21 @@ def largest_job(loads: Sequence[MetadataLoad], total: float) -> tuple[str, float
     return job, by_job[job] / total if job else 0.0
 
 
-def job_advice(job: str, changes: float) -> Iterator[Advice]:
-    """Advice if one job causes the load."""
+def _job_advice(job: str, changes: float) -> Iterator[Advice]:
     yield Advice("use fewer and larger files, or a directory for each process", f"in {quoted(job)}",
                  "another MDS would help this job alone; see metadata-storm if it works in one directory")
-    if changes >= 0.5:
+    if changes >= CHANGE_SHARE:
         yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"where {quoted(job)} makes its directories",
                      "its directories go to several MDTs; creates in one directory are bound by one thread and the "
                      "clock rate of the processor (Cray, CUG 2018)")
 
 
-def server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
-    """Advice if many jobs cause the load."""
+def _server_advice(service: MetadataService, busy: bool, changes: float, stats: float, view: View) -> Iterator[Advice]:
+    if changes >= CHANGE_SHARE:
+        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
+                     f"for {quoted(service.node)}",
+                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
+                     "one directory (Cray, CUG 2018)")
     if not busy:
         yield Advice("put the MDT on faster SSDs, and check them (iostat -x, brw_stats of the MDT)",
                      f"on {quoted(service.node)}",
@@ -142,11 +126,6 @@ def server_advice(service: MetadataService, busy: bool, changes: float, stats: f
         more = round(2 * service.threads_max)
         yield Advice(f"lctl set_param mds.MDS.mdt.threads_max={more}", f"on {quoted(service.node)}",
                      "helps if processors have idle time (mpstat); otherwise the queue only moves")
-    if changes >= 0.5:
-        yield Advice("processors with a higher clock rate, and directories of their own for each job or process",
-                     f"for {quoted(service.node)}",
-                     "creates in a directory are bound by one thread and its clock rate; more processors do not help "
-                     "one directory (Cray, CUG 2018)")
     if stats >= 0.5:
         yield Advice(f"lctl set_param llite.*.statahead_batch_max={STATAHEAD_BATCH}",
                      "on clients with Lustre 2.16 and newer",

@@ -40,28 +40,34 @@ from tierd.model import (
     Facts,
     Finding,
 )
-from tierd.policies.protocol import Common, DefaultJudge, Policy, Situation, Table, Tables
+from tierd.policies.protocol import LEAVE, RECENT_SECONDS, Common, DefaultJudge, Policy, Situation, Table, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted
 from tierd.verify.judgement import Judgement
 
 NO_LAYOUT = Layout((Component(),), composite=False)
 """Stands in an act that changes no layout of files."""
-MIN_CREATE_SHARE = 0.25
-"""Share of creates in the operations, below which stripes bring little: opens share the lock of the directory."""
 DOM_BYTES = 64 << 10
 """Size of the advised component on the MDT."""
 CHANGE_SHARE = 0.25
-"""Share of creates and unlinks from which processes wait for the directory lock. Opens share the lock."""
+"""Share of creates, or of creates and unlinks, from which processes wait for the directory lock. Opens share it. A
+choice."""
 ALIKE, MAX_ALIKE = 0.2, 10
-"""Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike."""
+"""Creates in a directory beside the one of the finding, as a share of its creates, from which it is used alike.
+Choices."""
 SEVERAL_NODES = ("several nodes gain, if they wait for the MDT; one node gains nothing, because its kernel makes one "
                  "name at a time in a directory")
 """Which jobs a striped directory serves. The kernel locks a directory while it creates or removes a name in it."""
 MOST = 0.9
-"""Share of the operations whose jobs decide the number of nodes. A few operations of another job do not."""
+"""Share of the operations whose jobs decide the number of nodes. A few operations of another job do not. A choice."""
 CREATE_SHARE = 0.02
-"""Creates per open of an existing file, below which a layout for new files changes nothing."""
+"""Creates per open of an existing file, below which a layout for new files changes nothing. A choice."""
+JUDGE_SECONDS = 900.0
+"""Time after the act at which its effect is measured; operations of a directory are counted over ten minutes."""
+MIN_GAIN = 0.05
+"""Minimum increase of the operations below the directory. tierd undoes an act with less. A choice."""
+GONE_SHARE = 0.1
+"""Share of the earlier operations below which the jobs have stopped: then there is no verdict. A choice."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +75,10 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0)] = 500.0
-    """The finding begins at this rate of creates, opens and unlinks in one directory."""
-    leave: Annotated[float, Gt(0)] = 300.0
-    """The finding ends below this rate."""
+    """The finding begins at this rate of creates, opens and unlinks in one directory. A choice: an MDT of the recorded
+    test bed does 840 creates/s."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Minimum share of the directory in all operations of the changelogs."""
-    min_seconds: Annotated[float, Gt(0)] = 60.0
-    """Minimum observed time."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period from which the sizes of jobs' files are estimated."""
+    """Minimum share of the directory in all operations of the changelogs. A choice."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,11 @@ class DirectoryStriping(Table):
     """Which default striping tierd sets, and how it is judged: the table ``[directory_striping]``."""
 
     max_stripes: Annotated[int, Ge(2), Le(64)] = 4
-    """Maximum number of MDTs of a new subdirectory."""
+    """Maximum number of MDTs of a new subdirectory. As in Cray's paper."""
     hash_type: Literal["crush", "fnv_1a_64"] = "crush"
     """``crush`` needs Lustre 2.14."""
     min_free: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Minimum free share of bytes and of inodes on every MDT."""
-    judge_seconds: Annotated[float, Ge(660)] = 900.0
-    """Time after the act at which its effect is measured; operations of a directory are counted over ten minutes."""
-    min_gain: Annotated[float, Gt(0)] = 0.05
-    """Minimum increase of the operations below the directory. tierd undoes an act with less."""
-    gone_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the earlier operations below which the jobs have stopped: then there is no verdict."""
+    """Minimum free share of bytes and of inodes on every MDT. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,19 +121,25 @@ class MetadataStormEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find directories with very many operations, the busiest first."""
-    seconds = view.facts.directory_seconds
-    if seconds < settings.min_seconds:
+    seconds = view.facts.latest_seconds
+    if not seconds:
         return
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    for activity in view.facts.directories:
+    for activity in view.facts.latest_directories:
         by_place[activity.directory].append(activity)
-    everything = sum(map(operations, view.facts.directories))
-    for place, parts in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
+    everything = sum(map(operations, view.facts.latest_directories))
+    known: set[str] = set()
+    for place, own in sorted(by_place.items(), key=lambda item: (-sum(map(operations, item[1])), item[0])):
+        if place in known:
+            continue
+        alike = used_alike(place, own, view)
+        known |= {*alike}
+        parts = [*own, *(each for other in alike if work_together(own, by_place[other]) for each in by_place[other])]
         done = sum(map(operations, parts))
-        edge = settings.leave if (POLICY.name, "", place) in view.active else settings.enter
-        if done / seconds < edge or done < settings.share * everything:
+        subject = f"{parent_of(place)}/*" if alike else place
+        if done / seconds < edge(settings.enter, view, POLICY.name, "", subject) or done < settings.share * everything:
             return  # sorted: the directories after this one have fewer operations
-        yield of_directory(place, parts, done / everything, view, settings)
+        yield of_directory((place, *alike), subject, parts, done / everything, view)
 
 
 def operations(activity: DirectoryActivity) -> int:
@@ -146,10 +147,13 @@ def operations(activity: DirectoryActivity) -> int:
     return activity.creates + activity.opens + activity.unlinks
 
 
-def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, view: View,
-                 settings: Settings) -> Finding:
-    """The finding about one directory."""
-    seconds = view.facts.directory_seconds
+def of_directory(places: Sequence[str], subject: str, parts: Sequence[DirectoryActivity], share: float,
+                 view: View) -> Finding:
+    """The finding about the first of these directories. The others are used alike, as by the steps of a job.
+
+    ``parts`` are the operations in it, and in those of the others in which the same nodes work.
+    """
+    place, seconds = places[0], view.facts.latest_seconds
     creates = sum(p.creates for p in parts) / seconds
     opens = sum(p.opens for p in parts) / seconds
     unlinks = sum(p.unlinks for p in parts) / seconds
@@ -158,20 +162,20 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     parent = parent_of(place)
     below_parent = sum(operations(each) for each in view.facts.directories
                        if parent and each.directory.startswith(f"{parent}/"))
-    added = max(0, sum(p.creates - p.unlinks for p in parts))
+    added = max(0, sum(p.creates - p.unlinks for p in view.facts.directories if p.directory == place))
     nodes = nodes_of(parts, view.facts.job_nodes)
     return Finding(
         POLICY.name, view.now, "", "", (),
-        f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
-        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{placement_text(placement)}",
+        f"{quoted(subject)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}{nodes.words}{_placement_text(placement)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets,
                               stripes=None if placement is None else placement.stripes.stripe_count,
                               unchanged_names=added, nodes=nodes.count,
-                              parent_operations_per_second=below_parent / seconds),
-        (place, *used_alike(place, parts, view)), subject=place,
-        advice=(*(() if nodes.count == 1 else spread_advice(place, view.facts.metadata_targets, placement, added)),
-                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view, settings))),
+                              parent_operations_per_second=below_parent / max(view.facts.directory_seconds, 1.0)),
+        tuple(places), subject=subject,
+        advice=(*(() if nodes.count == 1 else spread_advice(places, view.facts.metadata_targets, placement, added)),
+                *advise(place, (creates, opens, unlinks), tiny=files_are_tiny(jobs, view))),
     )
 
 
@@ -215,8 +219,7 @@ def nodes_of(parts: Sequence[DirectoryActivity], job_nodes: Mapping[str, int]) -
     return Nodes(largest, or_more=len(most) > 1)
 
 
-def placement_text(placement: DirectoryPlacement | None) -> str:
-    """Where a directory is, for the sentence of the finding."""
+def _placement_text(placement: DirectoryPlacement | None) -> str:
     if placement is None:
         return ""
     stripes = placement.stripes
@@ -242,17 +245,29 @@ def used_alike(place: str, parts: Sequence[DirectoryActivity], view: View) -> li
     return sorted(other for other, count in creates.items() if count >= ALIKE * made)[:MAX_ALIKE]
 
 
-def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
+def work_together(some: Sequence[DirectoryActivity], others: Sequence[DirectoryActivity]) -> bool:
+    """Whether the same nodes work in two directories, as in those of steps.
+
+    A directory for each process has one node, and stripes bring it nothing.
+    """
+    return len({nid for each in some for nid in each.clients} & {nid for each in others for nid in each.clients}) > 1
+
+
+def files_are_tiny(jobs: Sequence[str], view: View) -> bool:
     """Whether the files that jobs read fit the component on the MDT, on average. Unknown sizes count as fitting."""
-    known = view.profiles(settings.recent_seconds)
+    known = view.profiles(RECENT_SECONDS)
     every = frozenset(target for window in view.windows for target, _ in window.loads)
     parts = [part for part in traffic(known, every, "read") if part.job.job in jobs]
     return all(part.bytes_per_file <= DOM_BYTES for part in parts)
 
 
-def spread_advice(place: str, metadata_targets: int, placement: DirectoryPlacement | None,
+def spread_advice(places: Sequence[str], metadata_targets: int, placement: DirectoryPlacement | None,
                   added: int) -> Iterator[Advice]:
-    """Advice to use more MDTs for a directory, with the gain of the papers and the cost for existing entries."""
+    """Advice to use more MDTs for a directory, with the gain of the papers and the cost for existing entries.
+
+    Remote directories spread several directories, and do nothing for one.
+    """
+    place = places[0]
     if metadata_targets == 1:
         return
     stripes = placement.stripes if placement is not None else None
@@ -263,22 +278,22 @@ def spread_advice(place: str, metadata_targets: int, placement: DirectoryPlaceme
     if stripes is not None and stripes.is_striped and stripes.stripe_count >= metadata_targets > 0:
         return  # it uses all MDTs already
     count = f"{metadata_targets}" if metadata_targets else "COUNT"
-    name, gain = quoted(place), gain_text(metadata_targets)
+    name, gain = quoted(place), _gain_text(metadata_targets)
     default = placement.default if placement is not None else None
     if default is None or default.stripe_count < 2:
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} --max-inherit 1 {name} "
                      "for new subdirectories)", name, f"spreads names over the MDTs; {gain}; {SEVERAL_NODES}")
-    yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
-                 "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, which "
-                 "suits jobs with many directories better than stripes")
+    if len(places) > 1:
+        yield Advice("lfs setdirstripe -D -c 1 -i -1 PARENT", f"the parent of directories such as {name}",
+                     "new subdirectories go to the MDTs in turn (remote directories): each has one MDT and one lock, "
+                     "which suits jobs with many directories better than stripes")
     yield Advice(f"lfs migrate -m 0,1,… -c {count} {name}", "on a client, while no job works there",
                  f"moves the existing entries (at least {added:,}): one request to the MDTs for each, during which it "
                  "is locked; every entry gets a new FID; of open files only the names move; files with a copy in an "
                  "archive (HSM) are refused; repeat the command if it is interrupted")
 
 
-def gain_text(metadata_targets: int) -> str:
-    """What the papers measured with more metadata servers."""
+def _gain_text(metadata_targets: int) -> str:
     if metadata_targets == 2:
         return "a second metadata server did 1.37 times the creates of one (Dell and Intel, figure 8)"
     return ("in one shared directory, four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats and 2.34 "
@@ -304,22 +319,23 @@ def advise(place: str, rates: tuple[float, float, float], *, tiny: bool) -> Iter
 def plan(finding: Finding, evidence: MetadataStormEvidence, situation: Situation) -> Plan:
     """The default striping for the parent of a finding's directory, or why there is none."""
     capacity, settings = situation.capacity, situation.tables.of(DirectoryStriping)
-    parent = finding.subject.rpartition("/")[0] if finding.subject.startswith("/") else ""
+    storm = finding.directories[0]
+    parent = parent_of(storm)
     if (why := refusal(parent, finding, evidence, capacity, settings)) is not None:
-        return Plan((), (why.about(quoted(parent or finding.subject)),))
+        return Plan((), (why.about(quoted(parent or storm)),))
     count = min(evidence.metadata_targets, settings.max_stripes)
     striping = DefaultStriping(count, -1, settings.hash_type, 1)
     return Plan((Action(
         ActKind.SET_DEFAULT_STRIPING, NO_LAYOUT,
-        f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(finding.subject)} use one directory "
+        f"{evidence.operations_per_second:.0f} metadata operations/s in {quoted(storm)} use one directory "
         "lock, and directories beside it are used alike", finding.key, parent, striping=striping),), ())
 
 
 def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capacity: Capacity,
             settings: DirectoryStriping) -> Refusal | None:
     """Refuses a default striping that would bring nothing, or replace what a person has set."""
-    storm, placement = capacity.placements.get(finding.subject), capacity.placements.get(parent)
-    if not finding.subject.startswith("/"):
+    storm, placement = capacity.placements.get(finding.directories[0]), capacity.placements.get(parent)
+    if not finding.directories[0].startswith("/"):
         return Refusal(Reason.NO_PATH, "its path is unknown")
     if not parent:
         return Refusal(Reason.ROOT_DIRECTORY, "the default of the root directory is for the whole file system")
@@ -330,7 +346,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     if storm.stripes.stripe_count >= evidence.metadata_targets:
         return Refusal(Reason.OTHER_LAYOUT, "the busy directory uses all MDTs already")
     if placement.default is not None and not placement.default.is_usual:
-        return Refusal(Reason.OTHER_LAYOUT, own_default(placement.default))
+        return Refusal(Reason.OTHER_LAYOUT, _own_default(placement.default))
     if placement.stripes.is_changing or storm.stripes.is_changing:
         return Refusal(Reason.OTHER_MOVER, "it is being migrated or split")
     if (useless := without_gain(finding, evidence)) is not None:
@@ -343,8 +359,7 @@ def refusal(parent: str, finding: Finding, evidence: MetadataStormEvidence, capa
     return None
 
 
-def own_default(default: DefaultStriping) -> str:
-    """Why tierd does not replace a default striping, and how a person can remove it."""
+def _own_default(default: DefaultStriping) -> str:
     return (f"it has a default striping of its own ({' '.join(setdirstripe_arguments(default))}), which 'lfs mkdir' "
             "sets too; 'lfs setdirstripe -D -d' removes it")
 
@@ -359,7 +374,7 @@ def without_gain(finding: Finding, evidence: MetadataStormEvidence) -> Refusal |
                        "there, so more MDTs bring nothing")
     if len(finding.directories) < 2:
         return Refusal(Reason.NOT_WORTH, "no other directory in it is used alike, so no new ones are expected")
-    if evidence.creates_per_second < MIN_CREATE_SHARE * evidence.operations_per_second:
+    if evidence.creates_per_second < CHANGE_SHARE * evidence.operations_per_second:
         return Refusal(Reason.NOT_WORTH, "few of the operations are creates, and opens share the directory lock")
     return None
 
@@ -371,29 +386,24 @@ def rate_below(directory: str, activities: Iterable[DirectoryActivity], seconds:
     return done / seconds if seconds > 0 else 0.0
 
 
-def judge(place: str, evidence: MetadataStormEvidence, facts: Facts, tables: Tables) -> Judgement:
+def judge(place: str, evidence: MetadataStormEvidence, facts: Facts) -> Judgement:
     """The verdict on an act after which the operations of a directory were measured again."""
     before, after = evidence.parent_operations_per_second, rate_below(place, facts.directories, facts.directory_seconds)
-    settings, numbers = tables.of(DirectoryStriping), f"{before:.0f} operations/s before, {after:.0f} after"
-    if after < settings.gone_share * before:
+    numbers = f"{before:.0f} operations/s before, {after:.0f} after"
+    if after < GONE_SHARE * before:
         verdict, words = Verdict.CANNOT_TELL, "no verdict, because the jobs have stopped"
-    elif after >= (1 + settings.min_gain) * before:
+    elif after >= (1 + MIN_GAIN) * before:
         verdict, words = Verdict.HELPED, "it helped"
     else:
         verdict, words = Verdict.DID_NOT_HELP, "it did not help"
     return Judgement(verdict, before, before, after, words=f"{words}: {numbers}")
 
 
-def judge_seconds(tables: Tables) -> float:
-    """Time after which an act is judged."""
-    return tables.of(DirectoryStriping).judge_seconds
-
-
 def busy_directory(settings: Settings) -> float:
     """Operations per second from which a directory is looked at."""
-    return settings.leave
+    return settings.enter * LEAVE
 
 
 POLICY = Policy("metadata-storm", Settings, find, evidence=MetadataStormEvidence, plan=plan, by_scope=False,
-                tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(judge_seconds, judge),
+                tables={"directory_striping": DirectoryStriping}, default_judge=DefaultJudge(JUDGE_SECONDS, judge),
                 busy_directory=busy_directory)

@@ -14,7 +14,16 @@ from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.carrier import Carrier
 from tierd.decide import sizing
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
+from tierd.decide.plans import (
+    NO_CHANGELOG_SENTENCE,
+    REACTION_SECONDS,
+    READ_SHARE,
+    FlashSettings,
+    Plan,
+    covers,
+    flash_first,
+    reserved,
+)
 from tierd.detect.device_time import mean_share
 from tierd.detect.interference import ERRORS_OF_90_PERCENT, Loss
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files
@@ -160,7 +169,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     growth = growth_bytes_per_second(evidence, activity)
     files = evidence.aggressor_files_per_second * kept_share(activity)
     known = [each for each in activity.sizes if each > 0]  # bytes per file count what is read again, too
-    stored = files * sum(known) / len(known) if len(known) >= settings.sizing.min_samples else growth
+    stored = files * sum(known) / len(known) if len(known) >= sizing.MIN_SAMPLES else growth
     use = Use(evidence.aggressor_read_share, stored, files)
     refusal = refuse_flash(growth, capacity, settings)
     choice = situation.placed(on_flash, use, flash_has_room=refusal is None)
@@ -201,7 +210,7 @@ def refuse(where: str, size: sizing.Size, capacity: Capacity, settings: FlashSet
 
 def refuse_flash(growth: float, capacity: Capacity, settings: FlashSettings) -> Refusal | None:
     """Why the flash pool must not take files that grow by so many bytes per second; None if it may."""
-    if capacity.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(capacity, settings):
+    if capacity.avail_bytes[settings.flash_pool] - growth * REACTION_SECONDS < reserved(capacity, settings):
         free = capacity.avail_bytes[settings.flash_pool]
         return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {bytes_text(free)} free, "
                        f"and the job fills it at {rate_text(growth)}")
@@ -221,7 +230,7 @@ def kept_share(activity: DirectoryActivity) -> float:
 def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
                    left: float, settings: FlashSettings) -> Iterator[Action]:
     """Moves of closed files into ``left`` bytes: the most read first, then the newest, which are read soonest."""
-    if evidence.aggressor_read_share < settings.read_share:
+    if evidence.aggressor_read_share < READ_SHARE:
         return
     limit = layout.components[0].extent_end or 0
     settled = [c for c in activity.candidates if c.closed_at <= finding.time - settings.settle_seconds]

@@ -17,8 +17,8 @@ from annotated_types import Gt
 from tierd.advised import CLIENT_DRIVER, DRIVER_TEXTS, SERVER_DRIVER, driver_command, driver_value
 from tierd.detect.advice import recently_seen
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, Finding, OtherEvidence
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy
 from tierd.text import count_of, first_names
 
 Drivers = Mapping[str, Mapping[str, int]]
@@ -30,37 +30,25 @@ class Settings(Common):
     """Thresholds."""
 
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
-    """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period over which the RPCs of servers are counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OmniPathEvidence(Evidence):
-    """Nodes with traffic over an Omni-Path adapter."""
-
-    nodes: int
-    """Nodes with a parameter that differs."""
-    parameters: int
-    """Parameters that differ on one of them."""
+    """Minimum bulk RPCs of a client, or of all servers. A finding about less traffic stays while there is any. A
+    choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding about the clients, and one about the servers."""
     servers = view.facts.server_drivers
     clients = {client.client: client.fabric_driver for client in recently_seen(view)
-               if client.fabric_driver and client.client not in servers and enough(
+               if client.fabric_driver and client.client not in servers and _enough(
                    sum(load.rpcs for load in client.rpcs if load.kind == "osc") / client.seconds, "clients", view,
                    settings)}
     yield from of_nodes("clients", clients, CLIENT_DRIVER, view)
-    recent = view.recent(settings.recent_seconds)
+    recent = view.recent(RECENT_SECONDS)
     served = sum(load.bulk_operations for window in recent for load in window.loads.values())
-    if enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
+    if _enough(served / max(sum(window.seconds for window in recent), 1e-9), "servers", view, settings):
         yield from of_nodes("servers", servers, SERVER_DRIVER, view)
 
 
-def enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
-    """Whether there is traffic."""
+def _enough(rpcs_per_second: float, role: str, view: View, settings: Settings) -> bool:
     held = (POLICY.name, "", role) in view.active
     return rpcs_per_second > 0 if held else rpcs_per_second >= settings.min_rpcs_per_second
 
@@ -81,14 +69,13 @@ def of_nodes(role: str, drivers: Drivers, wanted: Mapping[str, int], view: View)
     yield Finding(
         POLICY.name, view.now, "", "", (),
         f"the Omni-Path driver of {role} has other parameters than Dell and Intel measured: {'; '.join(parts)}",
-        OmniPathEvidence(nodes=len(nodes), parameters=len(names)), advice_only=True, subject=role,
-        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(nodes_with(name, differ))}",
+        OtherEvidence({"nodes": len(nodes), "parameters": len(names)}), advice_only=True, subject=role,
+        advice=tuple(Advice(driver_command(name, wanted[name]), f"on {role}: {first_names(_nodes_with(name, differ))}",
                             f"{DRIVER_TEXTS[name]} Measured with one file system only: compare before and after")
                      for name in names))
 
 
-def nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
-    """Nodes on which a parameter differs."""
+def _nodes_with(parameter: str, differ: Mapping[tuple[str, int], list[str]]) -> list[str]:
     return sorted(node for (name, _), nodes in differ.items() if name == parameter for node in nodes)
 
 

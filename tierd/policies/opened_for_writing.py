@@ -15,57 +15,41 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.profile import Profile
 from tierd.detect.view import View
-from tierd.model import Advice, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, DirectoryActivity, Finding, OtherEvidence
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
+
+WRITTEN_SHARE = 0.01
+"""Largest share of written bytes among all bytes of the job. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period over which the bytes that a job writes are measured."""
     min_opens: Annotated[int, Ge(1)] = 50
-    """Minimum number of recent opens for writing in one directory."""
+    """Minimum number of recent opens for writing in one directory. A choice."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins at this share of opens for writing."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """The finding ends below this share."""
-    written_share: Annotated[float, Gt(0), Lt(1)] = 0.01
-    """Largest share of written bytes among all bytes of the job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedForWritingEvidence(Evidence):
-    """Opens of existing files by one job in one directory."""
-
-    opens: int
-    write_opens: int
-    write_open_share: float
-    written_share: float
+    """The finding begins at this share of opens for writing. Most of them: a choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per job and directory."""
-    jobs = view.profiles(settings.recent_seconds)
+    jobs = view.profiles(RECENT_SECONDS)
     for activity in view.facts.directories:
         job = jobs.get(activity.job)
-        if job is not None and only_reads(job, settings.written_share) and is_reported(activity, view, settings):
+        if job is not None and _only_reads(job) and _is_reported(activity, view, settings):
             yield finding(activity, job, view)
 
 
-def only_reads(job: Profile, written_share: float) -> bool:
-    """Whether a job reads, and writes hardly anything."""
+def _only_reads(job: Profile) -> bool:
     written = sum(load.write_bytes for load in job.by_target.values())
-    return job.moved_bytes > 0 and written <= written_share * job.moved_bytes
+    return job.moved_bytes > 0 and written <= WRITTEN_SHARE * job.moved_bytes
 
 
-def is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
-    """Whether most opens in a directory are for writing, of files that the job does not create."""
-    held = (POLICY.name, activity.job, activity.directory) in view.active
-    edge = settings.leave if held else settings.enter
-    return (activity.write_opens >= settings.min_opens and activity.write_opens >= edge * activity.opens
+def _is_reported(activity: DirectoryActivity, view: View, settings: Settings) -> bool:
+    least = edge(settings.enter, view, POLICY.name, activity.job, activity.directory)
+    return (activity.write_opens >= settings.min_opens and activity.write_opens >= least * activity.opens
             and not activity.creates)
 
 
@@ -77,8 +61,8 @@ def finding(activity: DirectoryActivity, job: Profile, view: View) -> Finding:
         POLICY.name, view.now, activity.job, "", tuple(sorted(job.by_target)),
         f"{quoted(activity.job)} opens files in {quoted(activity.directory)} for writing, {activity.write_opens} "
         f"recently ({percent(share)} of its opens), and only reads them",
-        OpenedForWritingEvidence(opens=activity.opens, write_opens=activity.write_opens, write_open_share=share,
-                                 written_share=written),
+        OtherEvidence({"opens": activity.opens, "write_opens": activity.write_opens, "write_open_share": share,
+                       "written_share": written}),
         (activity.directory,), advice_only=True, subject=activity.directory,
         advice=(Advice(
             "open read-only: O_RDONLY, fopen \"r\", Fortran ACTION='READ', MPI_MODE_RDONLY, H5F_ACC_RDONLY",

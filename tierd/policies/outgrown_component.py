@@ -22,11 +22,11 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.decide import sizing
-from tierd.decide.plans import FlashSettings, Plan, flash_first, reserved
+from tierd.decide.plans import REACTION_SECONDS, FlashSettings, Plan, flash_first, missing_pool, reserved
 from tierd.detect.advice import has_free_space
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, Policy, Situation
+from tierd.policies.protocol import Common, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, quoted, rate_text
 
@@ -36,11 +36,10 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """The finding begins at this share of recently created files that outgrew their first component."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.02
-    """The finding ends below this share."""
+    """The finding begins at this share of recently created files that outgrew their first component. As many as a
+    component may split (``sizing.SPLIT_SHARE``)."""
     min_files: Annotated[int, Ge(1)] = 20
-    """Minimum number of files that outgrew their first component."""
+    """Minimum number of files that outgrew their first component. As many as sizes are needed for another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +63,17 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
     for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
-        finding = of_directory(place, parts, view, settings)
+        finding = _of_directory(place, parts, view, settings)
         if finding is not None:
             yield finding
 
 
-def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
-    """The finding about one directory, or None."""
+def _of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
     outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
-    edge = settings.leave if (POLICY.name, job, place) in view.active else settings.enter
     share = outgrown / max(created, outgrown, 1)
-    if outgrown < settings.min_files or share < edge or not place.startswith("/"):
+    least = edge(settings.enter, view, POLICY.name, job, place)
+    if outgrown < settings.min_files or share < least or not place.startswith("/"):
         return None
     end = first_end(view.facts.default_layouts.get(place))
     if place in view.facts.default_layouts and end is None:
@@ -127,8 +125,8 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its default layout could not be read, or it has no default layout of its own")
-    if not capacity.pools.get(pool) or not capacity.pools.get(settings.hdd_pool):
-        return Refusal(Reason.NO_POOL, f"pool {pool!r} or {settings.hdd_pool!r} does not exist or has no targets")
+    if missing := missing_pool(capacity, settings):
+        return missing
     first = present.components[0]
     if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
         return Refusal(Reason.OTHER_LAYOUT, f"its default layout is not a component on {pool!r} before a tail, as "
@@ -137,7 +135,7 @@ def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponen
         return Refusal(size.refused or Reason.SIZES_UNKNOWN,
                        f"{size.reason}; without a flash component its files would not be split")
     growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
-    if capacity.avail_bytes.get(pool, 0) - growth * settings.reaction_seconds < reserved(capacity, settings):
+    if capacity.avail_bytes.get(pool, 0) - growth * REACTION_SECONDS < reserved(capacity, settings):
         return Refusal(
             Reason.NO_ROOM,
             f"pool {pool!r} has {bytes_text(capacity.avail_bytes.get(pool, 0))} free, and the "

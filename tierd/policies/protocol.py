@@ -45,15 +45,26 @@ class Table:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
+LATEST_SECONDS, RECENT_SECONDS = 30.0, 60.0
+"""The last half minute shows what a job does now. Loads that vary more are measured over two."""
+LEAVE = 2 / 3
+"""A finding ends at this share of the threshold at which it begins, so that it does not flicker. A choice."""
+
+
+def edge(enter: float, view: View, kind: str, job: str, subject: str = "") -> float:
+    """The threshold of a finding with these words in its key: a lower one while it holds."""
+    return enter * LEAVE if (kind, job, subject) in view.active else enter
+
+
 @dataclass(frozen=True)
 class Common(Table):
     """Settings of the table ``[detect.NAME]`` of every policy."""
 
     enabled: bool = True
     begin_looks: Annotated[int, Ge(1)] = 2
-    """Consecutive half minutes with the problem before the finding begins."""
+    """Consecutive half minutes with the problem before the finding begins. Two, because one may be chance."""
     end_looks: Annotated[int, Ge(1)] = 4
-    """Consecutive half minutes without the problem before the finding ends."""
+    """Consecutive half minutes without the problem before the finding ends. A choice: jobs pause."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +194,9 @@ class MoveJudge:
 class DefaultJudge:
     """How a default striping of directories is judged by itself, after some time."""
 
-    seconds: Callable[[Tables], float]
-    judge: Callable[[str, Any, Facts, Tables], Judgement]
+    seconds: float
+    """Time after the act at which it is judged."""
+    judge: Callable[[str, Any, Facts], Judgement]
     """By the directory and the evidence of the finding. The verdict with its words."""
 
 

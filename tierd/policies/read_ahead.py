@@ -18,14 +18,21 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
+from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, traffic
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent
 
 MIB = 1 << 20
 BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
+EVENTS = "hits", "misses", "read_but_discarded", "readpage_not_consecutive", "hit_max_readahead_issue"
+LIMIT_SHARE = 0.05
+"""How often the mount's limit was reached, per miss, from which it is the cause. A choice."""
+DISCARDED_SHARE = 0.2
+"""Share of discarded pages among hits and discarded pages from which discarding is the cause. A choice."""
+JUMPING_SHARE = 0.5
+"""Reads that are not sequential, per miss, from which the access pattern is the cause. A choice."""
 
 
 @dataclass(frozen=True)
@@ -33,44 +40,16 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins below this share of hits among all pages read."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The finding ends above this share of hits."""
+    """The finding begins below this share of hits among all pages read. DDN had 9% and 88%: a choice between."""
     min_pages_per_second: Annotated[float, Gt(0)] = 50.0
-    """Minimum rate of pages read on a client."""
-    limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """How often the mount's limit was reached, per miss, from which it is the cause."""
-    discarded_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Share of discarded pages among hits and discarded pages from which discarding is the cause."""
-    jumping_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Reads that are not sequential, per miss, from which the access pattern is the cause."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period from which the sizes of jobs' files are estimated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadAheadEvidence(Evidence):
-    """Events of ``read_ahead_stats``, summed over the clients."""
-
-    hits: float
-    """Pages."""
-    misses: float
-    """Pages."""
-    discarded: float
-    """Pages that were read ahead and never used."""
-    clients: int
-    jumps: float
-    """``readpage_not_consecutive``."""
-    budget_used_up: float
-    """``hit_max_readahead_issue``."""
+    """Minimum rate of pages read on a client. Less costs nobody much: a choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
-        hits, misses = total_over(clients, lambda c: c.read_ahead.get("hits", 0)), total_over(
-            clients, lambda c: c.read_ahead.get("misses", 0))
-        discarded = total_over(clients, lambda c: c.read_ahead.get("read_but_discarded", 0))
+        hits, misses, discarded, jumps, budget_used_up = (
+            sum(client.read_ahead.get(event, 0.0) for client in clients) for event in EVENTS)
         words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
         if not advice or only_small_files(fsname, view, settings):
             continue
@@ -78,38 +57,34 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
             POLICY.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
-            ReadAheadEvidence(
-                hits=hits, misses=misses, discarded=discarded, clients=len(clients),
-                jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-                budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),
+            OtherEvidence({"hits": hits, "misses": misses, "discarded": discarded, "clients": len(clients),
+                           "jumps": jumps, "budget_used_up": budget_used_up}),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     """Why the client's read-ahead is inefficient; "" if it is not."""
-    events = client.read_ahead
-    hits, misses, discarded = (events.get(name, 0.0) for name in ("hits", "misses", "read_but_discarded"))
+    hits, misses, discarded, jumps, budget_used_up = (client.read_ahead.get(event, 0.0) for event in EVENTS)
     if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""
 
     def low(why: str) -> bool:
-        held = (POLICY.name, "", f"{client.fsname}: {why}") in view.active
-        return hits < (settings.leave if held else settings.enter) * (hits + misses)
+        wasted = edge(1 - settings.enter, view, POLICY.name, "", f"{client.fsname}: {why}")
+        return misses > wasted * (hits + misses)
 
-    jumps = events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0)
-    limited = events.get("hit_max_readahead_issue", 0.0) >= settings.limit_share * max(misses, 1.0)
-    if limited and not jumps and low(BUDGET):
+    jumping, limited = jumps >= JUMPING_SHARE * max(misses, 1.0), budget_used_up >= LIMIT_SHARE * max(misses, 1.0)
+    if limited and not jumping and low(BUDGET):
         return BUDGET
-    if discarded >= settings.discarded_share * max(hits + discarded, 1.0):
+    if discarded >= DISCARDED_SHARE * max(hits + discarded, 1.0):
         return DISCARDED
-    return JUMPING if jumps and low(JUMPING) else ""
+    return JUMPING if jumping and low(JUMPING) else ""
 
 
 def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
     """Whether all files that jobs read are small enough for whole-file read-ahead. False if no job is known."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
-    parts = list(traffic(view.profiles(settings.recent_seconds), targets, "read"))
+    parts = list(traffic(view.profiles(RECENT_SECONDS), targets, "read"))
     return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 

@@ -12,52 +12,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Gt
 
 from tierd.advised import MIB, RPC_BYTES, RPCS_IN_WINDOW, USUAL_RPC_BYTES
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.profile import Classes, is_small_io
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import binary_text, percent, quoted
 
 PAGE_BYTES = 4096
 """Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
+FULL_SHARE = 0.8
+"""Share of RPCs with the size of the limit from which the limit is the cause. A choice."""
+LARGE_PAGES = 1024
+"""A limit of at least this many pages (4 MiB) is not low."""
+FILL = 0.25
+"""The finding begins if the mean RPC is below this share of the limit. A choice."""
+MIN_SAVED = 0.3
+"""Minimum share of the jobs' RPCs that larger RPCs would save, given the sizes of files. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    full_share: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """Share of RPCs with the size of the limit from which the limit is the cause."""
-    large_pages: Annotated[int, Ge(1)] = 1024
-    """A limit of at least this many pages (4 MiB) is not low."""
-    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.25
-    """The finding begins if the mean RPC is below this share of the limit."""
-    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.35
-    """The finding ends above this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
-    """Minimum throughput of a client in these RPCs."""
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period from which the sizes of jobs' files are estimated."""
-    min_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Minimum share of the jobs' RPCs that larger RPCs would save, given the sizes of files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RpcSizeEvidence(Evidence):
-    """Sizes of bulk RPCs to one pool in one direction."""
-
-    mean_rpc_bytes: float
-    max_rpc_bytes: float
-    """The lowest limit of the clients (``max_pages_per_rpc``)."""
-    full_share: float
-    """Share of RPCs as large as the limit."""
-    rpcs: float
-    clients: int
+    """Minimum throughput of a client in these RPCs. A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -95,10 +78,10 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
         return ""
-    if load.max_pages < settings.large_pages and full_share(load) >= settings.full_share:
+    if load.max_pages < LARGE_PAGES and full_share(load) >= FULL_SHARE:
         return AT_LIMIT
-    held = (POLICY.name, "", " ".join((client.fsname, load.pool, load.direction, UNFILLED))) in view.active
-    return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.max_pages else ""
+    subject = " ".join((client.fsname, load.pool, load.direction, UNFILLED))
+    return UNFILLED if mean * edge(1 / FILL, view, POLICY.name, "", subject) < load.max_pages else ""
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
@@ -116,8 +99,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
              if why == AT_LIMIT else f"{which} have {size} on average; the maximum is {most}")
     return Finding(
         POLICY.name, view.now, "", "", (), words,
-        RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
-                        rpcs=rpcs, clients=len(clients)),
+        OtherEvidence({"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES,
+                       "full_share": at_limit, "rpcs": rpcs, "clients": len(clients)}),
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 
@@ -132,9 +115,9 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     accepted = accepted_bytes(view, fsname, pool)
     wanted = USUAL_RPC_BYTES if not accepted else accepted if accepted > limit_bytes else RPC_BYTES
     rpc_bytes = wanted if why == AT_LIMIT else limit_bytes
-    parts = list(traffic(view.profiles(settings.recent_seconds), targets_of_pool(view, fsname, pool), direction))
+    parts = list(traffic(view.profiles(RECENT_SECONDS), targets_of_pool(view, fsname, pool), direction))
     saved = rpcs_saved(parts, rpc_bytes)
-    if saved is not None and saved < settings.min_saved:
+    if saved is not None and saved < MIN_SAVED:
         return
     if why == AT_LIMIT:
         if accepted <= limit_bytes:

@@ -16,12 +16,14 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
 from tierd.detect.view import View
-from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
-from tierd.policies.protocol import Common, Policy
+from tierd.model import Advice, ClientLoad, Finding, OtherEvidence, RpcLoad
+from tierd.policies.protocol import RECENT_SECONDS, Common, Policy, edge
 from tierd.text import percent, quoted
 
 MAX_RPCS_IN_FLIGHT = 256
 """Lustre's own limit of ``osc.*.max_rpcs_in_flight``."""
+MAX_AT_WORK = 2.0
+"""Mean number of concurrent RPCs above which a disk target counts as busy. A choice."""
 
 
 @dataclass(frozen=True)
@@ -29,26 +31,9 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding begins at this share of RPCs that were sent at the limit."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """The finding ends below this share."""
+    """The finding begins at this share of RPCs that were sent at the limit. Most of them: a choice."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """Period over which the load of targets is measured."""
-    max_at_work: Annotated[float, Gt(0)] = 2.0
-    """Mean number of concurrent RPCs above which a disk target counts as busy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InFlightEvidence(Evidence):
-    """RPCs in flight to one pool in one direction."""
-
-    saturated_share: float
-    """Share of RPCs that were sent at the limit."""
-    rpcs: float
-    max_rpcs_in_flight: float
-    """The lowest limit of the clients."""
-    clients: int
+    """A choice."""
 
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
@@ -57,9 +42,8 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
     for client in recently_seen(view):
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
-            held = (POLICY.name, "", " ".join(subject)) in view.active
             if (load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
-                    and saturated(load) >= (settings.leave if held else settings.enter)):
+                    and saturated(load) >= edge(settings.enter, view, POLICY.name, "", " ".join(subject))):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
         if min(load.max_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and not disks_busy(
@@ -74,8 +58,8 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
     if kind != "osc":
         return False
     disks = targets_of_pool(view, fsname, pool) - set(view.flash)
-    at_once = mean_concurrent_rpcs(view.profiles(settings.recent_seconds), disks)
-    return at_once is not None and at_once > settings.max_at_work
+    at_once = mean_concurrent_rpcs(view.profiles(RECENT_SECONDS), disks)
+    return at_once is not None and at_once > MAX_AT_WORK
 
 
 def saturated(load: RpcLoad) -> float:
@@ -100,7 +84,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         POLICY.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
         f"flight, on {client_names(clients)}",
-        InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
+        OtherEvidence({"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": len(clients)}),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )

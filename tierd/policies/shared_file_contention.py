@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt
 
 from lustre.layout.model import Layout
 from tierd.advised import RPC_BYTES
@@ -22,7 +22,7 @@ from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Profile, seconds_active
 from tierd.detect.view import View
 from tierd.model import Advice, Evidence, Finding, SharedFile
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import quoted
 
@@ -31,28 +31,26 @@ MAX_OBJECTS = 2000
 """Most stripes of a file: ``LOV_MAX_STRIPE_COUNT`` in lustre/include/uapi/linux/lustre/lustre_user.h."""
 MIN_STRIPE_BYTES = 1 << 20
 """Stripe size of DDN's file, and of its records. Smaller records of several processes share an object."""
+CONCENTRATION = 0.9
+"""Without a readable layout, the fewest targets with this share of the job's bytes count as the file's. A choice."""
+MIN_BYTES_PER_SECOND = 1e6
+MAX_OBJECTS_PER_TARGET = 64
+"""Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
+MIN_RUNS = 2
+"""Minimum number of ended runs of a user in a directory from which the next one is expected to be alike. Two are the
+fewest that can be alike."""
+READ_SHARE = 0.9
+"""Share of read bytes from which a job counts as a reader. Overstriping does not help readers. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_openers: Annotated[int, Ge(2)] = 8
-    """Minimum number of simultaneous opens of one file."""
+    """Minimum number of simultaneous opens of one file. A choice."""
     enter: Annotated[float, Gt(1)] = 4.0
-    """The finding begins at this number of opens per object of the file."""
-    leave: Annotated[float, Gt(1)] = 3.0
-    """The finding ends below this number."""
-    concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """Without a readable layout, the fewest targets with this share of the job's bytes count as the file's."""
-    min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
-    max_objects_per_target: Annotated[int, Ge(1)] = 64
-    """Maximum number of objects per target: DDN had 512 on 8 targets, for 512 processes."""
-    min_runs: Annotated[int, Ge(2)] = 2
-    """Minimum number of ended runs of a user in a directory from which the next one is expected to be alike."""
-    read_share: Annotated[float, Gt(0), Le(1)] = 0.9
-    """Share of read bytes from which a job counts as a reader. Overstriping does not help readers."""
+    """The finding begins at this number of opens per object of the file. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,26 +73,26 @@ class ContentionEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find the most shared file of each job, and directories in whose short runs a file is shared again and again."""
-    jobs = view.profiles(settings.recent_seconds)
+    jobs = view.profiles(LATEST_SECONDS)
     done: set[str] = set()
     places: set[str] = set()
     for file in view.facts.shared_files:
         job = jobs.get(file.job)
         if (job is None or file.job in done or file.openers < settings.min_openers
-                or job.moved_bytes / job.seconds < settings.min_bytes_per_second):
+                or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
         done.add(file.job)
-        finding = of_file(file, job, view, settings)
+        finding = _of_file(file, job, view, settings)
         if finding is not None:
             places |= {*finding.directories}
             yield finding
     past = view.profiles(view.now - view.windows[0].start + 1.0)
     for runs in view.facts.shared_runs:
         job = past.get(runs.file.job)
-        if (runs.runs < settings.min_runs or runs.file.openers < settings.min_openers or job is None
-                or job.moved_bytes / job.seconds < settings.min_bytes_per_second):
+        if (runs.runs < MIN_RUNS or runs.file.openers < settings.min_openers or job is None
+                or job.moved_bytes / job.seconds < MIN_BYTES_PER_SECOND):
             continue
-        finding = of_file(runs.file, job, view, settings)
+        finding = _of_file(runs.file, job, view, settings)
         if finding is not None and not places & {*finding.directories}:
             evidence = finding.evidence
             assert isinstance(evidence, ContentionEvidence)
@@ -104,13 +102,11 @@ def find(view: View, settings: Settings) -> Iterator[Finding]:
                           sentence=f"{finding.sentence}, in each of {runs.runs} runs of its user there")
 
 
-def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
-    """The finding about one file, or None."""
+def _of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
     directory = file.path.rpartition("/")[0] or "/"
-    targets = carriers(job, settings.concentration)
+    targets = carriers(job, CONCENTRATION)
     objects = objects_of(file.layout) or len(targets)
-    edge = settings.leave if (POLICY.name, job.job, file.path) in view.active else settings.enter
-    if file.openers < edge * objects:
+    if file.openers < edge(settings.enter, view, POLICY.name, job.job, file.path) * objects:
         return None
     pool = view.facts.pool_of(targets[0])
     available = len(view.facts.pools.get(pool, targets))
@@ -124,8 +120,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
     else:
         wanted = file.openers
         read = sum(load.read_bytes for load in job.by_target.values())
-        if (not max(objects, available) < wanted <= min(available * settings.max_objects_per_target, most, MAX_OBJECTS)
-                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= settings.read_share * job.moved_bytes):
+        if (not max(objects, available) < wanted <= min(available * MAX_OBJECTS_PER_TARGET, most, MAX_OBJECTS)
+                or job.typical_rpc_bytes < MIN_STRIPE_BYTES or read >= READ_SHARE * job.moved_bytes):
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {-(-wanted // available)} on each of the {available} targets: one for each "

@@ -15,14 +15,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
-from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, is_used_again, open_files, reserved
+from tierd.decide.plans import (
+    DISK_BYTES_PER_SECOND,
+    FLASH_USEC,
+    NO_CHANGELOG_SENTENCE,
+    SEEK_USEC,
+    Plan,
+    covers,
+    flash_first,
+    is_used_again,
+    missing_pool,
+    open_files,
+    reserved,
+)
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.sizing import boundary
 from tierd.detect.accelerators import Accelerator, absorbs, accelerators
@@ -32,7 +44,7 @@ from tierd.detect.mpi_hints import hints, works_on_several_nodes
 from tierd.detect.profile import Classes, Profile, seconds_active
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Candidate, Capacity, DirectoryActivity, Evidence, Finding
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation, Table
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, Table, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import binary_text, bytes_text, count_of, percent, quoted
 
@@ -42,24 +54,24 @@ SETTLE_COSTS = 4.0
 """That time as a multiple of the cost, because the disks are busy, and the file stays closed for about as long as it
 has been closed."""
 MIB = 1 << 20
+TARGET_SHARE = 0.2
+"""Minimum share of the job in the bulk RPCs on that target. A choice."""
+RPCS_PER_FILE = 8.0
+"""A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``. A choice."""
+MIN_FILE_BYTES = 16 << 20
+"""Smaller files are small files: see ``hot-small-files``. A choice."""
+STRIPES = 4
+"""Maximum number of stripes on flash. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    classes: Classes = field(default_factory=Classes)
-    recent_seconds: Annotated[float, Gt(0)] = 30.0
     enter: Annotated[float, Gt(0), Lt(1)] = 0.6
-    """The finding begins at this share of small RPCs among the job's RPCs."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The finding ends below this share."""
+    """The finding begins at this share of small RPCs among the job's RPCs. Most of them: a choice."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
     """Minimum rate of small RPCs on one disk target. A hard disk does 100 to 200 seeks per second."""
-    target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Minimum share of the job in the bulk RPCs on that target."""
-    rpcs_per_file: Annotated[float, Gt(0)] = 8.0
-    """A job with at most this many RPCs per finished file works on small files: see ``hot-small-files``."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +79,14 @@ class RandomIoToFlash(Table):
     """Limits of benefit, size and space: the table ``[random_io_to_flash]``."""
 
     benefit_factor: Annotated[float, Ge(1)] = 3.0
-    """Minimum disk time saved, as a multiple of the disk time that the copy costs."""
-    disk_operation_usec: Annotated[float, Gt(0)] = 8000.0
-    """Time of a small random operation on a disk: a seek."""
-    flash_operation_usec: Annotated[float, Ge(0)] = 500.0
-    """Time of a small random operation on flash."""
-    disk_bytes_per_second: Annotated[float, Gt(0)] = 100e6
-    """Sequential throughput of a disk target while a file is copied."""
-    min_file_bytes: Annotated[int, Gt(0)] = 16 << 20
-    """Smaller files are small files: see ``hot-small-files``."""
+    """Minimum disk time saved, as a multiple of the disk time that the copy costs. A choice, because the estimate is
+    rough."""
     max_file_bytes: Annotated[int, Gt(0)] = 32 << 30
-    """Larger files are not moved."""
+    """Larger files are not moved. A copy takes minutes: a choice."""
     share_of_free: Annotated[float, Gt(0), Le(1)] = 0.5
-    """Share of the free space above the reserve that one plan may use."""
-    stripes: Annotated[int, Ge(1)] = 4
-    """Maximum number of stripes on flash."""
+    """Share of the free space above the reserve that one plan may use. A choice."""
     max_moves: Annotated[int, Ge(0)] = 50
-    """Maximum number of files in one plan."""
+    """Maximum number of files in one plan. A choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,7 @@ class SmallRandomIoEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find jobs with small I/O, the busiest first."""
-    jobs = view.profiles(settings.recent_seconds)
+    jobs = view.profiles(LATEST_SECONDS)
     rates: defaultdict[str, float] = defaultdict(float)
     for job in jobs.values():
         for target, load in job.by_target.items():
@@ -121,15 +124,15 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
     ``rates`` are the RPCs per second of each target, by all jobs. Small writes to targets in ``accelerated`` count as
     writes to flash, if their accelerators take them in.
     """
-    small = job.small_rpc_share(settings.classes.small_rpc_bytes)
-    edge = settings.leave if (POLICY.name, job.job, "") in view.active else settings.enter
-    if small < edge or (job.files and job.bulk_operations / job.files <= settings.rpcs_per_file):
+    small = job.small_rpc_share(Classes().small_rpc_bytes)
+    if (small < edge(settings.enter, view, POLICY.name, job.job)
+            or (job.files and job.bulk_operations / job.files <= RPCS_PER_FILE)):
         return None
     on_disk = {target: load for target, load in job.by_target.items()
                if target not in view.flash and load.bulk_operations
                and not absorbs(accelerated.get(target), load)}
     busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
-                   if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
+                   if load.bulk_operations / job.seconds >= TARGET_SHARE * rates[target]), default=0.0)
     if busiest < settings.min_rpcs_per_second:
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
@@ -164,23 +167,22 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     """Moves of closed files that are worth it, those with the best gain first, and default layouts for new files."""
     capacity, pools, activities = situation.capacity, situation.pools, situation.activities
     settings = situation.tables.of(RandomIoToFlash)
-    members = capacity.pools.get(pools.flash_pool, ())
-    if not members or not capacity.pools.get(pools.hdd_pool):
-        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
-                                 "has no targets"),))
+    if missing := missing_pool(capacity, pools):
+        return Plan((), (missing,))
+    stripes = min(STRIPES, len(capacity.pools[pools.flash_pool]))
     if not activities:
         return Plan((), (Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor),))
     left = settings.share_of_free * (capacity.avail_bytes.get(pools.flash_pool, 0) - reserved(capacity, pools))
-    files = [(a, c) for a in activities for c in a.candidates if is_large(c, settings)]
+    files = [(a, c) for a in activities for c in a.candidates if _is_large(c, settings)]
     opened = [file for a in activities for file in open_files(a)]
-    saved = saved_seconds(evidence, settings) / max(1, len(files) + len(opened))
+    saved = saved_seconds(evidence) / max(1, len(files) + len(opened))
     actions: list[Action] = []
     refusals: list[Refusal] = []
     if opened:
         refusals.append(Refusal(Reason.IN_USE, f"{count_of(len(opened), 'file')} open: tierd moves a file when it is "
                                 "closed").about(opened[0]))
-    for action in [*defaults(finding, activities, capacity, pools, settings),
-                   *moves(finding, files, saved, len(members), pools, settings)]:
+    for action in [*defaults(finding, activities, capacity, pools, stripes, settings),
+                   *moves(finding, files, saved, stripes, pools, settings)]:
         needed = wanted_bytes(action, files)
         if needed > left:
             refusals.append(Refusal(Reason.NO_ROOM, f"it needs {bytes_text(needed)}, and {bytes_text(max(0.0, left))} "
@@ -194,24 +196,22 @@ def plan(finding: Finding, evidence: SmallRandomIoEvidence, situation: Situation
     return Plan(tuple(actions), tuple(refusals))
 
 
-def is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
-    """Whether the size of a closed file is known and within the limits."""
+def _is_large(candidate: Candidate, settings: RandomIoToFlash) -> bool:
     size = candidate.size_bytes
-    return size is not None and settings.min_file_bytes <= size <= settings.max_file_bytes
+    return size is not None and MIN_FILE_BYTES <= size <= settings.max_file_bytes
 
 
-def saved_seconds(evidence: SmallRandomIoEvidence, settings: RandomIoToFlash) -> float:
+def saved_seconds(evidence: SmallRandomIoEvidence) -> float:
     """Disk time that flash saves if the job does as much small I/O again as it has done so far."""
-    each = max(0.0, settings.disk_operation_usec - settings.flash_operation_usec) / 1e6
-    return evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds * each
+    return evidence.rpcs_per_second * evidence.small_rpc_share * evidence.seconds * (SEEK_USEC - FLASH_USEC) / 1e6
 
 
-def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, targets: int,
+def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]], saved: float, stripes: int,
           pools: Pools, settings: RandomIoToFlash) -> Iterator[Action]:
     """Moves of closed files that the job uses again, the smallest first: each saves the same time."""
-    layout = Layout((Component(0, None, pools.flash_pool, max(1, min(settings.stripes, targets))),), composite=False)
+    layout = Layout((Component(0, None, pools.flash_pool, stripes),), composite=False)
     for activity, candidate in sorted(files, key=lambda each: (each[1].size_bytes or 0, each[1].path)):
-        cost = 2 * (candidate.size_bytes or 0) / settings.disk_bytes_per_second
+        cost = 2 * (candidate.size_bytes or 0) / DISK_BYTES_PER_SECOND
         settle = max(pools.settle_seconds, min(MAX_SETTLE_SECONDS, SETTLE_COSTS * cost))
         if (not is_used_again(candidate) or candidate.closed_at > finding.time - settle
                 or saved < settings.benefit_factor * cost):
@@ -222,10 +222,10 @@ def moves(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candidate]]
 
 
 def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, pools: Pools,
-             settings: RandomIoToFlash) -> Iterator[Action]:
+             stripes: int, settings: RandomIoToFlash) -> Iterator[Action]:
     """Default layouts for directories in which the job makes such files: each run of it makes new ones."""
     for activity in activities:
-        made = [c for c in activity.candidates if c.created_at > 0 and is_large(c, settings)]
+        made = [c for c in activity.candidates if c.created_at > 0 and _is_large(c, settings)]
         where = activity.directory
         present = capacity.default_layouts.get(where)
         if not made or not where.startswith("/") or where == "/" or where not in capacity.default_layouts:
@@ -233,10 +233,9 @@ def defaults(finding: Finding, activities: Sequence[DirectoryActivity], capacity
         end = boundary(max(c.size_bytes or 0 for c in made))
         if covers(present, end, pools.flash_pool):
             continue
-        layout = flash_first(end, present, pools)
-        stripes = max(1, min(settings.stripes, len(capacity.pools[pools.flash_pool])))
         first = Component(0, end, pools.flash_pool, stripes)
-        yield Action(ActKind.SET_DEFAULT_LAYOUT, Layout((first, *layout.components[1:])),
+        layout = Layout((first, *flash_first(end, present, pools).components[1:]))
+        yield Action(ActKind.SET_DEFAULT_LAYOUT, layout,
                      f"{finding.aggressor} makes files with small random I/O here, of up to "
                      f"{bytes_text(max(c.size_bytes or 0 for c in made))}", finding.key, directory=where)
 

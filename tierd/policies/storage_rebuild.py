@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tierd.detect.view import View
-from tierd.model import Advice, Evidence, Finding
+from tierd.model import Advice, Finding, OtherEvidence
 from tierd.policies.protocol import Common, Policy
 from tierd.text import binary_text, first_names, quoted, rate_text
 
@@ -21,16 +21,6 @@ WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
 @dataclass(frozen=True)
 class Settings(Common):
     """No thresholds: the settings of the storage system have the rate from which a rebalance counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageWorkEvidence(Evidence):
-    """Work of one pool of the storage."""
-
-    storage_bytes_per_second: float
-    """Bytes written for the work."""
-    pending_bytes: int
-    """Bytes that wait for it."""
 
 
 def find(view: View, _: Settings) -> Iterator[Finding]:
@@ -44,10 +34,9 @@ def find(view: View, _: Settings) -> Iterator[Finding]:
         one = work[slowed[0]]
         yield Finding(
             POLICY.name, view.now, "", "", tuple(slowed),
-            sentence=f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
+            f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
             f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
-            evidence=StorageWorkEvidence(storage_bytes_per_second=one.bytes_per_second,
-                                         pending_bytes=one.pending_bytes),
+            OtherEvidence({"storage_bytes_per_second": one.bytes_per_second, "pending_bytes": one.pending_bytes}),
             advice_only=True, subject=f"{kind} of {pool}",
             advice=(Advice(one.command, "on the storage system",
                            f"shows the progress of the {kind}; it ends by itself"),) if one.command else (),

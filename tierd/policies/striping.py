@@ -10,17 +10,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt
 
 from lustre.layout.model import Component, Layout
 from tierd.acts import ActKind
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.restripe import (
+    MIN_OPENS,
+    RESERVE,
     SETTLE_SECONDS,
     Restripe,
     Stripes,
@@ -35,31 +37,28 @@ from tierd.detect.attribution import directories
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, seconds_active
 from tierd.detect.view import View
 from tierd.model import Action, Advice, Capacity, DirectoryActivity, Evidence, Finding, Window
-from tierd.policies.protocol import Common, JudgedBy, Policy, Situation
+from tierd.policies.protocol import LATEST_SECONDS, Common, JudgedBy, Policy, Situation, edge
 from tierd.refusal import Reason, Refusal
 from tierd.text import first_names, percent, quoted, rate_text
 
 MIN_STRIPES, MAX_STRIPES = 2, 8
 """Stripes of few large files, by the guide."""
 GIB = 1 << 30
+MIN_FILES = 50
+"""Minimum number of small files created recently. A choice."""
+ONE_TARGET_SHARE, SPREAD_SHARE = 0.9, 0.8
+"""Share of one target in a stream's bytes from which it has one target; in the RPCs of small files, below which they
+are on several. Choices."""
+MAX_FILES_PER_SECOND = 20.0
+"""Rate of small files below which one target is advised for them. The guide gives none: a choice."""
 
 
 @dataclass(frozen=True)
 class Settings(Common):
     """Thresholds."""
 
-    classes: Classes = field(default_factory=Classes)
-    recent_seconds: Annotated[float, Gt(0)] = 30.0
-    min_files: Annotated[int, Ge(1)] = 50
-    """Minimum number of small files created recently."""
-    enter: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """The finding begins if one target holds this share of a stream's bytes."""
-    leave: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The finding ends below this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 25e6
     """Minimum throughput of the stream on that target. That of the guide has 25 MiB/s on one, and 200 on eight."""
-    max_files_per_second: Annotated[float, Gt(0)] = 20.0
-    """Rate of small files below which one target is advised for them. The guide gives none: a choice."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised stripe count for few large files. The guide recommends 2 to 8."""
 
@@ -101,30 +100,28 @@ class ScatteredFilesEvidence(Evidence):
 
 def find(view: View, settings: Settings) -> Iterator[Finding]:
     """Find small files with several stripes, then streams that use one target."""
-    recent = view.recent(settings.recent_seconds)
-    jobs = view.profiles(settings.recent_seconds)
-    small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
+    recent = view.recent(LATEST_SECONDS)
+    jobs = view.profiles(LATEST_SECONDS)
+    small = {job.job for job in jobs.values() if is_small_files(job, Classes())}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
-            yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
+        if activity.job in small and activity.creates >= MIN_FILES and layout and _is_striped(layout):
+            yield _striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         beside = any(other is not job and other.by_target.keys() & job.by_target.keys() for other in jobs.values())
         if job.job in small and not beside:  # all on one target would load those whom it serves too
-            yield from scattered_small_files(job, recent, view, settings)
+            yield from _scattered_small_files(job, recent, view, settings)
     for job in jobs.values():
-        if is_stream(job, settings.classes):
-            yield from single_target_stream(job, recent, view, settings)
+        if is_stream(job, Classes()):
+            yield from _single_target_stream(job, recent, view, settings)
 
 
-def is_striped(layout: Layout) -> bool:
-    """Whether the first component has several stripes."""
+def _is_striped(layout: Layout) -> bool:
     first = layout.components[0]
     return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
-def striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
-    """The finding about small files with several stripes."""
+def _striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
     count = layout.components[0].stripe_count
     objects = f"{count} objects" if count > 0 else "an object on every target"
     name = quoted(directory)
@@ -138,17 +135,16 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     )
 
 
-def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about few small files on several disk targets of a pool."""
+def _scattered_small_files(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     files = job.closes / job.seconds
     target, load = max(job.by_target.items(), key=lambda item: (item[1].bulk_operations, item[0]))
     share = load.bulk_operations / max(job.bulk_operations, 1.0)
     pool = view.facts.pool_of(target)
     used = len(job.by_target.keys() & set(view.facts.pools.get(pool, ())))
     subject = f"small files of {job.job}"
-    edge = settings.enter if (POLICY.name, job.job, subject) in view.active else settings.leave
-    if (share >= edge or used < 2 or target in view.flash or job.closes < settings.min_files
-            or files >= settings.max_files_per_second):
+    spread = edge(1 - SPREAD_SHARE, view, POLICY.name, job.job, subject)
+    if (1 - share <= spread or used < 2 or target in view.flash or job.closes < MIN_FILES
+            or files >= MAX_FILES_PER_SECOND):
         return
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
@@ -164,15 +160,14 @@ def scattered_small_files(job: Profile, recent: Sequence[Window], view: View, se
     )
 
 
-def single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about a stream on one target of a pool with several targets."""
+def _single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)
     members = view.facts.pools.get(pool, ())
     subject = f"stream of {job.job}"
-    edge = settings.leave if (POLICY.name, job.job, subject) in view.active else settings.enter
-    if share < edge or rate < settings.min_bytes_per_second or len(members) < 2:
+    least = edge(ONE_TARGET_SHARE, view, POLICY.name, job.job, subject)
+    if share < least or rate < settings.min_bytes_per_second or len(members) < 2:
         return
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
@@ -248,9 +243,9 @@ def small_files(finding: Finding, activities: Sequence[DirectoryActivity], capac
         first = wanted.components[0]
         if not capacity.pools.get(first.pool):
             continue
-        again = [c for c in activity.candidates if c.opens >= settings.min_opens and c.size_bytes is not None
+        again = [c for c in activity.candidates if c.opens >= MIN_OPENS and c.size_bytes is not None
                  and 0 < c.size_bytes <= (first.extent_end or 0) and c.closed_at <= finding.time - SETTLE_SECONDS]
-        left = capacity.avail_bytes.get(first.pool, 0) - settings.reserve * capacity.size_bytes.get(first.pool, 0)
+        left = capacity.avail_bytes.get(first.pool, 0) - RESERVE * capacity.size_bytes.get(first.pool, 0)
         for candidate in sorted(again, key=lambda c: (-c.opens, c.path))[:settings.max_moves]:
             if (candidate.size_bytes or 0) <= left:
                 left -= candidate.size_bytes or 0

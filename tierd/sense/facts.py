@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
@@ -25,7 +25,6 @@ from tierd.model import (
     Facts,
     MetadataFill,
     SharedFile,
-    SharedRuns,
     StoredFile,
     TargetFill,
 )
@@ -35,6 +34,7 @@ from tierd.sense.inventory import Inventory
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
+from tierd.sense.shared_runs import LearntRuns, Store
 
 
 class FillRates:
@@ -87,12 +87,22 @@ class RecentDirectories:
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                    ) -> tuple[tuple[DirectoryActivity, ...], float]:
         """Activity since the oldest snapshot, and the time since in seconds. The first call returns no activity."""
-        if not self._snapshots or now - self._snapshots[-1][0] >= self._step_seconds:
-            self._snapshots.append((now, self._snapshot(activities)))
-        while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
+        if len(self._snapshots) > 1 and self._snapshots[-1][0] - self._snapshots[-2][0] < self._step_seconds:
+            self._snapshots.pop()
+        self._snapshots.append((now, self._snapshot(activities)))
+        while len(self._snapshots) > 2 and self._snapshots[0][0] < now - self._span_seconds:
             self._snapshots.popleft()
-        begun, before = self._snapshots[0]
-        self._begun = {key: since for key, since in self._begun.items() if since[0] > begun}
+        self._begun = {key: since for key, since in self._begun.items() if since[0] > self._snapshots[0][0]}
+        return self._since(self._snapshots[0], activities, now)
+
+    def since_last_call(self, activities: Sequence[DirectoryActivity], now: float,
+                        ) -> tuple[tuple[DirectoryActivity, ...], float]:
+        """Activity since the last call of the other method, and the time since in seconds."""
+        return self._since(self._snapshots[-1], activities, now) if self._snapshots else ((), 0.0)
+
+    def _since(self, snapshot: tuple[float, array[int]], activities: Sequence[DirectoryActivity], now: float,
+               ) -> tuple[tuple[DirectoryActivity, ...], float]:
+        begun, before = snapshot
         found = []
         for activity in activities:
             again = self._begun.get((activity.job, activity.directory))
@@ -154,9 +164,6 @@ def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
 MAX_LAYOUTS = 20
 """Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
 MIN_OPENERS = 4
-MAX_SHARED_RUNS = 20
-"""Users and directories whose runs on shared files are remembered, those of the newest runs. Each takes two requests to
-an MDT in half a minute."""
 MAX_PLACEMENTS = 5
 BUSY_PER_SECOND = 100.0
 """Operations per second in a directory from which its stripes over MDTs are read."""
@@ -223,11 +230,13 @@ class FactsCollector:
                  media: PoolMedia | None = None, uneven: UnevenPools | None = None,
                  metadata: MetadataMeter | None = None, disks: DiskSource | None = None,
                  busy_per_second: float = BUSY_PER_SECOND, job_nodes: JobNodes = no_job_nodes,
-                 closed: Callable[[], Mapping[str, str]] = dict) -> None:
+                 closed: Callable[[], Mapping[str, str]] = dict, stored_runs: str = "",
+                 store_runs: Store = str) -> None:
         """``media`` learns which targets are in which pool. ``uneven`` looks for files on the fuller ones of uneven
         pools; None if tierd does not move such files. ``busy_per_second`` are the operations in a directory from
         which its stripes over MDTs are read. ``job_nodes`` gives the number of nodes of jobs, as far as a scheduler
-        knows it. ``closed`` returns the targets that take no files of moves, with the reasons.
+        knows it. ``closed`` returns the targets that take no files of moves, with the reasons. ``stored_runs`` is what
+        ``store_runs`` kept of runs on shared files before a restart.
         """
         self._closed = closed
         self._uneven = uneven
@@ -244,8 +253,7 @@ class FactsCollector:
         self._clients: ClientSource = clients or NoClients()
         self._recent = RecentDirectories()
         self._growth = FillRates()
-        self._shared_runs: dict[tuple[str, int], SharedRuns] = {}
-        """By directory and user."""
+        self._runs = LearntRuns(filesystem, stored_runs, store_runs)
         self._default_layouts: dict[str, Layout | None] = {}
         """Default layouts of busy directories as read last."""
         self._layouts_since: dict[str, float] = {}
@@ -257,12 +265,14 @@ class FactsCollector:
         """Collect all facts now."""
         self.faults = {}
         activities = self._table.summaries(0.0)
+        latest, latest_seconds = self._recent.since_last_call(activities, now)
         directories, seconds = self._recent.since_oldest_snapshot(activities, now)
         layouts = self._layouts(directories)
         if changed := self._changed(layouts, activities, now):
             self._recent.begin_again((each for each in activities if each.directory in changed), now)
             directories, seconds = self._recent.since_oldest_snapshot(activities, now)
-        facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
+        facts = Facts(directories=directories, directory_seconds=seconds, latest_directories=latest,
+                      latest_seconds=latest_seconds, metadata_targets=self._metadata_targets)
         with self._or_unknown("room"):
             space = self._filesystem.space()
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
@@ -286,11 +296,11 @@ class FactsCollector:
         self._walk(facts)
         if self._uneven is not None:
             facts = replace(facts, resident=self._resident(self._uneven, facts, now))
-        busy = self._busy(directories, seconds)
+        busy = self._busy(latest, latest_seconds)
         return replace(facts, default_layouts=layouts,
                        placements=self._placements(busy),
                        job_nodes=self._nodes_by_scheduler(directories, busy), shared_files=tuple(self._shared()),
-                       shared_runs=self._ended_runs(),
+                       shared_runs=self._runs.learn(self._table.shared_runs()),
                        stored=self._inventory.files)
 
     @contextmanager
@@ -369,29 +379,6 @@ class FactsCollector:
             except OSError:
                 continue  # removed or unreadable: its stripes are unknown
         return found
-
-    def _ended_runs(self) -> tuple[SharedRuns, ...]:
-        """Runs on shared files by directory and user, the newest last, with the present layouts of their files.
-
-        A job of the next run may have another id.
-        """
-        known = self._shared_runs
-        for run in self._table.shared_runs():
-            with suppress(OSError):  # removed
-                key = run.path.rpartition("/")[0], self._filesystem.status(run.path).uid
-                before = known.pop(key, None)
-                openers = min(run.openers, before.file.openers) if before else run.openers
-                known[key] = SharedRuns(SharedFile(run.job, run.path, openers), 1 + (before.runs if before else 0),
-                                        run.ended_at - run.began_at + (before.seconds if before else 0.0))
-        self._shared_runs = dict(list(known.items())[-MAX_SHARED_RUNS:])
-        return tuple(self._as_it_is(each) for each in self._shared_runs.values())
-
-    def _as_it_is(self, runs: SharedRuns) -> SharedRuns:
-        try:
-            size, layout = self._filesystem.status(runs.file.path).size_bytes, self._filesystem.layout(runs.file.path)
-        except OSError:
-            return replace(runs, runs=0)  # its layout is unknown
-        return replace(runs, file=replace(runs.file, layout=layout, size_bytes=size))
 
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:

@@ -1,6 +1,7 @@
 """HTTP requests to servers whose answers may be wrong: no redirects, no compression, limits on size and time.
 
-An answer that is too large, too slow or of another type raises SourceError with the URL and the reason.
+An answer that is too large, too slow or of another type raises SourceError with the URL and the reason. urllib3 keeps
+connections open for further requests. Environment variables for proxies have no effect.
 """
 
 from __future__ import annotations
@@ -8,18 +9,23 @@ from __future__ import annotations
 import base64
 import binascii
 import http.client
+import io
 import os
 import socket
 import ssl
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, PoolManager, Timeout
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from tierd.clock import SystemClock
 from tierd.config.sense import ServerAccess
 from tierd.text import printable
 
@@ -89,34 +95,67 @@ def file_state(path: str) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_ino
 
 
-class ResponseDeadline:
-    """Limits the time of a whole response. The timeout of a socket limits a single read only."""
+class _UntilDeadline(io.RawIOBase):
+    """What a connection receives, up to the end of the time-out that the socket has now.
 
-    def __init__(self, connection: HTTPConnection, seconds: float) -> None:
+    The time-out of a socket limits a single read only: a server that sends a byte now and then never exceeds it.
+    """
+
+    def __init__(self, connection: socket.socket, received: io.RawIOBase) -> None:
         self._connection = connection
-        self._socket: socket.socket | None = None
-        self.passed = False
-        self._timer = threading.Timer(seconds, self._hang_up)
-        self._timer.daemon = True
-        self._timer.start()
+        self._received = received
+        self._now = SystemClock().monotonic
+        self._until = self._now() + (connection.gettimeout() or 0.0)
 
-    def watch(self) -> None:
-        """Keep the socket after the request was sent: a response removes it from the connection."""
-        self._socket = self._connection.sock
+    def readable(self) -> bool:
+        return True
 
-    def cancel(self) -> None:
-        """Stop the timer at the end of the request."""
-        self._timer.cancel()
+    def readinto(self, buffer: Any) -> int | None:
+        left_seconds = self._until - self._now()
+        if left_seconds <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left_seconds)
+        return self._received.readinto(buffer)
 
-    def _hang_up(self) -> None:
-        self.passed = True
-        held: socket.socket | None = self._socket or self._connection.sock
-        if held is not None:
-            with suppress(OSError):  # closed meanwhile
-                socket.socket.shutdown(held, socket.SHUT_RDWR)
+    def close(self) -> None:
+        self._received.close()
+        super().close()
 
 
-CHUNK_BYTES = 1 << 16
+class _Answer(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *more: Any, **named: Any) -> None:
+        super().__init__(sock, *more, **named)
+        self.fp = io.BufferedReader(_UntilDeadline(sock, self.fp.detach()))
+
+
+class _Connection(HTTPConnection):
+    response_class = _Answer
+
+
+class _TlsConnection(HTTPSConnection):
+    response_class = _Answer
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+SERVERS = 1024
+"""Number of servers to which a client keeps connections: a choice. More than a site has servers."""
+CONNECTIONS = 16
+"""Number of connections to one server that are kept: as many as one server is asked at a time."""
+
+
+def _pools(**tls: Any) -> PoolManager:
+    pools = PoolManager(SERVERS, maxsize=CONNECTIONS, **tls)
+    pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+    return pools
+
+
 MAX_ERROR_CHARACTERS = 600
 """Maximum length of an error message about a server. Parts of it come from the server."""
 _EXPLAINED_BYTES = 300
@@ -162,8 +201,10 @@ class HttpClient:
         self._access = access
         self._timeout_seconds = timeout_seconds
         self._environment = os.environ if environment is None else environment
-        self._contexts: dict[tuple[tuple[int, int] | None, ...], ssl.SSLContext] = {}
-        """The TLS context, by the state of its files: certificates are renewed. Reading the system's takes 35 ms."""
+        self._plain = _pools()
+        self._tls: tuple[tuple[tuple[int, int] | None, ...], PoolManager] | None = None
+        """The state of the files with certificates, and the connections made with them: certificates are renewed."""
+        self._now = SystemClock().monotonic
 
     def get(self, url: str, kinds: Sequence[str], accept: str, more: Mapping[str, str] | None = None,
             query: str = "") -> Response:
@@ -171,102 +212,99 @@ class HttpClient:
 
         ``more`` has further headers. ``query`` goes after the URL, and errors do not repeat it.
         """
-        return self._ask("GET", url, None, kinds, {"Accept": accept, **(more or {})}, query)
+        return self.send("GET", url, None, kinds, {"Accept": accept, **(more or {})}, query)
 
     def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
         """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""
-        return self._ask("POST", url, form, kinds,
+        return self.send("POST", url, form, kinds,
                          {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
 
-    def send(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
-             headers: Mapping[str, str]) -> Response:
-        """The response to any request. Raises StatusError and SourceError."""
-        return self._ask(method, url, body, kinds, headers)
-
-    def _ask(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
-             headers: Mapping[str, str], query: str = "") -> Response:
+    def send(self, method: str, url: str, body: bytes | None, kinds: Sequence[str], headers: Mapping[str, str],
+             query: str = "") -> Response:
+        """The response to any request. Raises StatusError and SourceError. A GET is repeated if the server hangs up."""
         try:
-            connection = self._connection(url)
-            late = ResponseDeadline(connection, self._timeout_seconds)
-            try:
-                path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
-                connection.request(method, f"{path}?{query}" if query else path, body, {
-                    **headers, **authorization_header(self._access, self._environment), "Accept-Encoding": "identity",
-                    "User-Agent": "tierd"})
-                late.watch()
-                with closing(connection.getresponse()) as response:
-                    answer = self._answer(response, kinds)
-                if late.passed:  # a closed socket looks like the end of the response
-                    raise SourceError("closed after the timeout")
-                return answer
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                if late.passed:
-                    raise SourceError(f"no complete answer within {self._timeout_seconds:g} s") from error
-                raise
-            finally:
-                late.cancel()
-                connection.close()
-        except StatusError as error:
-            raise StatusError(error.status, f"{redacted(url)}: {one_line(str(error))}") from error
-        except SourceError as error:
-            raise SourceError(f"{redacted(url)}: {one_line(str(error))}") from error
-        except ssl.SSLError as error:
-            reason = getattr(error, "verify_message", "") or error.reason or error
-            raise SourceError(f"{redacted(url)}: TLS: {reason}") from error
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise SourceError(f"{redacted(url)}: {one_line(str(error)) or type(error).__name__}") from error
+            pools = self.pools(url)
+            sent = {**headers, **authorization_header(self._access, self._environment), "Accept-Encoding": "identity",
+                    "User-Agent": "tierd"}
+            until = self._now() + self._timeout_seconds
 
-    def _connection(self, url: str) -> http.client.HTTPConnection:
+            def head() -> BaseHTTPResponse:
+                left = Timeout(total=max(until - self._now(), 0.001))
+                return pools.urlopen(method, f"{url}?{query}" if query else url, body=body, headers=sent, timeout=left,
+                                     redirect=False, retries=False, preload_content=False, decode_content=False,
+                                     enforce_content_length=False)
+
+            try:
+                response = head()
+            except ProtocolError as error:
+                if method != "GET" or not isinstance(_cause(error), ConnectionError):
+                    raise
+                response = head()  # a server may close a connection that was kept for long
+            with closing(response):
+                return self._answer(response, kinds)
+        except (OSError, ValueError, HTTPError) as error:
+            cause = _cause(error)
+            said = f"{redacted(url)}: {self._sentence(cause)}"
+            raise (StatusError(cause.status, said) if isinstance(cause, StatusError) else SourceError(said)) from error
+
+    def _sentence(self, error: BaseException) -> str:
+        if isinstance(error, TimeoutError | ReadTimeoutError):
+            return f"no complete answer within {self._timeout_seconds:g} s"
+        if isinstance(error, ssl.SSLError):
+            return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
+        return one_line(str(error)) or type(error).__name__
+
+    def pools(self, url: str) -> PoolManager:
+        """The connections for a URL. Raises SourceError for a URL that is none, and if a certificate cannot be read.
+
+        The context of TLS is made anew when a certificate was replaced. Reading the system's takes 35 ms.
+        """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise SourceError("not an http or https URL")
         if "@" in parts.netloc:
             raise SourceError("a password in a URL ends up in logs: set user and password_file instead")
         if parts.scheme == "http":
-            return http.client.HTTPConnection(parts.hostname, parts.port, timeout=self._timeout_seconds)
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self._timeout_seconds,
-                                           context=self.tls_context())
+            return self._plain
+        state = tuple(map(file_state, (self._access.ca_file, self._access.cert_file, self._access.key_file)))
+        known = self._tls
+        if known is None or known[0] != state:
+            known = self._tls = state, _pools(ssl_context=tls_context(self._access))
+        return known[1]
 
-    def tls_context(self) -> ssl.SSLContext:
-        """The TLS context of all requests, made anew when a certificate was replaced. Raises SourceError."""
-        files = self._access.ca_file, self._access.cert_file, self._access.key_file
-        state = tuple(map(file_state, files))
-        known = self._contexts.get(state)
-        if known is None:
-            known = tls_context(self._access)
-            self._contexts = {state: known}
-        return known
-
-    def _answer(self, response: http.client.HTTPResponse, kinds: Sequence[str]) -> Response:
+    def _answer(self, response: BaseHTTPResponse, kinds: Sequence[str]) -> Response:
+        headers = response.headers
         if 300 <= response.status < 400:
-            raise SourceError(f"redirects ({response.status}, to {response.getheader('Location', '?')!r}): "
+            raise SourceError(f"redirects ({response.status}, to {headers.get('Location', '?')!r}): "
                               "configure the final address")
-        packed = response.getheader("Content-Encoding", "identity")
+        packed = headers.get("Content-Encoding", "identity")
         if packed != "identity":
             raise SourceError(f"answers with content encoding {packed!r}, which was not requested")
         if response.status != 200:
             said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
             raise StatusError(response.status, f"{response.status} {response.reason}{': ' + said if said else ''}")
-        kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
+        kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")
-        return Response(self._body(response), date_of(response.getheader("Date")), dict(response.getheaders()))
+        return Response(self._body(response), date_of(headers.get("Date")), dict(headers))
 
-    def _body(self, response: http.client.HTTPResponse) -> bytes:
+    def _body(self, response: BaseHTTPResponse) -> bytes:
         most = self._access.max_bytes
-        length = response.length
+        length = response.length_remaining
         if length is not None and length > most:
             raise SourceError(f"an answer of {length} bytes; {most} are allowed (max_bytes)")
-        chunks: list[bytes] = []
-        size = 0
-        while chunk := response.read1(CHUNK_BYTES):
-            size += len(chunk)
-            if size > most:
-                raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
-            chunks.append(chunk)
-        if length is not None and size < length:
-            raise SourceError(f"the answer ended after {size} of {length} bytes")
-        return b"".join(chunks)
+        body = response.read(most + 1)
+        if len(body) > most:
+            raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
+        if length is not None and len(body) < length:
+            raise SourceError(f"the answer ended after {len(body)} of {length} bytes")
+        return body
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error of the system, of TLS or of a response, which urllib3 puts into errors of its own."""
+    inner = error.__cause__ or next((one for one in error.args if isinstance(one, Exception)), None)
+    return _cause(inner) if isinstance(error, HTTPError) and inner is not None else error
 
 
 def date_of(header: str | None) -> float | None:

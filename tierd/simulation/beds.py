@@ -120,7 +120,7 @@ def draw_ost(kind: BedKind, rng: Random) -> OstSettings:
     """One target of a kind."""
     device, accelerator = draw_device(kind, rng), None
     if kind is BedKind.CACHED:
-        accelerator = AcceleratorSettings(bypass_bytes=rng.choice((32, 64, 256)) * KIB, map_seconds=0.0)
+        accelerator = AcceleratorSettings(bypass_bytes=rng.choice((32, 64, 256)) * KIB)
     return OstSettings(device, Capacity(device.size_bytes, 1 << 22), accelerator=accelerator,
                        preparing_seconds_per_mib=0.0001)
 

@@ -11,7 +11,7 @@ import gc
 import signal
 from collections.abc import Collection, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
@@ -20,6 +20,7 @@ from simulator.jobs import Job
 from simulator.jobs.small_files import SmallFileWriter
 from tierd import acts
 from tierd.arrays import groups
+from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.json_text import json_text
 from tierd.policies.registry import has_victim, policy_of
@@ -103,6 +104,7 @@ class Trial:
     def __init__(self, seed: int, workloads: Collection[str] = (), bed: BedKind = BedKind.RECORDED) -> None:
         self.case = random_scenario(seed, workloads, bed)
         self._seed = seed
+        self._watched: tuple[float, Outcome] | None = None
 
     def run_with(self, jobs: Sequence[Job], policy: Settings | None = None, tierd_starts: float = 0.0,
                  seconds_max: float = float("inf")) -> Outcome:
@@ -113,10 +115,13 @@ class Trial:
         return run(cluster, jobs, min(self.case.seconds, seconds_max), self.case.changes, policy,
                    tierd_starts=tierd_starts, cycle_seconds=bed.cycle_seconds if bed else CYCLE_SECONDS)
 
-    @cached_property
-    def without_tierd(self) -> Outcome:
-        """Run of all jobs without tierd."""
-        return self.run_with(self.case.jobs)
+    def without_acts(self, policy: Settings, tierd_starts: float = 0.0) -> Outcome:
+        """Run of all jobs in which tierd only watches: its findings show what the neighbours cost undisturbed."""
+        if self._watched is None or self._watched[0] != tierd_starts:
+            watching = replace(policy, act=replace(policy.act, mode=Mode.OBSERVE),
+                               scopes=tuple(replace(scope, mode=Mode.OBSERVE) for scope in policy.scopes))
+            self._watched = tierd_starts, self.run_with(self.case.jobs, watching, tierd_starts)
+        return self._watched[1]
 
     @cached_property
     def without_suspects(self) -> Outcome:
@@ -128,7 +133,7 @@ class Trial:
         """Run tierd with a policy, and compare. ``cold``: all jobs are active before tierd starts."""
         starts = self.case.noise_starts + COLD_SECONDS if cold else 0.0
         with_tierd = self.run_with(self.case.jobs, policy, starts)
-        without = self.without_tierd if with_tierd.entries else with_tierd
+        without = self.without_acts(policy, starts) if with_tierd.entries else with_tierd
         alone = self.without_suspects if self.case.suspects else without
         return compared(self._seed, self.case, with_tierd, without, alone, starts)
 
@@ -166,22 +171,22 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
         served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
         min(acts_at) - onset if acts_at else None,
         all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
-        interval_holds(case, with_tierd, without, alone, onset) if truth == "aggressor" else None, under_way)
+        interval_holds(case, without, alone, onset) if truth == "aggressor" else None, under_way)
 
 
 SETTLED_SECONDS = 30.0
-"""Seconds after the onset up to which an interval is compared: the load of a neighbour builds up. A choice."""
+"""Seconds after the onset at which an interval is compared: the load of a neighbour builds up. A choice."""
 
 
-def interval_holds(case: RandomScenario, with_tierd: Outcome, without: Outcome, alone: Outcome,
-                   onset: float) -> bool | None:
-    """Whether the 90% interval of a finding holds what its victim loses in the run without tierd; None without one.
+def interval_holds(case: RandomScenario, without: Outcome, alone: Outcome, onset: float) -> bool | None:
+    """Whether the 90% interval of a finding holds what its victim loses, where tierd only watches; None without one.
 
-    It is the last finding before tierd acted, at most half a minute after the onset, or the first one.
+    It is the last finding within half a minute after the onset, or the first later one.
     """
-    until = min([onset + SETTLED_SECONDS, *(at for at in with_tierd.acted_at if at > onset)])
-    named = [(time, finding) for time, finding in with_tierd.slowdowns if finding.aggressor in case.names]
-    compared = [finding for time, finding in named if time <= until][-1:] or [finding for _, finding in named[:1]]
+    named = [(time, finding) for time, finding in without.slowdowns
+             if finding.aggressor in case.names and time > onset]
+    compared = [finding for time, finding in named if time <= onset + SETTLED_SECONDS][-1:] or [
+        finding for _, finding in named[:1]]
     for finding in compared:
         if (stream := finding.evidence.of_stream) is not None:
             lost = 1 - ratio(without, alone, (finding.victim,), case.noise_starts + 5, NOISE_ENDS)

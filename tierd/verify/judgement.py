@@ -265,6 +265,8 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
               and (any_at_work(finding.aggressor, finding.tasks, totals.moved(w))
                    or (act.on_mdt and any_at_work(finding.aggressor, finding.tasks, totals.operations(w))))]
     after = median([totals.moved(w)[finding.victim] for w in lately]) if lately else 0.0
+    # the finding may be of the window in which the neighbour came, of which it was there for a part only
+    contended = median([totals.moved(w).get(finding.victim, 0.0) for w in before] or [contended])
     if now >= since + settings.harm_seconds and (
             harmed := harmed_by_act(act, before, later, tracks, settings, totals)):
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
@@ -278,8 +280,9 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     lost = found.share * log(usual / contended) if found and usual > contended > 0 else 0.0
     if found is None or lost <= 0:
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
-    probability = found.probability(log1p(settings.min_gain * expm1(lost)))
-    if 1 - CERTAIN < probability < CERTAIN:
+    least = log1p(settings.min_gain * expm1(lost))
+    probability = found.probability(least)
+    if 1 - CERTAIN < probability < CERTAIN or found.something_else(least, 1 - CERTAIN):
         return Judgement(Verdict.CANNOT_TELL, usual, contended, after)
     verdict = Verdict.HELPED if probability >= CERTAIN else Verdict.DID_NOT_HELP
     part, low, high = (expm1(each) / expm1(lost) for each in (

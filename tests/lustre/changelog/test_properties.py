@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.changelog.decode import EXTRA, JOB_ID, NID_LARGE, RENAME, decode, form
-from lustre.changelog.encode import encode
 from lustre.changelog.record import NO_FID, Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import ANY, nid_bytes, nid_text
+from simulator.servers.changelog_bytes import encode
 
 U16, U32, U64 = ((1 << bits) - 1 for bits in (16, 32, 64))
 

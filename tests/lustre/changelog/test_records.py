@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lustre.changelog.decode import decode
-from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.nid import nid_text
+from simulator.servers.changelog_bytes import encode
 from tests.rules import every
 
 CHANGELOGS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "changelog"

@@ -18,7 +18,8 @@ from tierd.policies.registry import BUILT_IN
 
 DETECTORS = [(f"detect.{detector.table}", enter.name, f"leave{enter.name.removeprefix('enter')}", detector.settings())
              for detector in BUILT_IN for enter in detector.settings.__dataclass_fields__.values()
-             if enter.name.startswith("enter")]
+             if enter.name.startswith("enter")
+             and f"leave{enter.name.removeprefix('enter')}" in detector.settings.__dataclass_fields__]
 PAIRS = [("noisy_neighbour", "probability", "end_probability", Settings().noisy_neighbour), *DETECTORS]
 
 
@@ -34,8 +35,24 @@ def test_thresholds_that_are_exchanged_are_refused_in_every_detector(
     assert line.endswith("Exchange them")
 
 
-def test_thresholds_of_all_detectors_with_two_of_them_are_checked() -> None:
-    assert len(PAIRS) >= 13
+def test_mistakes_of_a_table_do_not_hide_others_of_it() -> None:
+    """Each was shown only after the mistakes before it were mended."""
+    text = b"""\
+[restripe]
+overstripe = "no"
+max_moves = -1
+foo = 3
+[detect.cold_on_flash]
+enabled = "false"
+cold_days = -1
+enter = 0.5
+leave = 0.9
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "t.toml")
+    lines = str(caught.value).splitlines()
+    assert [line.split(" ")[0] for line in lines] == [f"t.toml:{number}:" for number in (2, 3, 4, 6, 7, 9)]
+    assert "write false without quotes (it is 'no')" in lines[0]
 
 
 REFUSED = [

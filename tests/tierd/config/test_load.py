@@ -91,7 +91,7 @@ min_gain = 2
 min_opens = 0
 enabled = "perhaps"
 
-[detect.small_random_io.classes]
+[noisy_neighbour.classes]
 smoll_rpc_bytes = 1
 
 [detect.hot_large_files]
@@ -128,7 +128,7 @@ mode = "observe"
 [small_files_to_flash]
 flash_pool = "nvme"
 [small_files_to_flash.sizing]
-min_samples = 7
+largest_component_bytes = 7
 [[scopes]]
 path = "/scratch/"
 [[scopes]]
@@ -146,7 +146,7 @@ files_per_second = 2
     inner = settings.resolved_scopes.of("/scratch/ml/run")
     policy = inner.small_files_to_flash
     assert (inner.mode, policy.flash_pool, policy.reserve) == ("full", "nvme", 0.3)
-    assert policy.sizing.min_samples == 7
+    assert policy.sizing.largest_component_bytes == 7
     assert inner.limits is not None
     assert inner.limits.files_per_second == 2
     assert settings.resolved_scopes.modes == {"observe", "full"}

@@ -55,7 +55,7 @@ def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
     before = at.filesystem.layout(NOISE.directory)
     at.cluster.slow_down(2, 1.0)
     at.run_until_said("SET default layout", before=70)
-    at.cluster.slow_down(2, 3.0)  # meanwhile one disk fails half-way: the stream stays slow whatever the layout
+    at.cluster.slow_down(2, 1.35)  # meanwhile one disk becomes slow: the stream stays slow whatever the layout
     at.run(until=140)
     assert at.filesystem.layout(NOISE.directory) == before
     assert any(s.startswith("UNDOING: it did not help") for s in at.said)
@@ -102,6 +102,25 @@ def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     at.run(until=140)
     assert "blind: recovered" in at.said
     assert [e.outcome for e in at.journal.entries()] == ["done"]
+
+
+def test_a_default_is_taken_back_before_the_next_look_could_find_flash_full(tmp_path: Path) -> None:
+    """A job that fills flash within a cycle or two would otherwise write to a full pool until tierd looks again."""
+    at = world(tmp_path, jobs=(STREAM, replace(NOISE, keep=100_000)))
+    at.run_until_said("SET default layout", before=120)
+    room, flash = at.filesystem.space(), at.filesystem.pools()["flash"]
+
+    def leave(share: float) -> None:
+        space = {target: replace(each, avail_bytes=int(share * each.size_bytes)) if target in flash else each
+                 for target, each in room.items()}
+        at.filesystem.space = lambda: space  # type: ignore[method-assign]
+        at.run(until=at.cluster.now + 5)
+
+    for share in (0.9, 0.6, 0.4):
+        leave(share)
+    assert not any("UNDONE" in sentence for sentence in at.said)
+    leave(0.22)  # as much again would leave 4%; the reserve is 10%
+    assert any("is down to its reserve before tierd looks again" in sentence for sentence in at.said)
 
 
 def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> None:

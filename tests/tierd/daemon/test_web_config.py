@@ -209,7 +209,7 @@ def test_mistakes_are_reported_and_nothing_starts(
                  *([f"--web.config.file={path}"] if named == "option" else [])]
     assert main(arguments) == 1
     shown = capsys.readouterr().err
-    assert f"--web.config.file: {path}:3: unknown setting: basic_auth" in shown
+    assert f"--web.config.file: {path}:3: basic_auth: unknown setting" in shown
     assert "none.crt: No such file or directory" in shown
     path.write_text("")
     assert not check or main(arguments) == 0

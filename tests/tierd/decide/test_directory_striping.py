@@ -13,7 +13,7 @@ from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import Capacity, DirectoryActivity, DirectoryPlacement, Facts, Finding, MetadataFill
 from tierd.policies import metadata_storm
 from tierd.policies.metadata_storm import MetadataStormEvidence, judge, rate_below
-from tierd.policies.protocol import Situation, Tables
+from tierd.policies.protocol import Situation
 from tierd.refusal import Reason
 from tierd.scoped_plans import plan_by_scope, situation_of
 
@@ -73,8 +73,8 @@ def test_no_more_stripes_than_mdts_and_than_the_setting() -> None:
     (decided(metadata={**ROOMY, "l-MDT0001": MetadataFill(0.95, 10)}), Reason.NO_ROOM),
     (decided(storm=replace(PLAIN, stripes=DirectoryStripes(4, 0, "crush"))), Reason.OTHER_LAYOUT),
     (decided(replace(FINDING, directories=("/out/s2",))), Reason.NOT_WORTH),
-    (decided(replace(FINDING, subject="/top")), Reason.ROOT_DIRECTORY),
-    (decided(replace(FINDING, subject="[0x1:0x2:0x0]")), Reason.NO_PATH),
+    (decided(replace(FINDING, directories=("/top", "/top2"))), Reason.ROOT_DIRECTORY),
+    (decided(replace(FINDING, directories=("[0x1:0x2:0x0]",))), Reason.NO_PATH),
 ])
 def test_what_must_not_be_done(plan: Plan, reason: Reason) -> None:
     assert plan.actions == ()
@@ -93,7 +93,7 @@ def test_modes(mode: str, done: int) -> None:
 def test_a_verdict_is_given_by_the_operations_there(before: float, creates: int) -> None:
     facts, after = Facts(directories=(DirectoryActivity("a", "/out/s3", creates=creates),), directory_seconds=600.0
                          ), creates / 600.0
-    found = judge("/out", replace(STORM, parent_operations_per_second=before), facts, Tables())
+    found = judge("/out", replace(STORM, parent_operations_per_second=before), facts)
     if after < 0.1 * before:
         assert found.verdict is Verdict.CANNOT_TELL
     else:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.decide.sizing import UNIT_BYTES, Settings, boundary, component, from_distribution
+from tierd.decide.sizing import SPLIT_SHARE, UNIT_BYTES, Settings, boundary, component, from_distribution
 
 KIB, MIB = 1 << 10, 1 << 20
 SETTINGS = Settings()
@@ -39,7 +39,7 @@ def test_the_largest_rpc_is_held_too() -> None:
 def test_a_component_never_splits_more_than_allowed(sizes: list[int]) -> None:
     size = from_distribution(sizes, SETTINGS).component_bytes
     if size:
-        assert sum(size < s <= 64 * size for s in sizes) <= SETTINGS.split_share * len(sizes)
+        assert sum(size < s <= 64 * size for s in sizes) <= SPLIT_SHARE * len(sizes)
         assert size % UNIT_BYTES == 0
         assert size <= SETTINGS.largest_component_bytes
 

@@ -237,7 +237,7 @@ def test_files_that_are_all_in_use_are_not_looked_for_as_cold() -> None:
 def storm(creates: int, opens: int, windows: list[Window] | None = None) -> str:
     activity = DirectoryActivity("m.1", "/proj/out", creates=creates, opens=opens)
     (found,) = look(metadata_storm.POLICY, windows, Facts(
-        directories=(activity,), directory_seconds=100.0, metadata_targets=4))
+        latest_directories=(activity,), latest_seconds=100.0, metadata_targets=4))
     return "\n".join(f"{advice.command} | {advice.effect}" for advice in found.advice)
 
 

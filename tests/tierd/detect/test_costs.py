@@ -222,6 +222,13 @@ def test_targets_in_trouble_teach_nothing() -> None:
     assert learned(beside(10, 50), 20, unhealthy=TARGETS[1:]).costs["hdd"].observations == 20
 
 
+def test_one_window_of_a_stream_is_enough_to_begin_with() -> None:
+    """A neighbour may be there before tierd: it must not take three windows of 15 s to know what it costs."""
+    known = learned(beside(10, 50), 1).costs["hdd"]
+    assert known.seconds[2] == pytest.approx(0.012, rel=0.5)
+    assert known.busy_error((0.0, 0.0, 30.0)) > 0.3 * known.busy((0.0, 0.0, 30.0)), "nothing of it is certain yet"
+
+
 def test_streams_that_wait_for_something_else_show_no_costs() -> None:
     """A stream that is busy now and then is no measure of saturation, however long it is seen."""
     number = count()

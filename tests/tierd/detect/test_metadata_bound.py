@@ -26,7 +26,7 @@ def test_an_mds_whose_threads_are_all_in_use_is_reported() -> None:
     assert finding.sentence == ("the MDS of mds1 does 5000 requests/s; requests wait 4.0 ms for a thread, and 60 of 64 "
                                 "threads are in use: processors, locks or threads limit it")
     commands = [piece.command for piece in finding.advice]
-    assert commands[0] == "lctl set_param mds.MDS.mdt.threads_max=128"
+    assert "lctl set_param mds.MDS.mdt.threads_max=128" in commands
     assert any("higher clock rate" in command for command in commands), "creates are bound by one thread"
     assert any("1.37 times" in piece.effect for piece in finding.advice)
 
@@ -40,10 +40,17 @@ def test_stats_get_batches_and_not_a_higher_clock_rate() -> None:
 
 
 def test_slow_operations_with_free_threads_are_the_devices() -> None:
-    (finding,) = found(CALM, replace(LOAD, usec_per_operation=6000.0))
+    (finding,) = found(CALM, replace(LOAD, creates=100.0, unlinks=0.0, stats=900.0, usec_per_operation=6000.0))
     assert ("an operation on l-MDT0000 takes 6.0 ms with 4 of 64 threads in use: the latency of its devices limits "
             "it") in finding.sentence
     assert [piece.command.split(",")[0] for piece in finding.advice] == ["put the MDT on faster SSDs"]
+
+
+def test_slow_creates_with_free_threads_may_wait_for_the_lock_of_a_directory() -> None:
+    (finding,) = found(CALM, replace(LOAD, usec_per_operation=6000.0))
+    assert finding.sentence.endswith("the lock of a directory or the latency of its devices limits it; counters do not "
+                                     "tell which")
+    assert "directories of their own" in finding.advice[0].command
 
 
 def test_one_job_is_named_instead_of_the_server() -> None:

@@ -8,11 +8,12 @@ from tierd.model import MAX_CLIENTS, DirectoryActivity, DirectoryPlacement, Fact
 from tierd.policies.metadata_storm import POLICY
 
 
-def found(*activities: DirectoryActivity, targets: int = 2, seconds: float = 100.0, active: bool = False,
+def found(*activities: DirectoryActivity, targets: int = 2, active: bool = False,
           placement: DirectoryPlacement | None = None, job_nodes: Mapping[str, int] = {}) -> list[Finding]:
     places = {"/proj/out": placement} if placement else {}
-    return look(POLICY, facts=Facts(directories=activities, directory_seconds=seconds, metadata_targets=targets,
-                                      placements=places, job_nodes=job_nodes),
+    return look(POLICY, facts=Facts(directories=activities, directory_seconds=600.0, latest_directories=activities,
+                                    latest_seconds=100.0, metadata_targets=targets, placements=places,
+                                    job_nodes=job_nodes),
                 active={("metadata-storm", "", "/proj/out")} if active else ())
 
 
@@ -43,8 +44,32 @@ def test_many_directories_with_a_little_each_are_well() -> None:
     assert found(*(storm(100, place=f"/d{n}") for n in range(20))) == []
 
 
-def test_a_storm_is_not_reported_after_a_short_observation() -> None:
-    assert found(storm(800), seconds=30.0) == []
+def test_a_storm_after_a_quiet_time_is_measured_by_the_last_half_minute() -> None:
+    """18,000 creates in half a minute are 600 a second, and 30 a second over ten minutes."""
+    now = DirectoryActivity("m.1", "/proj/out", creates=18_000)
+    (finding,) = look(POLICY, facts=Facts(directories=(now,), directory_seconds=600.0, latest_directories=(now,),
+                                          latest_seconds=30.0, metadata_targets=2))
+    assert finding.evidence.numbers()["creates_per_second"] == 600
+
+
+def test_the_steps_of_a_job_are_one_finding() -> None:
+    """Each step has a directory of its own for half a minute only."""
+    keys = set()
+    for step in (3, 4):
+        past = [storm(600, place=f"/proj/steps/s{number}", clients=2) for number in range(step + 1)]
+        (finding,) = look(POLICY, facts=Facts(directories=tuple(past), directory_seconds=600.0, metadata_targets=2,
+                                              latest_directories=(past[-1],), latest_seconds=30.0))
+        assert finding.directories[:2] == (f"/proj/steps/s{step}", "/proj/steps/s0")
+        assert "lfs setdirstripe -D -c 1 -i -1 PARENT" in commands(finding)
+        keys.add(finding.key)
+    assert keys == {("metadata-storm", "", "/proj/steps/*")}
+
+
+def test_steps_that_end_within_a_half_minute_count_together_if_several_nodes_make_them() -> None:
+    steps = [storm(300, place=f"/proj/steps/s{number}", clients=2) for number in range(2)]
+    (finding,) = found(*steps)
+    assert finding.sentence.startswith("/proj/steps/* has 600 creates, 0 opens and 0 unlinks/s")
+    assert found(*(storm(300, place=f"/proj/own/p{number}", clients=1) for number in range(2))) == []
 
 
 def test_hysteresis() -> None:
@@ -88,6 +113,7 @@ def test_the_gain_is_that_of_the_papers() -> None:
     (two,) = found(storm(800))
     assert "a second metadata server did 1.37 times the creates of one" in two.advice[0].effect
     assert "one node gains nothing" in two.advice[0].effect
+    assert "lfs setdirstripe -D -c 1 -i -1 PARENT" not in commands(two), "it does not spread one directory"
     (four,) = found(storm(100, opens=800), targets=4)
     assert "four MDTs did 1.95 times the creates of one MDT, 2.36 times the stats" in four.advice[0].effect
     assert "3.97 times the reads" in four.advice[0].effect

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tierd.detect.views import halves, look
 from tierd.model import StorageWork, Window
-from tierd.policies.storage_rebuild import POLICY, StorageWorkEvidence
+from tierd.policies.storage_rebuild import POLICY
 
 
 def under(**work: StorageWork) -> list[Window]:
@@ -28,7 +28,7 @@ def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:
         (("lustre-OST0002",), "rebalance of hdd"), (("lustre-OST0000", "lustre-OST0001"), "rebuild of nvme")]
     assert found[1].sentence == ("PowerFlex rebuilds its pool nvme with 200 MB/s, 3 GiB wait: this slows "
                                  "lustre-OST0000, lustre-OST0001; no job is blamed there")
-    assert found[1].evidence == StorageWorkEvidence(storage_bytes_per_second=200e6, pending_bytes=3 << 30)
+    assert found[1].evidence.numbers() == {"storage_bytes_per_second": 200e6, "pending_bytes": 3 << 30}
     assert not any(one.aggressor or one.victim for one in found)
 
 

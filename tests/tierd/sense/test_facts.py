@@ -212,7 +212,8 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     files = Files(files={f"/d/{name}": (replace(status(7, 1.0), uid=uid), ON_DISK) for name, uid in (
         ("one", 5), ("two", 5), ("other", 6))})
     table = ActivityTable(files.path_of)
-    gather = gatherer(files, table)
+    stored: list[str] = []
+    gather = gatherer(files, table, store_runs=stored.append)
 
     def ran(number: int, name: bytes, openers: int, begin: float) -> None:
         def of(kind: RecordType, time: float) -> Record:
@@ -230,6 +231,7 @@ def test_runs_on_shared_files_are_learnt_by_directory_and_user() -> None:
     assert (mine.file.job, mine.file.path, mine.file.openers, mine.runs, mine.seconds) == (
         "mpi.12", "/d/two", 12, 2, 80.0)
     assert gather.facts(1330.0).shared_runs == (other, mine)
+    assert gatherer(files, stored_runs=stored[-1]).facts(10.0).shared_runs == (other, mine), "after a restart"
 
 
 def test_default_layouts_of_busy_directories() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,35 @@ def test_an_answer_that_never_ends_is_given_up(behave: Behave) -> None:
     assert clock.now() - begun < 20
 
 
+def keeps(to: socket.socket, _: str) -> None:
+    """Answers two requests on one connection, then hangs up."""
+    for body in (b"1", b"2"):
+        to.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\n" + body)
+        to.recv(65536)
+
+
+def hangs_up(to: socket.socket, _: str) -> None:
+    pass
+
+
+def test_a_connection_is_kept_and_replaced_when_the_server_hangs_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with liar([keeps, answers("3", "text/plain")]) as server:
+        client = HttpClient(ServerAccess(), 5.0, {})
+        assert [client.get(server.url, KINDS, "text/plain").body for _ in range(3)] == [b"1", b"2", b"3"]
+        assert len(server.requests) == 2
+
+
+def test_only_a_get_is_repeated_when_the_server_hangs_up() -> None:
+    with liar([hangs_up, answers("well", "text/plain")]) as server:
+        assert fetch(server.url) == b"well"
+    with liar([hangs_up, answers("well", "text/plain")]) as server:
+        client = HttpClient(ServerAccess(), 5.0, {})
+        with pytest.raises(SourceError, match="closed connection without response"):
+            client.post(server.url, b"", KINDS, "text/plain")
+        assert len(server.requests) == 1
+
+
 def test_nobody_there() -> None:
     with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/m: .*refused"):
         fetch("http://127.0.0.1:1/m")
@@ -119,12 +149,12 @@ def test_the_certificates_are_read_once_and_again_when_they_are_renewed(tmp_path
     trusted = tmp_path / "ca.pem"
     trusted.write_bytes(authority.path("ca.crt").read_bytes())
     client = HttpClient(ServerAccess(ca_file=str(trusted)), 5.0, {})
-    first = client.tls_context()
-    assert client.tls_context() is first
+    first = client.pools("https://oss1")
+    assert client.pools("https://oss1") is first
     renewed = tmp_path / "renewed.pem"
     renewed.write_bytes(trusted.read_bytes())
     renewed.replace(trusted)
-    assert client.tls_context() is not first
+    assert client.pools("https://oss1") is not first
     trusted.unlink()
     with pytest.raises(SourceError, match="No such file"):
-        client.tls_context()
+        client.pools("https://oss1")

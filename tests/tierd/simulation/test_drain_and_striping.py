@@ -14,7 +14,7 @@ from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.simulation.run import Outcome, orders_of, run
 
-ON = parse(b"[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 2\nleave = 1\n", "t.toml")
+ON = parse(b"[act]\non = ['metadata-storm']\n[detect.metadata_storm]\nenter = 2\n", "t.toml")
 
 
 def lived(loaded: Scenario, policy: Settings | None) -> tuple[Cluster, Outcome]:

@@ -15,6 +15,7 @@ from simulator.jobs.small_files import SmallFileWriter
 from tests.tierd.simulated import HDD, World, world
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.load import parse
+from tierd.simulation import world as simulation
 
 MIB = 1 << 20
 DATABASE = RandomWriter(job_id="db.4", path="/proj/rand/table.dat", file_bytes=64 * MIB, processes_count=8,
@@ -92,10 +93,19 @@ def test_a_shared_file_gets_a_stripe_on_each_target_once_it_is_closed(tmp_path: 
     assert layout_of(at, STRIDED.path).startswith("whole file on hdd (1 stripe)")
 
 
-def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_changelog(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restart", [False, True])
+def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_changelog(
+        tmp_path: Path, restart: bool) -> None:
     short = replace(STRIDED, pieces_each=35, period_seconds=170.0)  # 35 s, until the file has more stripes
-    at = lived(tmp_path, short, 330, "shared-file-contention",
-               "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n")
+    text = "[restripe]\noverstripe = false\nbenefit_factor = 1.0\n"
+    at = lived(tmp_path, short, 100 if restart else 330, "shared-file-contention", text)
+    if restart:
+        at.journal.close()
+        settings = parse(f"[act]\non = ['shared-file-contention']\n{text}".encode(), "t.toml")
+        again = simulation.wire(at.cluster, settings, at.said.append, tmp_path)
+        at = replace(at, filesystem=again.filesystem, source=again.source, gate=again.gate, undo=again.undo,
+                     journal=again.journal, daemon=again.daemon)
+        at.run(330)
     assert any("FOUND shared-file-contention" in said and "in each of 2 runs of its user there" in said
                for said in at.said), at.said
     assert moves(at) == [short.path]
@@ -104,8 +114,7 @@ def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_ch
 
 @pytest.mark.parametrize("text", [
     "max_file_bytes = 1073741824\nbenefit_factor = 1\n", "benefit_factor = 1000\n",
-    "reserve = 0.8\nbenefit_factor = 1\n",
-], ids=["too large", "not worth it", "no room"])
+], ids=["too large", "not worth it"])
 def test_otherwise_a_shared_file_stays(tmp_path: Path, text: str) -> None:
     at = lived(tmp_path, STRIDED, 560, "shared-file-contention", f"[restripe]\n{text}")
     assert any("FOUND shared-file-contention" in said for said in at.said)

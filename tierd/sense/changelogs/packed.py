@@ -4,7 +4,7 @@ Python finds where each record begins. A record is *regular* if it has a job id,
 flags of an open, as Lustre writes for most that jobs do to files: these fields are at the same place in each. The
 others are decoded one by one (:mod:`lustre.changelog.decode`).
 
->>> from lustre.changelog.encode import encode
+>>> from simulator.servers.changelog_bytes import encode
 >>> from lustre.changelog.record import Record, RecordType
 >>> data = encode(Record(7, RecordType.CREATE, 5.5, job_id=b"cp.0", uid=0, gid=0, nid="10.0.0.1@tcp", name=b"f"))
 >>> [piece] = packed_pieces(data + data)

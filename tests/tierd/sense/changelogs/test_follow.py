@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog.encode import encode
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
+from simulator.servers.changelog_bytes import encode
 from tierd.sense.changelogs.follow import (
     LATE_SECONDS,
     MAX_READS,

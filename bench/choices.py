@@ -1,0 +1,178 @@
+"""What half and double of each choice in the model of interference do to its findings.
+
+    python -m bench.choices --seeds 950000-950011
+
+simulates each scenario with suspects once on each test bed, with tierd watching, and lets the model read the windows
+again with one constant halved or doubled: warm, and cold from 5 s after the neighbour on. It prints the table of
+docs/detection.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from tierd.config.settings import Settings
+from tierd.decide.benefit import refusal
+from tierd.detect import costs, interference
+from tierd.engine import Engine
+from tierd.model import Facts, Finding, Window
+from tierd.policies.registry import has_victim
+from tierd.simulation.beds import DRAWN, BedKind
+from tierd.simulation.comparison import streams
+from tierd.simulation.evaluate import (
+    COLD_SECONDS,
+    FOUND_SECONDS,
+    FOUND_SOON_SECONDS,
+    SETTLED_SECONDS,
+    Trial,
+    compared,
+    ratio,
+)
+from tierd.simulation.random_scenarios import NOISE_ENDS
+
+CHOICES: Mapping[str, Sequence[ModuleType]] = {
+    "LEAST_EXPOSURE": (interference,), "LEAST_RIVALS": (interference,), "LEVEL_UNKNOWN": (interference,),
+    "WANDER": (interference,), "ODD_PROBABILITY": (interference,), "JUMPS_A_SECOND": (interference,),
+    "SURPRISE_PROBABILITY": (interference,), "DOSE_ERROR": (interference,), "DRIFT": (interference,),
+    "SMOOTHING": (interference,), "MODEL_ERROR": (interference,), "RIVALS_ERROR": (interference,),
+    "SHARING": (interference,), "LEARNED": (interference,), "LIMITED": (interference,), "IO_BOUND": (interference,),
+    "SPREAD": (costs, interference), "DEPENDENCE": (costs,), "FIRST_WINDOWS": (costs,), "MIXED_SHARE": (costs,),
+}
+"""The constants, and the modules that use them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A scenario as tierd saw it, and its truth."""
+
+    windows: Sequence[Window]
+    facts: Facts
+    begun: float
+    """Epoch seconds of the start."""
+    onset: float
+    names: frozenset[str]
+    truth: str
+    losses: Mapping[str, float]
+    """By stream."""
+    layout_helps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the model said about a scenario."""
+
+    truth: str
+    found: bool
+    acted: bool
+    layout_helps: bool
+    holds: bool | None
+
+
+def recorded(bed: BedKind, seed: int) -> Recorded | None:
+    """Simulate a scenario with tierd watching; None without suspects."""
+    trial = Trial(seed, bed=bed)
+    if not trial.case.suspects:
+        return None
+    windows: list[Window] = []
+    facts: list[Facts] = [Facts()]
+    run_cycle = Engine.run_cycle
+
+    def kept(engine: Engine, window: Window, *arguments: Any, **named: Any) -> Any:
+        windows.append(window)
+        found = run_cycle(engine, window, *arguments, **named)
+        facts[0] = engine._facts if engine._facts.pools else facts[0]
+        return found
+
+    Engine.run_cycle = kept  # type: ignore[method-assign, assignment]
+    try:
+        watched = trial.without_acts(Settings())
+    finally:
+        Engine.run_cycle = run_cycle  # type: ignore[method-assign]
+    alone = trial.without_suspects
+    verdict = compared(seed, trial.case, watched, watched, alone, 0.0)
+    losses = {job.job_id: 1 - ratio(watched, alone, (job.job_id,), trial.case.noise_starts + 5, NOISE_ENDS)
+              for job in streams(trial.case.jobs)}
+    return Recorded(windows, Facts(pools=facts[0].pools), trial.case.cluster(seed).epoch_seconds,
+                    trial.case.noise_starts, trial.case.names, verdict.truth, losses, verdict.layout_helps)
+
+
+def replayed(scenario: Recorded, cold: bool) -> Found:
+    """What the model says about a scenario with its present constants."""
+    engine, settings = Engine(Settings()), Settings().benefit
+    onset = scenario.onset + (COLD_SECONDS if cold else 0.0)
+    found: list[tuple[float, Finding]] = []
+    acted: list[float] = []
+    for window in scenario.windows:
+        at = window.end - scenario.begun
+        if at > NOISE_ENDS or (cold and window.start - scenario.begun < onset):
+            continue
+        cycle = engine.run_cycle(window, lambda *_: (), lambda: scenario.facts)
+        for finding in cycle.findings:
+            stream = finding.evidence.of_stream
+            if stream is None or finding.advice_only or not has_victim(finding):
+                continue
+            if at > onset and finding.aggressor in scenario.names:
+                found.append((at - onset, finding))
+            if refusal(finding, stream, settings.first_effect, settings) is None:
+                acted.append(at - onset)
+    within = FOUND_SECONDS if cold else FOUND_SOON_SECONDS
+    settled = [finding for at, finding in found if at <= SETTLED_SECONDS][-1:] or [each for _, each in found[:1]]
+    holds = None
+    for finding in settled:
+        if (stream := finding.evidence.of_stream) is not None:
+            holds = stream.loss_low <= scenario.losses[finding.victim] <= stream.loss_high
+    return Found(scenario.truth, bool(found) and found[0][0] <= within, any(at <= FOUND_SECONDS for at in acted),
+                 scenario.layout_helps, holds if scenario.truth == "aggressor" else None)
+
+
+@contextmanager
+def changed(name: str, factor: float) -> Iterator[None]:
+    """A constant as a multiple of what it is."""
+    modules = CHOICES.get(name, ())
+    before = [getattr(module, name) for module in modules]
+    for module, value in zip(modules, before, strict=True):
+        setattr(module, name, type(value)(value * factor))
+    yield
+    for module, value in zip(modules, before, strict=True):
+        setattr(module, name, value)
+
+
+def cells(scenarios: Sequence[Recorded], name: str, factor: float) -> str:
+    """Found, acted on, innocents acted on, and intervals that hold: warm / cold."""
+    counts = []
+    for cold in (False, True):
+        with changed(name, factor):
+            every = [replayed(scenario, cold) for scenario in scenarios]
+        guilty = [each for each in every if each.truth == "aggressor"]
+        counts.append((sum(each.found for each in guilty), sum(each.acted for each in guilty if each.layout_helps),
+                       sum(each.acted for each in every if each.truth == "innocent"),
+                       sum(each.holds is True for each in guilty)))
+    return " | ".join(f"{warm} / {cold}" for warm, cold in zip(*counts, strict=True))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="950000-950011", help="scenarios of each test bed")
+    first, last = parser.parse_args().seeds.split("-")
+    with ProcessPoolExecutor() as pool:
+        drawn = [(bed, seed) for seed in range(int(first), int(last) + 1) for bed in DRAWN]
+        scenarios = [each for each in pool.map(recorded, *zip(*drawn, strict=True)) if each is not None]
+        rows = [("as it is", 1.0), *((name, factor) for name in CHOICES for factor in (0.5, 2.0))]
+        table = pool.map(partial(cells, scenarios), *zip(*rows, strict=True))
+        sys.stdout.write("| constant | found | acted on | innocents acted on | intervals that hold |\n")
+        sys.stdout.write("|---|---:|---:|---:|---:|\n")
+        for (name, factor), row in zip(rows, table, strict=True):
+            sys.stdout.write(f"| {f'{factor:g} × `{name}`' if name in CHOICES else name} | {row} |\n")
+
+
+if __name__ == "__main__":
+    main()
