@@ -221,7 +221,7 @@ class Drains:
             counted = preview or self._gate.dry_run
             what = f"{by} asked to drain {target}" + (" (dry run: files are only counted)" if counted else "")
             number = 0 if counted else self._journal.add_finding(
-                Finding(OrderKind.DRAIN, now, by, "", (target,), what, Evidence()))
+                Finding(OrderKind.DRAIN, now, by, "", (target,), sentence=what, evidence=Evidence()))
             drain = Drain(target, by, now, number, preview=counted, pass_begun_at=now,
                           used_bytes_at_begin=planned.used_bytes)
             self._forget_walk(target)
@@ -456,7 +456,8 @@ class Drains:
                 continue
             drain.found_bytes += int(placed.leaving.get(own, 0.0))
             action = Action(ActKind.MIGRATE, placed.layout, f"{drain.by} drains {drain.target}", drain.key,
-                            file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
+                            file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
+                            fid=file.fid)
             if refused := self._gate.refusal(action):
                 drain.leave(refused, file.path)
                 continue
