@@ -149,7 +149,7 @@ def measured(broker: Broker, movers: int, files: int, move_seconds: float) -> Me
                       ClaimSettings(expiry_seconds=3600.0))
         connection = Connection(settings.cluster, "leader")
         connection.wait_until_connected(10)
-        node = Candidate(settings, fs, claim, connection, clock, lambda _: None)
+        node = Candidate(settings, fs, claim, connection, clock)
         assert node.step()
         journal = Journal(Path(settings.act.journal), copied=True)
         dispatch = node.attach(journal, lustre, settings)  # type: ignore[arg-type]

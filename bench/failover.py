@@ -64,7 +64,7 @@ def _mover_failover(folder: str, broker: Broker) -> float:
     claim = Claim(MountedClaimFolder(Path(folder) / ".tierd"), "host=bench nonce=1", clock.monotonic, ClaimSettings())
     connection = Connection(settings.cluster, "leader")
     connection.wait_until_connected(10)
-    node = Candidate(settings, fs, claim, connection, clock, lambda _: None)
+    node = Candidate(settings, fs, claim, connection, clock)
     assert node.step()
     journal = Journal(Path(settings.act.journal), copied=True)
     dispatch = node.attach(journal, lustre, settings)  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def read(records: int) -> tuple[float, float, dict[str, list[bytes]], int]:
 
     logs = Changelogs(MDTS[:1], JOBS, records, clock.now)
     reader = MdtReader(MDTS[0], "r1", answer, None, "", lambda: new_table(TallyLimits()), settings, clock,
-                       clock.now, sent.append, lambda _: None)
+                       clock.now, sent.append)
     alone, whole, count = [], [], 0
     for _ in range(WINDOWS):
         clock.wait(5.0)

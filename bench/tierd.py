@@ -34,10 +34,12 @@ from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
-from tierd.daemon.loop import Daemon
+from tierd.daemon.loop import Daemon, DaemonParts
+from tierd.daemon.node import Node
 from tierd.daemon.process import collect_garbage_rarely
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.freshness import CheckedReadings, CheckedRecords
+from tierd.sense.media import PoolMedia
 from tierd.sense.sources import LiveSource
 
 MAX_CYCLE_SECONDS, MAX_MIB = 1.0, 250.0
@@ -71,8 +73,10 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker)
     gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
     undo = Undo(filesystem, mover, journal, clock)
-    return Daemon(source, filesystem, gate, undo, journal, clock, settings, lambda _: None,
-                  history=tierd_load.learned if learned else None)
+    node = Node(filesystem=filesystem, mover=mover, read=source.reading, mdts=(), clock=clock)
+    return Daemon(DaemonParts(
+        node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
+        media=PoolMedia(settings.resolved_scopes.pool_pairs), history=tierd_load.learned if learned else None))
 
 
 def resident_mib() -> float:

@@ -56,7 +56,8 @@ def decode(data: bytes) -> list[Access]:
     found = []
     for sequence, number, version, begin, end, time, size, segments, flags, *_ in _ENTRY.iter_unpack(data):
         if flags & (READ | WRITE):
-            found.append(Access(Fid(sequence, number, version), begin, end, time, size, segments, bool(flags & WRITE)))
+            found.append(Access(Fid(sequence, number, version), begin, end, time, size, segments=segments,
+                                writes=bool(flags & WRITE)))
     return found
 
 

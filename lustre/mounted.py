@@ -75,8 +75,9 @@ class MountedFilesystem:
             with typed("stat", path):
                 found = os.lstat(place)
             if before.st_ino == found.st_ino:
-                return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, found.st_gid,
-                                  found.st_nlink, stat.S_ISDIR(found.st_mode), found.st_mode)  # fmt: skip
+                return FileStatus(fid, found.st_size, found.st_mtime, found.st_atime, found.st_uid, gid=found.st_gid,
+                                  link_count=found.st_nlink, is_directory=stat.S_ISDIR(found.st_mode),
+                                  mode=found.st_mode)  # fmt: skip
         raise Stale(116, "other files take this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:

@@ -95,8 +95,9 @@ class PlainCalls:
 
 def status_from(found: os.stat_result) -> Status:
     """Convert a stat result to the status that a mover needs."""
-    return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, found.st_atime_ns,
-                  found.st_mtime_ns, found.st_ctime_ns, found.st_blocks * _BLOCK_BYTES)  # fmt: skip
+    return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, atime_ns=found.st_atime_ns,
+                  mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns,
+                  held_bytes=found.st_blocks * _BLOCK_BYTES)  # fmt: skip
 
 
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"

@@ -25,6 +25,7 @@ from simulator.settings import recorded_test_bed
 from stack import demo
 from tests.operation.browser import Browser
 from tierd.act.movers.moves import PortMover
+from tierd.daemon.node import Node
 from tierd.daemon.page import HERE
 from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
@@ -77,26 +78,18 @@ def is_current(png: bytes) -> bool:
 def demonstration(folder: Path, dry_run: bool) -> Iterator[tuple[Cluster, Service]]:
     """The cluster of ``make demo`` with tierd, in virtual time."""
     cluster = Cluster(recorded_test_bed(hdd_ios_per_second=demo.DISK_IOPS), library("demo").jobs)
-    filesystem = NoClearFilesystem(cluster)
+    filesystem = SimulatedFilesystem(cluster)
     chosen = demo.settings()
     act = replace(chosen.act, dry_run=dry_run, journal=f"{folder}/journal.sqlite", socket="tierd.sock",
                   pause_file=f"{folder}/pause")
     sense = replace(chosen.sense, cycle_seconds=demo.CYCLE_SECONDS)
-    service = Service(replace(chosen, act=act, sense=sense, web=replace(chosen.web, port=0)), filesystem,
-                      PortMover(filesystem), parameter_files(cluster, folder / "node"),
-                      [mdt.short_name for mdt in cluster.mdts], VirtualClock(cluster), lambda _: None,
-                      user_name=demo.user_name)
+    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, folder / "node"),
+                mdts=[mdt.short_name for mdt in cluster.mdts], clock=VirtualClock(cluster), user_name=demo.user_name)
+    service = Service(replace(chosen, act=act, sense=sense, web=replace(chosen.web, port=0)), node)
     try:
         yield cluster, service
     finally:
         service.close()
-
-
-class NoClearFilesystem(SimulatedFilesystem):
-    """A simulated file system whose changelogs tierd does not clear."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Do nothing."""
 
 
 def take(pictures: list[Picture], into: Path, browser: Browser, dry_run: bool) -> None:

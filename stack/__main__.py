@@ -22,6 +22,7 @@ from stack.services import Ports, StartError, program
 from stack.until_stopped import Options, run_until_stopped
 from tierd.clock import SystemClock
 from tierd.daemon.client import ask
+from tierd.logs import heard
 
 DESCRIPTION = (
     "Run a simulated cluster, the exporter, tierd, Prometheus, Alertmanager and, if it is installed, Grafana. All "
@@ -52,7 +53,8 @@ def run(folder: Path, clock: SystemClock, options: Options) -> None:
     with ExitStack() as running:
         grafana = start_programs(running, folder, ports, clock)
         scenario = with_late_neighbour(library("demo"))
-        site = running.enter_context(running_site(folder, scenario, ports.exporter, ports.tierd, clock, log))
+        running.enter_context(heard(log))
+        site = running.enter_context(running_site(folder, scenario, ports.exporter, ports.tierd, clock))
         pages = services.pages(ports, grafana=grafana)
         print("\n".join(introduction(scenario, pages, site.socket)), flush=True)
         introduced, begun = True, clock.now()

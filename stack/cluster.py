@@ -438,7 +438,8 @@ def running(folder: Path, scenario: Scenario, clock: SystemClock, log: Callable[
         stack.callback(shared.close)
         roles = [broker(program, folder, name, addresses) for name in BROKERS]
         for kind, names in (("leader", LEADERS), ("mover", MOVERS), ("reader", READERS)):
-            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds, files_per_second)
+            roles += [tierd_role(kind, name, folder, addresses, url, claim_expiry_seconds=claim_expiry_seconds,
+                                 files_per_second=files_per_second)
                       for name in names]
         for role in roles:
             stack.callback(role.stop)

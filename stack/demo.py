@@ -39,8 +39,10 @@ from tierd.clock import SystemClock
 from tierd.config.settings import Settings
 from tierd.daemon.answers import ExplainAnswer, StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.states import verdict_text
+from tierd.logs import heard
 from tierd.sense import exporters
 from tierd.sense.exporters import scrape_fixed_list
 from tierd.sense.http_client import SourceError
@@ -73,13 +75,6 @@ def user_name(uid: int) -> str:
     return {1001: "anna", 1002: "ben"}.get(uid, "")
 
 
-class NoClearFilesystem(SimulatedFilesystem):
-    """A simulated file system whose changelogs tierd does not clear."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Do nothing: the simulated changelogs keep only their latest records."""
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     """A running cluster with exporter and tierd."""
@@ -97,30 +92,21 @@ class Site:
 @contextmanager
 def running_site(
     folder: Path, scenario: Scenario, exporter_port: int, tierd_port: int, clock: SystemClock,
-    log: Callable[[str], None],
 ) -> Iterator[Site]:
-    """Run the cluster, the exporter and tierd; ``log`` gets what tierd logs. All files are below ``folder``."""
+    """Run the cluster, the exporter and tierd. All files are below ``folder``."""
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
     root = folder / "node"
     with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, exporter_port) as url:
         await_exporter(url, clock)
-        filesystem = NoClearFilesystem(cluster, driver.wait_for)
+        filesystem = SimulatedFilesystem(cluster, driver.wait_for)
         chosen = settings()
         control = f"{folder}/tierd.sock"
         act = replace(chosen.act, journal=f"{folder}/journal.sqlite", socket=control)
-        service = Service(
-            replace(chosen, act=act, web=replace(chosen.web, port=tierd_port)),
-            filesystem,
-            PortMover(filesystem),
-            scrape_fixed_list([url], clock, 5.0),
-            [mdt.short_name for mdt in cluster.mdts],
-            clock,
-            log,
-            clock.nudge,
-            executor=ThreadPoolExecutor(8, "tierd-request"),
-            user_name=user_name,
-        )
+        node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=scrape_fixed_list([url], clock, 5.0),
+                    mdts=[mdt.short_name for mdt in cluster.mdts], clock=clock, nudge=clock.nudge,
+                    executor=ThreadPoolExecutor(8, "tierd-request"), user_name=user_name)
+        service = Service(replace(chosen, act=act, web=replace(chosen.web, port=tierd_port)), node)
         service.start()
 
         def cycle() -> None:
@@ -163,7 +149,8 @@ def run(folder: Path, screen: Screen, clock: SystemClock, ports: tuple[int, int]
     with ExitStack() as running:
         with screen.console.status("Starting the simulated cluster, the exporter and tierd …"):
             exporter, tierd = map(free_port, ports)
-            site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock, screen.log))
+            running.enter_context(heard(screen.log))
+            site = running.enter_context(running_site(folder, screen.scenario, exporter, tierd, clock))
         screen.begin(site)
         running.enter_context(screen.live())
         while not clock.wait(CYCLE_SECONDS) and not ended():

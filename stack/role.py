@@ -6,11 +6,9 @@ a mount is replaced: the file system, the folder of the claim, and the engine th
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from stack.shared import SharedFilesystem
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, PortMover, never_halt
 from tierd.clock import SystemClock
+from tierd.cluster import mover_process, reader_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
@@ -30,11 +29,11 @@ from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.load import load
 from tierd.config.settings import Settings
-from tierd.daemon import mover_process, process, reader_process
+from tierd.daemon import process
+from tierd.daemon.node import Node as DaemonNode
 from tierd.daemon.service import Service
+from tierd.logs import log_to_standard_error
 from tierd.sense.exporters import scrape_fixed_list
-
-Say = Callable[[str], None]
 
 
 class PortEngine:
@@ -82,40 +81,42 @@ class Node:
         self.claims = MountedClaimFolder(shared.parent / "lustre.tierd")
         self._exporter = exporter
 
-    def candidate(self, settings: Settings, clock: SystemClock, say: Say) -> Candidate:
+    def candidate(self, settings: Settings, clock: SystemClock) -> Candidate:
         """The leader or its standby. Every process is a node of its own, so that only the time ends a claim."""
         holder = f"host={self.name} pid={os.getpid()} nonce={secrets.token_hex(16)}"
         claim = Claim(self.claims, holder, clock.monotonic, settings.claim)
-        return Candidate(settings, self.filesystem.fsname, claim, Connection(settings.cluster, "leader", say), clock,
-                         say)
+        return Candidate(settings, self.filesystem.fsname, claim, Connection(settings.cluster, "leader"), clock)
 
-    def service(self, settings: Settings, clock: SystemClock, say: Say, web_config: WebConfigFile | None,
+    def service(self, settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
                 node: Candidate | None) -> Service:
         """The service of the leader."""
         assert node is not None
-        service = Service(settings, self.filesystem, PortMover(self.filesystem),
-                          scrape_fixed_list([self._exporter], clock, 5.0), self.filesystem.mdts(), clock, say,
-                          clock.nudge, node.claim, executor=ThreadPoolExecutor(8, "tierd-request"),
-                          web_config=web_config, cluster=node, user_name=user_name)
+        local = DaemonNode(
+            filesystem=self.filesystem, mover=PortMover(self.filesystem), mdts=self.filesystem.mdts(), clock=clock,
+            read=scrape_fixed_list([self._exporter], clock, 5.0), nudge=clock.nudge, claim=node.claim,
+            clear_changelog=self.filesystem.clear_changelog, executor=ThreadPoolExecutor(8, "tierd-request"),
+            user_name=user_name)
+        service = Service(settings, local, web_config, node)
         service.start()
         return service
 
-    def mover(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Mover:
+    def mover(self, settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
         """A mover."""
         engine, fences = PortEngine(self.filesystem), Fences(self.claims, clock)
-        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, engine, fences, settings,
-                     clock, say)
+        return Mover(self.name, self.name, connection, Names(self.filesystem.fsname), engine, look=engine,
+                     fences=fences, settings=settings,
+                     clock=clock)
 
-    def reader(self, settings: Settings, connection: Connection, clock: SystemClock, say: Say) -> Reader:
+    def reader(self, settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
         """A changelog reader."""
         return reader_process.reader_of(settings, self.filesystem, self.filesystem.mdts(), connection, self.claims,
-                                        clock, say)
+                                        clock=clock)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``ROLE CONFIG SOCKET EXPORTER`` until a signal."""
     role, config, shared, exporter = arguments
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    log_to_standard_error()
     settings = load(Path(config))
     node = Node(settings, Path(shared), exporter)
     if role == "mover":

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from tierd.integrations.registry import COMMANDS
 from tierd.policies.registry import policies
 
 ROOT = Path(__file__).parent.parent
@@ -29,8 +30,9 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("simulator", ("exporter", "tierd")),
     ("tierd.config", ("tierd.act", "tierd.sense", "tierd.cluster", *FRONT)),
     ("tierd.sense", FRONT),
+    *((f"tierd.integrations.{name}", ("tierd.act", "tierd.cluster", *FRONT[2:])) for name in COMMANDS),
     ("tierd.act", (*FRONT, "tierd.cluster")),
-    ("tierd.cluster", FRONT),
+    ("tierd.cluster", FRONT[1:]),
     ("tierd.daemon", FRONT[1:]),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
@@ -40,12 +42,12 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
-    "subprocess": ("tierd.act.movers.lfs", "tierd.sense.slurm"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.integrations.slurm.source"),
     "simulator": ("simulator", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
     "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
     "dns": ("tierd.sense.discovery",),
-    "pymysql": ("tierd.sense.robinhood",),
+    "pymysql": ("tierd.integrations.robinhood.database",),
     "numpy": ("tierd.arrays", "tierd.detect", "tierd.engine", "tierd.loads", "tierd.sense"),
     "urllib3": ("tierd.sense.http_client",),
     "msgspec": ("tierd.daemon.answers", "tierd.structs"),
@@ -59,7 +61,7 @@ ONLY: dict[str, tuple[str, ...]] = {
              "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
-        "tierd.daemon", "tierd.daemon.web",
+        "tierd.daemon", "tierd.daemon.web", "tierd.integrations",
     ),
 }
 """Module, and the packages that alone may import it."""
@@ -237,6 +239,97 @@ def test_the_rule_about_policies_can_fail() -> None:
                  "say('not for rpc-size')"):
         assert policy_words("tierd.x", text), text
     assert not policy_words("tierd.x", "from tierd.policies.registry import policy_for\n'cold-on-flash'\n'my-striping'")
+
+
+INTEGRATION_WORDS = {
+    "tierd.advised": "the title of a paper",
+    "tierd.arrays": "the form of job ids",
+    "tierd.audit.checks": "the title of a paper, and an environment variable of jobs",
+    "tierd.cli.submit": "a program that calls tierctl",
+    "tierd.cli.tierctl": "a program that calls tierctl",
+    "tierd.integrations.registry": "",
+    "tierd.sense.parameters": "an environment variable of jobs",
+}
+"""Modules in which the word of an integration is the name of something else."""
+
+
+def integration_words(name: str, text: str) -> list[str]:
+    """Integrations that a module names in code or in a sentence, or imports. The paths of Lustre's own parts may be."""
+    tree = ast.parse(text)
+    said = docstrings(tree)
+    found = [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+             for word in COMMANDS if word in node.value.lower()]
+    found += [f"{name}:{node.lineno} names {word}" for node in ast.walk(tree)
+              if (field := {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg"}.get(type(node)))
+              for word in COMMANDS if word.replace("_", "") in str(getattr(node, field)).replace("_", "").lower()]
+    return found + [f"{name} imports {each}" for each in imports_of(text) for word in COMMANDS
+                    if under(each, f"tierd.integrations.{word}")]
+
+
+def test_nothing_outside_an_integration_names_it() -> None:
+    assert [words for name, path in modules() if under(name, "tierd") and name not in INTEGRATION_WORDS
+            and not any(under(name, f"tierd.integrations.{each}") for each in COMMANDS)
+            for words in integration_words(name, path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_rule_about_integrations_can_fail() -> None:
+    for text in ("from tierd.integrations.slurm.source import SlurmJobs", "settings.sense.powerflex", "f(robinhood=1)",
+                 "say('set [sense.slurm]')", "def f(access_logs): pass"):
+        assert integration_words("tierd.x", text), text
+    assert not integration_words("tierd.x", '"""Slurm and others."""\nfrom tierd.integrations.registry import started')
+
+
+POSITIONAL_MAX, INIT_LINES_MAX = 5, 40
+"""Arguments without a name, and lines of a constructor, which are one screen."""
+SPREAD = {"pack", "zip", "ask", "submit", "_named", "_query", "Entry"}
+"""Functions of any number of arguments, where the place is the meaning, and the row of a table."""
+ROOMS_WITHOUT_RULE = ("exporter", "httpserver", "tierd.policies", "tierd.daemon.judging")
+"""Rooms whose calls still have more."""
+
+
+def too_wide(name: str, text: str) -> list[str]:
+    """Calls with more than five positional arguments, and constructors longer than a screen."""
+    nodes = list(ast.walk(ast.parse(text)))
+    called = [(node, ast.unparse(node.func)) for node in nodes if isinstance(node, ast.Call)
+              and sum(not isinstance(each, ast.Starred) for each in node.args) > POSITIONAL_MAX]
+    found = [f"{name}:{node.lineno} {what} has {len(node.args)} arguments without a name" for node, what in called
+             if what.rpartition(".")[2] not in SPREAD]
+    return found + [f"{name}:{node.lineno} has an __init__ longer than a screen" for node in nodes
+                    if isinstance(node, ast.FunctionDef) and node.name == "__init__" and node.end_lineno is not None
+                    and node.end_lineno - node.lineno >= INIT_LINES_MAX]
+
+
+def test_what_a_part_needs_has_a_name() -> None:
+    assert [wide for name, path in modules() if not any(under(name, room) for room in ROOMS_WITHOUT_RULE)
+            for wide in too_wide(name, path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_rule_about_names_can_fail() -> None:
+    assert too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, 6)")
+    assert too_wide("tierd.x", "def __init__(self):\n" + "    a = 1\n" * INIT_LINES_MAX)
+    assert not too_wide("tierd.x", "Gate(1, 2, 3, 4, 5, six=6)\nzip(1, 2, 3, 4, 5, 6)")
+
+
+def own_logging(name: str, text: str) -> list[str]:
+    """Loggers of other names than that of the package, and functions that get one passed in."""
+    package = ".".join(name.split(".")[:2])
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
+            (of,) = node.args
+            if not isinstance(of, ast.Constant) or of.value != package:
+                found.append(f"{name}:{node.lineno} logs as {ast.unparse(of)}, not {package}")
+        if isinstance(node, ast.arg) and node.arg in {"say", "log", "warn"}:
+            found.append(f"{name}:{node.lineno} gets {node.arg}")
+    return found
+
+
+def test_each_package_of_tierd_has_one_logger() -> None:
+    assert [wrong for name, path in modules() if under(name, "tierd") and name != "tierd.logs"
+            for wrong in own_logging(name, path.read_text(encoding="utf-8"))] == []
+    assert own_logging("tierd.act.x", 'logging.getLogger("tierd")')
+    assert own_logging("tierd.act.x", "def move(self, say): pass")
 
 
 def test_the_rules_can_fail() -> None:

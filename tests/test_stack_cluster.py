@@ -22,7 +22,7 @@ from stack.shared import SharedFilesystem
 from stack.until_stopped import Options
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
-from tierd.daemon.service import ClearingFilesystem
+from tierd.cluster.reader_process import ClearingFilesystem
 
 SECONDS = 300.0
 """Time for each step: a dozen processes start on a machine that runs other tests."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
+from tierd.logs import log_to_standard_error
 from tierd.text import count_of
 
 if TYPE_CHECKING:  # needs the extra
-    from tierd.config.settings import Settings
+    pass
 
 EXAMPLES = """\
 examples:
@@ -27,7 +29,10 @@ examples:
   tierd reader --config /etc/tierd/tierd.toml          run a changelog reader of a cluster
 """
 
-
+ROOMS = (
+    "tierd.cluster.command",
+)
+"""Modules of parts that can be removed, each with its commands, and with what makes the daemon one of several."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
 
@@ -50,19 +55,6 @@ def parser() -> argparse.ArgumentParser:
                              help="file with TLS and authentication settings of tierd's port, in the format of "
                                   "Prometheus' exporter-toolkit; reloaded when it changes (default: [web] config_file)")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
-    moving = commands.add_parser(
-        "mover", help="move files that the leader sends through NATS",
-        description="Run a mover: it carries out the moves that the leader of this file system sends through NATS. "
-                    "Needs [cluster] in the configuration, and the extra cluster.")
-    moving.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
-                        help="configuration file of this file system")
-    reading = commands.add_parser(
-        "reader", help="read changelogs for the leader, through NATS",
-        description="Run a changelog reader: it reads the MDTs whose leases it gets, counts records by job and "
-                    "directory, and sends the counts to the leader of this file system through NATS. Needs [cluster] "
-                    "and [reader] in the configuration, and the extra cluster.")
-    reading.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
-                         help="configuration file of this file system")
     replaying = commands.add_parser(
         "replay", help="show findings and plan for a recording; changes nothing",
         description="Run detection and planning on a recording, in the time of the recording. Changes nothing.")
@@ -70,7 +62,14 @@ def parser() -> argparse.ArgumentParser:
     replaying.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
                            help="configuration file (default: built-in defaults, pools flash and hdd)")
     replaying.add_argument("--json", action="store_true", help="print findings and plan as JSON")
+    for room in rooms():
+        room.add(commands)
     return main_parser
+
+
+def rooms() -> list[ModuleType]:
+    """The rooms that are installed."""
+    return [import_module(name) for name in ROOMS]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,11 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return dependencies.report_missing("tierd", error)
 
 
-def print_warning(text: str) -> None:
-    """Print a warning about the settings on standard error."""
-    print(f"warning: {text}", file=sys.stderr)
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Run the daemon or the command; 1, with an error message, for an error in its input."""
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
@@ -112,18 +106,19 @@ def run(chosen: argparse.Namespace) -> int:
             return check(chosen.config, chosen.web_config, online=chosen.online)
         if chosen.online:
             parser().error("--online needs --check-config")
-        settings = load(chosen.config, print_warning) if chosen.config else Settings()
+        log_to_standard_error()
+        settings = load(chosen.config) if chosen.config else Settings()
         path = web.config_path(settings.web, chosen.config, chosen.web_config)
         web_config = WebConfigFile(path) if path and chosen.command is None else None
         if chosen.command is None:
             if chosen.config is None:
                 parser().error("--config FILE or a command is required; see --help")
-            logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-            return process.serve(chosen.config, settings, web_config)
-        if chosen.command == "mover":
-            return move(chosen, settings)
-        if chosen.command == "reader":
-            return read(chosen, settings)
+            make_candidate = next((room.candidate for room in rooms()), process.alone)
+            return process.serve(chosen.config, settings, web_config, make_candidate)
+        if serve := getattr(chosen, "serve", None):
+            if chosen.config is None:
+                parser().error(f"{chosen.command} needs --config FILE")
+            return int(serve(settings))
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except ConfigError as error:
@@ -137,26 +132,6 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0
-
-
-def read(chosen: argparse.Namespace, settings: Settings) -> int:
-    """Run a changelog reader until a signal."""
-    if chosen.config is None:
-        parser().error("reader: --config FILE is required")
-    from tierd.daemon import reader_process  # noqa: PLC0415 -- needs the extra `cluster`
-
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    return reader_process.serve(settings)
-
-
-def move(chosen: argparse.Namespace, settings: Settings) -> int:
-    """Run a mover until it is stopped. Returns the exit status."""
-    from tierd.daemon import mover_process  # noqa: PLC0415 -- needs the extra `cluster`
-
-    if chosen.config is None:
-        parser().error("mover needs --config FILE")
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    return mover_process.serve(settings)
 
 
 def check(config: Path | None, web_option: Path | None, *, online: bool) -> int:

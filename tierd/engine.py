@@ -127,8 +127,10 @@ class Engine:
     @property
     def memory(self) -> EngineMemory:
         """What this engine has seen."""
-        return EngineMemory(self._history, self._recent, self._learner, self._interference, self._tracks,
-                            self._streams, self._active, self._watch, self._arrays, self._tasks)
+        return EngineMemory(self._history, self._recent, learner=self._learner, interference=self._interference,
+                            tracks=self._tracks,
+                            streams=self._streams, active=self._active, runner=self._watch, arrays=self._arrays,
+                            tasks=self._tasks)
 
     def take_over(self, memory: EngineMemory) -> None:
         """Continue where a previous engine with the same sources ended. Its findings hold until the next window."""
@@ -225,15 +227,16 @@ class Engine:
         work = recent_work(recent.windows, kinds, len(recent.jobs))
         losses = self._interference.update(columns, work, kinds, costs)
         jobs, targets = list(recent.jobs), list(recent.targets)
-        self._device_time = device_times(work, targets, jobs, pool, names, self._learner.costs)
+        self._device_time = device_times(work, targets, jobs, pool, names, costs=self._learner.costs)
         lately = self._history.recent
         self.streamed_targets = self._streams.targets(
             streams_by_target(work, kinds, jobs, targets), lately, self._device_time, self._facts.pools)
         rivals = self._interference.rival_losses
         named = {jobs[job] for loss in (*losses, *rivals) for job in (loss.victim, *loss.suspects)}
         return SlowdownView(
-            window.end, losses, rivals, jobs, targets, profiles(lately, named) if named else {}, self._active.keys(),
-            self._device_time, self._remembered, targets)
+            window.end, losses, rival_losses=rivals, jobs=jobs, targets=targets,
+            profiles=profiles(lately, named) if named else {}, active=self._active.keys(),
+            device_time=self._device_time, remembered=self._remembered, others=targets)
 
     def _slowed(self, view: SlowdownView, window: Window) -> Iterator[Finding]:
         """Slowdowns found in this cycle.

@@ -95,6 +95,10 @@ class StorageWork:
     """The storage's pool of the volume; "" if unknown."""
     bytes_per_second: float
     pending_bytes: int
+    system: str = "the storage"
+    """Name of the product."""
+    command: str = ""
+    """Command that shows the progress, on the system's own servers."""
 
 
 UNSEEN = "no new counters"

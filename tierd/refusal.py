@@ -160,7 +160,8 @@ REMEDIES = {
     Reason.MDT_LIMIT: "raise the limit on the MDSs (lctl set_param -P lod.*.dom_stripesize=1M), or data_on_mdt"
                       ".largest_bytes",
     Reason.MDT_ROOM: "add metadata targets, remove files, or lower data_on_mdt.min_free",
-    Reason.NODES_UNKNOWN: "set [sense.slurm], or use Lustre 2.11 or newer, whose changelogs have the NIDs of clients",
+    Reason.NODES_UNKNOWN: "name the scheduler of the jobs in [sense], or use Lustre 2.11 or newer, whose changelogs "
+                          "have the NIDs of clients",
     Reason.NO_ROOM: "free space in the flash pool, add targets to it, or lower small_files_to_flash.reserve",
     Reason.SIZES_UNKNOWN: "tierd plans again once it has seen the sizes of some files",
     Reason.NOT_SMALL: "raise small_files_to_flash.sizing.largest_component_bytes, if flash is to hold such files",

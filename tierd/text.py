@@ -23,6 +23,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Seq
                       for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells]
 
 
+def short_name(target: str) -> str:
+    """The name of a target without the file system, as the exporter's label has it.
+
+    >>> short_name("lustre-OST0003"), short_name("a-b-MDT0000")
+    ('OST0003', 'MDT0000')
+    """
+    return target.rpartition("-")[2]
+
+
 def printable(words: str) -> str:
     r"""A sentence with what could disturb a terminal made visible.
 

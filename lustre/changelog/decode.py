@@ -155,9 +155,10 @@ def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Rec
     time, kind = fields[5], fields[2]
     second, nanosecond = time >> SECOND_SHIFT, time & _FRACTION
     return Record(
-        fields[3], _TYPES.get(kind) or RecordType(kind), second + nanosecond / 1e9, flags & TYPE_FLAGS,
-        _fid(fields[6]), _fid(fields[7]), name, source, source_parent, source_name, job_id, uid, gid, nid, open_mode,
-        xattr_name, fields[4], nanosecond,
+        fields[3], _TYPES.get(kind) or RecordType(kind), time=second + nanosecond / 1e9, flags=flags & TYPE_FLAGS,
+        target=_fid(fields[6]), parent=_fid(fields[7]), name=name, source=source, source_parent=source_parent,
+        source_name=source_name, job_id=job_id, uid=uid, gid=gid, nid=nid, open_mode=open_mode,
+        xattr_name=xattr_name, previous=fields[4], nanosecond=nanosecond,
     )  # fmt: skip
 
 

@@ -184,7 +184,7 @@ class ImportForm:
         """Return the fields of a text of this form."""
         found = dict(zip(self.fields, numbers, strict=True)).get
         attempts, timeouts, wait_usec = found("connection_attempts"), found("timeouts"), found("avg_waittime_usec")
-        return Brief(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, 0)
+        return Brief(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, skipped=0)
 
 
 def import_forms() -> Forms[ImportForm]:

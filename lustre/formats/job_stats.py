@@ -101,14 +101,14 @@ def parse_block(block: bytes) -> Job:
     return Job(
         job_id(first),
         head.start_time,
-        head.snapshot_time,
-        names,
-        samples,
-        tuple([_UNITS.get(unit, unit) for unit in units]),
-        sums,
-        maxima,
-        tuple([(name, sizes) for name, sizes in tables if not _is_beyond(sizes)]),
-        skipped + sum([_is_beyond(sizes) for _, sizes in tables]),
+        snapshot_time=head.snapshot_time,
+        names=names,
+        samples=samples,
+        units=tuple([_UNITS.get(unit, unit) for unit in units]),
+        sums=sums,
+        maxima=maxima,
+        histograms=tuple([(name, sizes) for name, sizes in tables if not _is_beyond(sizes)]),
+        skipped=skipped + sum([_is_beyond(sizes) for _, sizes in tables]),
     )
 
 

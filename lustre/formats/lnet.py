@@ -172,7 +172,7 @@ class Peers:
 def parse_peers(data: bytes) -> Peers:
     rows = _PEER_ROW.findall(data)
     peers = tuple([
-        Peer(nid, state, int(most), int(router), int(left), int(queued))
+        Peer(nid, state, int(most), int(router), int(left), queued_bytes=int(queued))
         for nid, state, most, router, left, queued in rows
     ])  # fmt: skip
     return Peers(peers, header.skipped_lines(data, len(_PEERS_HEADING.findall(data)) + len(rows)))

@@ -67,7 +67,7 @@ def parse(data: bytes) -> NrsPolicies:
     sections = list(_SECTION.finditer(data))
     begins = [section.start() for section in sections]
     policies = tuple([
-        Policy(section[1], name, argument, state, int(queued), int(active))
+        Policy(section[1], name, argument, state, int(queued), active=int(active))
         for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
         for name, argument, state, queued, active in _POLICY.findall(data, section.end(), end)
     ])  # fmt: skip

@@ -62,7 +62,7 @@ def parse(data: bytes) -> NrsTbfRules:
         understood += 1
         for partition, end_of_partition in _parts(_PARTITION, data, section.end(), end):
             found = [
-                Rule(section[1], int(partition[1]), name, condition, int(rate), int(classes))
+                Rule(section[1], int(partition[1]), name, condition, int(rate), classes=int(classes))
                 for name, condition, rate, classes in _RULE.findall(data, partition.end(), end_of_partition)
                 if not header.is_beyond(rate)
             ]

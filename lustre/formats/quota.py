@@ -106,7 +106,7 @@ class Accounts:
 def parse_limits(data: bytes) -> Limits:
     rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
     entries = tuple([
-        Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), time >= _DEFAULT)
+        Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), default=time >= _DEFAULT)
         for id_, hard, soft, granted, time in rows
     ])  # fmt: skip
     return Limits(entries, _skipped(data, len(rows)))

@@ -50,4 +50,5 @@ class ReadAhead:
 def parse(data: bytes) -> ReadAhead:
     table = stats.parse(data)
     names = tuple([_NEW_NAMES.get(name, name) for name in table.names])
-    return ReadAhead(table.start_time, names, table.samples, table.minima, table.maxima, table.sums, table.skipped)
+    return ReadAhead(table.start_time, names, table.samples, table.minima, table.maxima, sums=table.sums,
+                     skipped=table.skipped)

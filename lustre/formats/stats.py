@@ -93,12 +93,12 @@ def parse(data: bytes) -> Stats:
     rows = [row for row in COUNTER.findall(data, head.end) if not header.is_beyond(row[1])]
     skipped = header.skipped_lines(data, head.lines + len(rows))
     if not rows:
-        return Stats(head.start_time, (), (), (), (), (), (), skipped)
+        return Stats(head.start_time, (), (), (), (), maxima=(), sums=(), skipped=skipped)
     names, samples, units, minima, maxima, sums = zip(*rows, strict=True)
     if b" " in b"".join(names):
         names = tuple([name.replace(b" ", b"_") for name in names])
     units = tuple([_UNITS.get(unit, unit) for unit in units])
-    return Stats(head.start_time, names, samples, units, minima, maxima, sums, skipped)
+    return Stats(head.start_time, names, samples, units, minima, maxima=maxima, sums=sums, skipped=skipped)
 
 
 _OF_SQUARES = re.compile(rb" (-?\d{1,20})")

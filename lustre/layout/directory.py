@@ -132,7 +132,7 @@ def default_of_xattr(data: bytes) -> DefaultStriping:
     if not name.isascii():
         raise ValueError(f"default directory striping: pool name {name!r} is not ASCII")
     return DefaultStriping(count, index, hash_text(hashed), inherited(inherit, unlimited=0, none=255),
-                           inherited(inherit_rr, unlimited=255, none=0), name.decode("ascii"))
+                           inherited(inherit_rr, unlimited=255, none=0), pool=name.decode("ascii"))
 
 
 def to_xattr(default: DefaultStriping) -> bytes:

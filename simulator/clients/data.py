@@ -63,10 +63,12 @@ class Transfer:
         if lock is None and write and not direct:
             return self._under_its_lock(osc, stored, handle, piece)
         if lock is None:
-            asking = stored.locks.ask(self._mount.index, start, end, write, flush, self._mount.settings.network_seconds)
-            return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
+            asking = stored.locks.ask(self._mount.index, start, end, write, flush,
+                                      network_seconds=self._mount.settings.network_seconds)
+            return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write=write,
+                                                         direct=direct))
         lock.using += 1
-        sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
+        sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
         sent.then(lock.put)
         return sent
 
@@ -76,7 +78,7 @@ class Transfer:
         The server may have called that lock back already. The client that requested it waits for these pages, so the
         pages must not wait for a new lock.
         """
-        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
+        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=False)
 
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
         """Acquire the locks for writing pages. The server first calls back conflicting locks."""
@@ -89,7 +91,7 @@ class Transfer:
                 if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
                     away = self._mount.settings.network_seconds
-                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, away)
+                    lock = stored.locks.ask(self._mount.index, start, end, True, flush, network_seconds=away)
                     (yield from lock).put(COMPLETE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
@@ -104,7 +106,7 @@ class Transfer:
         osc.enqueue_lock()
         lock = yield from asking
         try:
-            yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
+            yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, sync=direct)
         finally:
             lock.put(COMPLETE)
 

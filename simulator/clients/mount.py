@@ -142,7 +142,8 @@ class Mount:
         adapter = NetworkAdapter(engine, settings.network_bytes_per_second)
         away = settings.network_seconds
         self.oscs = tuple(
-            Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, adapter, away) for ost in servers.osts
+            Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, adapter,
+                network_seconds=away) for ost in servers.osts
         )
         self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt, away) for mdt in servers.mdts)
 

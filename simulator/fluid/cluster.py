@@ -185,8 +185,8 @@ class FluidCluster(Cluster):
         if files is None or files.job.directory != job.directory:
             mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
             files = self._files[job.job_id] = FlowFiles(
-                job, self.namespace, self.placement, self.osts, mdt, self.random(job.job_id), self._nids,
-                0 if files is None else files.number,
+                job, self.namespace, self.placement, self.osts, mdt, random=self.random(job.job_id), nids=self._nids,
+                number=0 if files is None else files.number,
             )  # fmt: skip
         return files
 

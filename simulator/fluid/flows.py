@@ -130,20 +130,22 @@ def flow_of(
         calls = ((True, 1 - job.read_share), (False, job.read_share))
         stages = tuple((Demand(part.pool, 1, share, IoKind(write, job.call_bytes, scattered=True), sync=write),)
                        for write, share in calls if share)  # fmt: skip
-        return Flow(job, job.processes_count * job.nodes, float("inf"), NETWORK_TURN_SECONDS, job.call_bytes, 0.0,
-                    stages)  # fmt: skip
+        return Flow(job, job.processes_count * job.nodes, float("inf"), NETWORK_TURN_SECONDS, job.call_bytes,
+                    metadata_seconds=0.0,
+                    stages=stages)  # fmt: skip
     if isinstance(job, SharedFile):
         part = _components(job.layout)[0]
         objects = max(part.stripe_count, 1)
         turns = min(objects, job.nodes) if job.write else job.nodes * job.threads
         io = IoKind(job.write, job.piece_bytes, scattered=True)
-        return Flow(job, turns, float("inf"), 2 * NETWORK_TURN_SECONDS + job.think_seconds, job.piece_bytes, 0.0,
-                    ((Demand(part.pool, 1, 1.0, io, sync=False),),))  # fmt: skip
+        return Flow(job, turns, float("inf"), 2 * NETWORK_TURN_SECONDS + job.think_seconds, job.piece_bytes,
+                    metadata_seconds=0.0,
+                    stages=((Demand(part.pool, 1, 1.0, io, sync=False),),))  # fmt: skip
     assert isinstance(job, (Mdtest, LsScan))
     names = ("mknod", "close", "getattr", "open", "close", "unlink") if isinstance(job, Mdtest) else ("getattr",)
     threads = job.threads if isinstance(job, Mdtest) else 1
     return Flow(job, threads * job.nodes, float("inf"), len(names) * NETWORK_TURN_SECONDS, 0.0,
-                sum(SERVICE_SECONDS[name] for name in names), ())  # fmt: skip
+                metadata_seconds=sum(SERVICE_SECONDS[name] for name in names), stages=())  # fmt: skip
 
 
 def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -> Flow:
@@ -157,11 +159,12 @@ def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -
     calls = client.osc.max_rpcs_in_flight / rpcs
     think = job.think_seconds + NETWORK_TURN_SECONDS
     if job.direct:
-        return Flow(job, min(job.threads, calls) * job.nodes, float("inf"), think, job.call_bytes, 0.0, ((demand,),))
+        return Flow(job, min(job.threads, calls) * job.nodes, float("inf"), think, job.call_bytes,
+                    metadata_seconds=0.0, stages=((demand,),))
     copying = client.copy_seconds_per_mib * job.call_bytes / (1 << 20)
     calls = min(calls, client.osc.max_dirty_bytes * used / job.call_bytes) if write else calls
     return Flow(job, calls * job.nodes, job.threads * job.nodes / (think + copying), NETWORK_TURN_SECONDS,
-                job.call_bytes, 0.0, ((demand,),))  # fmt: skip
+                job.call_bytes, metadata_seconds=0.0, stages=((demand,),))  # fmt: skip
 
 
 def _small_files(
@@ -195,12 +198,13 @@ def _small_files(
     turns = copying + len(names) * NETWORK_TURN_SECONDS
     rate_max = job.files_per_second * job.nodes
     if job.fsync or not stages:
-        return Flow(job, job.threads * job.nodes, rate_max, turns, size, work, tuple(stages))
+        return Flow(job, job.threads * job.nodes, rate_max, turns, size, metadata_seconds=work, stages=tuple(stages))
     last = stages[-1][0]  # asynchronous I/O is limited by the RPCs in flight of a client, and by the calls
     dirty = client.osc.max_dirty_bytes / (last.io.size_bytes * last.rpcs)
     on_the_way = min(client.osc.max_rpcs_in_flight / last.rpcs, dirty) * targets(last.pool) * job.nodes
     calls = job.threads * job.nodes / (turns + work)
-    return Flow(job, on_the_way, min(rate_max, calls), NETWORK_TURN_SECONDS, size, work, tuple(stages))
+    return Flow(job, on_the_way, min(rate_max, calls), NETWORK_TURN_SECONDS, size, metadata_seconds=work,
+                stages=tuple(stages))
 
 
 def _components(layout: Layout | None) -> tuple[Component, ...]:
@@ -212,7 +216,8 @@ def mover_flows(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
     stages = [(Demand(pool, 1, rate / _MOVE_IO.size_bytes, _MOVE_IO._replace(write=write), sync=False),)
               for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
     mover = StreamingWriter("lfs.0", path="/nowhere")
-    return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, 0.0, tuple(stages), single=True)] if stages else []
+    return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, metadata_seconds=0.0, stages=tuple(stages),
+                 single=True)] if stages else []
 
 
 _MOVE_IO = IoKind(False, 1 << 20, scattered=True)

@@ -120,7 +120,8 @@ def _loads_of(number: int, group: TargetGroup, flows: Sequence[Flow], places: Gr
                 share = places[index, stage_number, demand_number].get(number)
                 if share is not None:
                     busy = busy_seconds(group.device, demand.io)
-                    found.append(Load(index, demand.targets, share, demand.rpcs, busy, demand.sync, demand.objects))
+                    found.append(Load(index, demand.targets, share, demand.rpcs, busy, sync=demand.sync,
+                                      objects=demand.objects))
     return found
 
 

@@ -95,7 +95,7 @@ def _one_stream(run: Run, job: Streaming, call: Call, until: float, *, write: bo
     else:
         handle = yield from names.open(run.lookup(path), run.actor, write=write)
     turn = [0]
-    yield gather([engine.spawn(_thread(run, handle, turn, job, call, until)) for _ in range(job.threads)])
+    yield gather([engine.spawn(_thread(run, handle, turn, job, call, until=until)) for _ in range(job.threads)])
     yield from names.close(handle)
 
 

@@ -162,7 +162,7 @@ def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
         )
     return import_file(
         osc.name, osc.ost.name, OST_CONNECT_FLAGS, client.settings.nid, sum(osc.in_flight),
-        waited.total // max(waited.samples, 1), cluster.settings.version, health=osc.ost.health,
+        wait_usec=waited.total // max(waited.samples, 1), version=cluster.settings.version, health=osc.ost.health,
     ) + averages  # fmt: skip
 
 
@@ -215,7 +215,8 @@ def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
                 f"{debugfs}/import",
                 import_file(
                     mdc.name, mdc.mdt.name, MDT_CONNECT_FLAGS, client.settings.nid, mdc.in_flight,
-                    waited.total // max(waited.samples, 1), cluster.settings.version, health=mdc.mdt.health,
+                    wait_usec=waited.total // max(waited.samples, 1), version=cluster.settings.version,
+                    health=mdc.mdt.health,
                 ),
             )  # fmt: skip
             yield f"{sysfs}/max_rpcs_in_flight", f"{mdc.max_rpcs_in_flight}\n"

@@ -62,7 +62,7 @@ KINDS: Mapping[str, tuple[_Apply, frozenset[str]]] = {
     ),
     "files": (
         lambda c, e: faults.lay_down_files(c, e.text("directory"), e.text("target"), int(e.number("files", 100)),
-                                           int(e.number("size_bytes", 1 << 20)), e.number("idle_days", 30.0)),
+                                           int(e.number("size_bytes", 1 << 20)), idle_days=e.number("idle_days", 30.0)),
         frozenset(("directory", "target", "files", "size_bytes", "idle_days")),
     ),
     "no_new_objects": (lambda c, e: faults.stop_new_objects(c, e.text("target")), frozenset(("target",))),

@@ -153,7 +153,8 @@ def parse(text: str) -> Scenario:
     if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
     title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
-    return Scenario(title, teaches, float(seconds), cluster, done, happening, variant_jobs, model)
+    return Scenario(title, teaches, float(seconds), cluster, done, events=happening, variant_jobs=variant_jobs,
+                    model=model)
 
 
 def library(name: str) -> Scenario:

@@ -85,7 +85,8 @@ class Changelog:
             return
         self.last_index += 1
         record = Record(
-            self.last_index, kind, time, flags, target, parent or NO_FID, name.encode(), job_id=actor.job_id.encode(),
+            self.last_index, kind, time, flags, target, parent=parent or NO_FID, name=name.encode(),
+            job_id=actor.job_id.encode(),
             uid=actor.uid, gid=actor.gid, nid=actor.nid, open_mode=open_mode,
             xattr_name=xattr_name.encode(),
         )  # fmt: skip

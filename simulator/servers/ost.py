@@ -265,7 +265,7 @@ class Ost:
         self.device_time = DeviceTimeAccount()
         """What each job took of the device, journal and checkpoints included; not of a journal device of its own."""
         self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device,
-                               self.device_time)
+                               account=self.device_time)
         self.stats = Stats(counters.OST_STATS, engine.now)
         self.jobs = JobStats(counters.OST_STATS)
         self.degraded = False

@@ -30,8 +30,8 @@ def osts_of(layout: Layout) -> set[int]:
     return {one.ost_index for component in layout.components for one in component.objects}
 
 
-def drains(tierd: Tierd, place: Path, say: list[str]) -> Drains:
-    return Drains(tierd.site.filesystem, tierd.gate, tierd.journal, SystemClock(), SETTINGS, say.append,
+def drains(tierd: Tierd, place: Path) -> Drains:
+    return Drains(tierd.site.filesystem, tierd.gate, tierd.journal, SystemClock(), SETTINGS,
                   NoObjectCreation(), tops=(tierd.site.name(place),))
 
 
@@ -56,18 +56,17 @@ def test_a_drained_ost_is_empty_and_every_file_is_intact(tierd: Tierd, ledger: L
         sums[long_ago(file)] = checksum(file)
     os.sync()
     assert sum(index in osts_of(site.layout(file)) for file in sums) >= FILES // 2
-    say: list[str] = []
-    at = drains(tierd, place, say)
+    at = drains(tierd, place)
     drain = at.begin(target, "acceptance")
     until = time.time() + 600
     while drain.phase is Phase.RUNNING and time.time() < until:
         at.step()
         tierd.gate.pump(time.time() + 5)
         if drain.passes == 1 and drain.queued and tierd.gate.waiting == 0:
-            at = drains(tierd, place, say)  # as after a kill: the journal has all that is needed
+            at = drains(tierd, place)  # as after a kill: the journal has all that is needed
             drain = at.all[0]
         time.sleep(0.2)
-    assert drain.phase is Phase.EMPTY, (say, at.failed(drain))
+    assert drain.phase is Phase.EMPTY, at.failed(drain)
     site.forget_everything()
     for file, before in sums.items():
         assert index not in osts_of(site.layout(file)), file

@@ -33,9 +33,9 @@ from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
+from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.freshness import SourceState
-from tierd.sense.powerflex import PowerFlex
 from tierd.simulation.world import World, wire
 
 MINUTE = 60.0
@@ -132,11 +132,12 @@ class Site:
         self.world: World | None = None
         self.below: PowerFlex | None = None
         if self.settings is not None:
-            self.world = wire(self.cluster, self.settings, lambda _: None, self.folder, self.dry_run,
+            self.world = wire(self.cluster, self.settings, self.folder, self.dry_run,
                               claim=self.claim(self.cluster))
             self.below = self.powerflex(self.cluster)
             beside = MetricsContext(self.world.filesystem.fsname, web_config=self.web_config,
-                                    tallies=self.tallies(self.cluster), powerflex=self.below)
+                                    tallies=self.tallies(self.cluster),
+                                    integrations=(self.below,) if self.below is not None else ())
             self.of_tierd = tierd_registry(self.world.daemon, self.world.gate, self.world.undo, self.settings,
                                            self._source_states, beside)
         self.begin = self.cluster.epoch

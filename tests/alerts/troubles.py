@@ -18,19 +18,19 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import RandomWriter, StreamingReader
 from simulator.settings import ClusterSettings, recorded_test_bed
 from tests.alerts.site import EXPORTER, TIERD, Site
-from tests.tierd.sense.powerflex_gateway import SYSTEM, AnsweringGateway, answering
+from tests.tierd.integrations.powerflex_gateway import SYSTEM, AnsweringGateway, answering
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tierd.act.claim import NoClaim
 from tierd.act.dispatch import DispatchState, InProcessDispatch, RemoteMover, RemoteStandby
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, never_halt
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
+from tierd.integrations.powerflex.source import PowerFlex
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense.changelogs.tallies import Tally
 from tierd.sense.changelogs.tally_source import MdtProgress, Position, ReaderState, ReceivedTally, TallySource
 from tierd.sense.freshness import SourceAge
-from tierd.sense.powerflex import PowerFlex
 
 HEALTHY_MINUTES, TROUBLE_MINUTES = 2, 3
 NOBODY = 65534

@@ -21,7 +21,7 @@ from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
 from simulator.scenarios.scenario import parse
 from tests.exporter.written import WRITTEN
-from tests.tierd.sense.powerflex_gateway import answering
+from tests.tierd.integrations.powerflex_gateway import answering
 from tierd.config.settings import Settings
 from tierd.daemon.metrics import MetricsContext
 from tierd.daemon.metrics import registry as tierd_registry
@@ -109,13 +109,13 @@ def record(folder: Path) -> Recorded:
     (root / "sys").mkdir()
     never_simulated(root)
     cluster = SCENARIO.build()
-    at = wire(cluster, Settings(), lambda _: None, folder)
+    at = wire(cluster, Settings(), folder)
     wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
     below = answering(VirtualClock(cluster))
     of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(),
-                              beside=MetricsContext(at.filesystem.fsname, powerflex=below))
+                              beside=MetricsContext(at.filesystem.fsname, integrations=(below,)))
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:

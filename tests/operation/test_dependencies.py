@@ -21,7 +21,7 @@ from tierd import dependencies
 ROOT = Path(__file__).parents[2]
 OWN = ("lustre", "httpserver", "exporter", "tierd", "simulator")
 LEFT_TO_EXTRAS = {"tierd.simulation.plot"}
-OF_A_CLUSTER = {"tierd.cluster", "tierd.daemon.mover_process", "tierd.daemon.reader_process"}
+OF_A_CLUSTER = {"tierd.cluster"}
 """Packages and modules that need the extra ``cluster``. A tierd that works alone imports none of them."""
 """Modules that need an extra of their own as soon as they are imported; those who import them say so."""
 

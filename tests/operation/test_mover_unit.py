@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.units import SYSTEMD, complaints, exposure
-from tierd.daemon.mover_process import STOP_SECONDS
+from tierd.cluster.mover_process import STOP_SECONDS
 from tierd.daemon.systemd import BEAT_SECONDS
 
 UNIT = SYSTEMD / "tierd-mover@.service"

@@ -22,6 +22,7 @@ from tierd.act.user_rights import User
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.sense import parameters
 
@@ -73,10 +74,11 @@ class Site:
         with RealTimeDriver(self.cluster, root, WallClock()) as driver:
             filesystem = Clearing(self.cluster)
             filesystem._wait = filesystem.calls._wait = driver.wait_for
-            service = self.service = Service(
-                self.settings, filesystem, PortMover(filesystem), lambda: parameters.reading(tree, clock.now()),
-                [mdt.short_name for mdt in self.cluster.mdts], clock, lambda _: None,
-                executor=ThreadPoolExecutor(4, "tierd-request"), rights_of=rights_of)
+            service = self.service = Service(self.settings, Node(
+                filesystem=filesystem, mover=PortMover(filesystem), clock=clock,
+                read=lambda: parameters.reading(tree, clock.now()),
+                mdts=[mdt.short_name for mdt in self.cluster.mdts], clear_changelog=filesystem.clear_changelog,
+                executor=ThreadPoolExecutor(4, "tierd-request"), rights_of=rights_of))
             service.start()
             errors: list[BaseException] = []
             thread = threading.Thread(target=cycles, args=(service, ended, errors), daemon=True)

@@ -20,8 +20,9 @@ from tierd.act.journal.writer import Journal
 from tierd.acts import ActKind, Outcome, Verdict
 from tierd.config.act import GeneralLimits
 from tierd.daemon.client import ask
+from tierd.integrations.protocol import SchedulerJob
+from tierd.integrations.slurm.source import parse
 from tierd.model import Action, Evidence, Finding
-from tierd.sense.slurm import SlurmJob, parse
 
 FINDING = Finding("noisy-neighbour", 1.0, "4711", "99", (), "4711 slows 99", Evidence())
 
@@ -48,7 +49,7 @@ def helped(site: Site, user: str, verdict: Verdict = Verdict.HELPED, name: str =
                          1.0, dry_run=False)
     journal.end(act, Outcome.DONE, "", 2.0)
     journal.judgements.add(number, "", "flash", 1, verdict, 1.0, 3.0)
-    job = SlurmJob(4711, name, user, None, "chem", "batch", "/mnt/lustre/proj/run1")
+    job = SchedulerJob(4711, name, user, None, "chem", "batch", "/mnt/lustre/proj/run1")
     ApplicationStore(journal.db).remember({"4711": job}, lambda path: path.removeprefix("/mnt/lustre"), 4.0)
     journal.close()
 
@@ -130,7 +131,7 @@ def test_the_epilog_knows_findings_by_the_number_in_the_id_of_lustre(tmp_path: P
     store = ApplicationStore(journal.db)
     number = journal.add_finding(replace(FINDING, aggressor="python.4711", victim="python.4712"))
     for each in (4711, 4712):
-        job = SlurmJob(each, "train", "alice", None, "chem", "batch", "/")
+        job = SchedulerJob(each, "train", "alice", None, "chem", "batch", "/")
         store.remember({f"python.{each}": job}, str, 4.0)
     assert store.sentences("4711") == [f"F{number}: noisy-neighbour of job python.4712"]
     assert store.sentences("4712") == [f"F{number}: slowed by job python.4711 (noisy-neighbour)"]

@@ -14,9 +14,10 @@ import pytest
 from tests.slurm.cluster import WAIT_SECONDS, Slurm, running_slurm
 from tests.slurm.simulated_tierd import Site
 from tierd.config.act import GeneralLimits
-from tierd.config.sense import SlurmSettings
 from tierd.daemon.answers import StagingsAnswer, from_json
 from tierd.daemon.client import ask
+from tierd.integrations.slurm.source import SlurmSettings
+from tierd.policies.protocol import Tables
 
 SLOW = GeneralLimits(files_per_second=0.5)
 
@@ -179,7 +180,8 @@ def started(wanted: dict[str, object]) -> subprocess.Popen[str]:
 
 def test_names_of_jobs_are_shown_beside_their_ids(slurm: Slurm, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_CONF", slurm.environment["SLURM_CONF"])  # as in the environment of tierd
-    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    wanted = Tables({**site.settings.integrations.by_name, "slurm": SlurmSettings("squeue")})
+    site.settings = replace(site.settings, integrations=wanted)
     job = slurm.job(command="sleep 60", options=["--account=chem"])
     wanted = f"{slurm.user}: train, account chem, partition batch"
     with site.running() as service:

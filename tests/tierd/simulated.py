@@ -14,6 +14,7 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import ClusterSettings, recorded_test_bed
+from tests.tierd.logged import logged
 from tierd.config.settings import Settings
 from tierd.daemon.observe import Source
 from tierd.sense.readings import Reading
@@ -52,7 +53,7 @@ class Faulty:
 class World(simulation.World):
     """With its log."""
 
-    said: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=logged)
 
     def run_until_said(self, words: str, before: float) -> str:
         """The first sentence that has these words, which must be before that time."""
@@ -66,7 +67,7 @@ def world(tmp_path: Path, jobs: Sequence[Job] = (STREAM, NOISE), settings: Setti
           dry_run: bool = False, hook: simulation.SourceHook | None = None,
           model: type[Cluster] = FluidCluster, bed: ClusterSettings | None = None) -> World:
     """The recorded test bed, with these jobs. Flows take a third of the time of single requests (``model=Cluster``)."""
-    said: list[str] = []
+    said = logged()
     cluster = model(bed or recorded_test_bed(), jobs)
-    at = simulation.wire(cluster, settings or Settings(), said.append, tmp_path, dry_run, hook)
+    at = simulation.wire(cluster, settings or Settings(), tmp_path, dry_run, hook)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)

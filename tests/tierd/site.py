@@ -11,18 +11,21 @@ from pathlib import Path
 import pytest
 
 from httpserver.config import WebConfigFile
-from lustre.creation import ObjectCreation
+from lustre.creation import NoObjectCreation, ObjectCreation
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.act.movers.moves import PortMover
 from tierd.act.user_rights import User
 from tierd.cli.tierctl import main
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
+from tierd.policies.protocol import Tables
 from tierd.simulation.world import VirtualClock, parameter_files
 
 HOSTILE = "/proj/keep/\udcff\n\x1b[2J 'x'"
@@ -48,7 +51,7 @@ class Site:
     filesystem: Clearing
     settings: Settings
     folder: Path
-    said: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=logged)
     web_config: WebConfigFile | None = None
     accounts: Mapping[int, str] = field(default_factory=dict)
     """Account names by user id."""
@@ -61,12 +64,17 @@ class Site:
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
         read = parameter_files(self.cluster, self.folder / "node")
-        self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
-                               lambda: (self.before_reading(), read())[1],
-                               ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config,
-                               user_name=lambda uid: self.accounts.get(uid, ""),
-                               rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
-                               creation=self.creation)
+        self.service = Service(self.settings, Node(
+            filesystem=self.filesystem, mover=PortMover(self.filesystem),
+            read=lambda: (self.before_reading(), read())[1], mdts=["MDT0000", "MDT0001"], clock=clock,
+            clear_changelog=self.filesystem.clear_changelog, user_name=lambda uid: self.accounts.get(uid, ""),
+            rights_of=lambda uid, gid: User(uid, frozenset({gid}), f"u{uid}"),
+            creation=self.creation or NoObjectCreation()), self.web_config)
+
+    def configure(self, **integrations: object) -> None:
+        """Settings of integrations, from the next start on."""
+        wanted = Tables({**self.settings.integrations.by_name, **integrations})
+        self.settings = replace(self.settings, integrations=wanted)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -22,15 +22,17 @@ from tierd.act.staging import QueueOrder
 from tierd.acts import ActKind, OrderKind, Verdict
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
+from tierd.integrations.protocol import SchedulerJob, plain
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
-from tierd.sense.slurm import SlurmJob, number_of, plain
 from tierd.text import count_of, quoted
 
 KEEP_SECONDS = 366 * 86400.0
 """Time for which the journal keeps records of jobs with a finding."""
 MAX_ACTS = 200
+MAX_DIGITS = 12
+"""Of the number of a job: a choice that SQLite's integers hold."""
 MAX_SENTENCES = 4
 
 
@@ -51,9 +53,9 @@ class ApplicationStore:
 
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
-        self._stored: dict[str, SlurmJob] = {}
+        self._stored: dict[str, SchedulerJob] = {}
 
-    def remember(self, jobs: Mapping[str, SlurmJob], inner: Callable[[str], str], now: float) -> None:
+    def remember(self, jobs: Mapping[str, SchedulerJob], inner: Callable[[str], str], now: float) -> None:
         """Store jobs of findings that are not stored yet. ``inner`` makes a path start at the file system's root."""
         fresh = {name: job for name, job in jobs.items() if self._stored.get(name) != job}
         if not fresh:
@@ -92,9 +94,9 @@ class ApplicationStore:
 
         ``job`` is the scheduler's number. Lustre's id of the job may have more in it.
         """
-        number = number_of(job)
+        number = int(job) if job.isascii() and job.isdigit() and len(job) < MAX_DIGITS else -1
         names = {job, *(name for (name,) in self._db.execute("SELECT job FROM scheduler_jobs WHERE number = ? LIMIT 10",
-                                                             (-1 if number is None else number,)))}
+                                                             (number,)))}
         places = ", ".join("?" * len(names))
         rows = self._db.execute(
             "SELECT findings.id, kind, aggressor, victim, "  # noqa: S608

@@ -202,9 +202,9 @@ class DefaultLayoutQueue:
         examined = self._each(self._examined, group)
         now = self._clock.now()
         with self._journal.transaction():
-            intended = [replace(each, entry=self._journal.intend(each.action, each.finding, each.before, now,
-                                                                 self._dry_run, each.fid,
-                                                                 each.striping_before)) for each in examined]
+            intended = [replace(each, entry=self._journal.intend(
+                each.action, each.finding, each.before, now, self._dry_run, fid=each.fid,
+                striping_before=each.striping_before)) for each in examined]
         try:
             self._journal.publish()
         except OSError as error:

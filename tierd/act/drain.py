@@ -13,8 +13,9 @@ drain is ended, also after a kill.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from threading import RLock
@@ -32,6 +33,7 @@ from tierd.refusal import Refusal, of_error
 from tierd.sense.object_scan import Visit, stored_file, walk
 from tierd.text import bytes_text, count_of, quoted
 
+log = logging.getLogger("tierd.act")
 DRAINS_STATE = "drains"
 """Name of the drains in the journal."""
 STEP_SECONDS = 2.0
@@ -172,7 +174,7 @@ class Drains:
     """All drains. Any thread may begin, pause, resume and end one; one thread at a time steps."""
 
     def __init__(self, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock, settings: DrainSettings,
-                 say: Callable[[str], None], creation: ObjectCreation, mdts: int = 0,
+                 creation: ObjectCreation, mdts: int = 0,
                  tops: Sequence[str] = ("/",)) -> None:
         """``mdts`` is the number of MDTs of the file system; 0 if unknown. Files below ``tops`` are found."""
         self._tops = tops
@@ -181,7 +183,6 @@ class Drains:
         self._journal = journal
         self._clock = clock
         self._settings = settings
-        self._say = say
         self._creation = creation
         self._mdts = mdts
         self._lock = RLock()
@@ -199,7 +200,7 @@ class Drains:
             self._drains = drains_from_json(journal.state().get(DRAINS_STATE, ""))
         except ValueError as error:  # of a later release: it stays in the journal
             self._unusable = str(error)
-            say(f"{error}; tierd drains no target")
+            log.error("%s; tierd drains no target", error)
 
     @property
     def all(self) -> tuple[Drain, ...]:
@@ -220,13 +221,13 @@ class Drains:
             counted = preview or self._gate.dry_run
             what = f"{by} asked to drain {target}" + (" (dry run: files are only counted)" if counted else "")
             number = 0 if counted else self._journal.add_finding(
-                Finding(OrderKind.DRAIN, now, by, "", (target,), what, Evidence()))
+                Finding(OrderKind.DRAIN, now, by, "", (target,), sentence=what, evidence=Evidence()))
             drain = Drain(target, by, now, number, preview=counted, pass_begun_at=now,
                           used_bytes_at_begin=planned.used_bytes)
             self._forget_walk(target)
             self._drains[target] = drain
             self._store()
-        self._say(what)
+        log.info("%s", what)
         return drain
 
     def plan(self, target: str, *, preview: bool = False) -> DrainPlan:
@@ -346,9 +347,10 @@ class Drains:
             try:
                 self._creation.set_limit(drain.target, mdt, 0)
             except OSError as error:
-                self._say(f"new objects on {drain.target} cannot be stopped for {mdt}: {error.strerror or error}")
+                log.warning("new objects on %s cannot be stopped for %s: %s", drain.target, mdt,
+                            error.strerror or error)
                 continue
-            self._say(f"stopped new objects on {drain.target} for {mdt}; the limit was {count}")
+            log.info("stopped new objects on %s for %s; the limit was %d", drain.target, mdt, count)
 
     def _give_back_new_objects(self, drain: Drain) -> None:
         """Restore the limits that tierd set to 0, unless somebody has changed them since."""
@@ -357,7 +359,7 @@ class Drains:
             try:
                 if present.get(mdt) == 0:
                     self._creation.set_limit(drain.target, mdt, count)
-                    self._say(f"gave back new objects on {drain.target} for {mdt}: the limit is {count} again")
+                    log.info("gave back new objects on %s for %s: the limit is %d again", drain.target, mdt, count)
                 elif mdt not in present:
                     raise FileNotFoundError(2, "this node does not serve it now")
             except OSError as error:
@@ -402,7 +404,7 @@ class Drains:
             self._store()
         if actions:
             size = sum(action.size_bytes for action in actions)
-            self._say(f"drain of {drain.target}: queued {count_of(len(actions), 'file')}, {bytes_text(size)}")
+            log.info("drain of %s: queued %s, %s", drain.target, count_of(len(actions), "file"), bytes_text(size))
 
     @staticmethod
     def _still_runs(drain: Drain) -> bool:
@@ -454,7 +456,8 @@ class Drains:
                 continue
             drain.found_bytes += int(placed.leaving.get(own, 0.0))
             action = Action(ActKind.MIGRATE, placed.layout, f"{drain.by} drains {drain.target}", drain.key,
-                            file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid)
+                            file.path.rpartition("/")[0] or "/", path=file.path, size_bytes=file.size_bytes,
+                            fid=file.fid)
             if refused := self._gate.refusal(action):
                 drain.leave(refused, file.path)
                 continue
@@ -485,7 +488,7 @@ class Drains:
         else:
             drain.phase = Phase.INCOMPLETE if drain.left else Phase.EMPTY
         for sentence in ended_sentences(drain, self.failed(drain)):
-            self._say(sentence)
+            log.info("%s", sentence)
 
     @property
     def targets(self) -> frozenset[str]:

@@ -148,7 +148,7 @@ class MoveBatches:
         if moved.reason == Reason.HALTED and self._queue.add(each.action, each.finding):  # still to be done
             keep([each.action], each.finding)
         return self._completed_acts.ended(
-            each.action, ended, moved.detail, numbered.act, each.before, each.action.fid or each.fid)
+            each.action, ended, moved.detail, numbered.act, each.before, fid=each.action.fid or each.fid)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch. Returns each move with the number of its act; it is no longer queued."""
@@ -156,7 +156,7 @@ class MoveBatches:
         with self._journal.transaction():
             self._journal.queue.remove(each.action.path for each in batch)
             return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run,
-                                               each.action.fid or each.fid))
+                                               fid=each.action.fid or each.fid))
                     for each in batch]
 
 
@@ -195,18 +195,20 @@ class Gate:
         self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
-        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace)
+        self._queue = MoveQueue(filesystem, budget, self._guard, batch, self.dispatch.full_for, pace=pace)
         bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
         self._default_layouts = DefaultLayoutQueue(
-            filesystem, journal, self.completed_acts, self._guard, self._halt, clock, dry_run, bucket, executor
+            filesystem, journal, self.completed_acts, self._guard, self._halt, clock=clock, dry_run=dry_run,
+            bucket=bucket, executor=executor
         )
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
-            mover, self.dispatch, breaker, journal, self._queue, self.completed_acts, self.operating_state, self._halt,
-            clock, self._begins,
+            mover, self.dispatch, breaker=breaker, journal=journal, queue=self._queue,
+            completed_acts=self.completed_acts, operating_state=self.operating_state, halt=self._halt,
+            clock=clock, on_begin=self._begins,
         )
         self._requeue_list = RequeueList(journal.queue.all())
         self._waiting_since = clock.now()

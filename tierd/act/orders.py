@@ -100,8 +100,9 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
             found.left_out[Refusal(Reason.OUT_OF_TIME, "the time limit of one order is reached; split the order")] += 1
             break
         try:
-            why = allowed(path, status) or add_move(found, order, path, status, filesystem.layout(path), room, left,
-                                                    settings)
+            why = allowed(path, status) or add_move(found, order, path, status, filesystem.layout(path), room=room,
+                                                    left=left,
+                                                    settings=settings)
         except OSError as error:
             why = of_error(error)
         if why:
@@ -137,7 +138,8 @@ def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, pres
     left[pool] -= status.size_bytes
     why = f"requested by {order.by}" + (f": {order.reason}" if order.reason else "")
     found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
-                                path.rpartition("/")[0] or "/", path, status.size_bytes, status.fid))
+                                path.rpartition("/")[0] or "/", path=path, size_bytes=status.size_bytes,
+                                fid=status.fid))
     return None
 
 
@@ -267,8 +269,8 @@ class OrderInbox:
         with self._lock:
             rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608
             for (number, direction, place, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since) in rows:
-                order = Order(direction, to_path(place), by, OrderKind(kind), reason, most_files, most_bytes,
-                              None if fid is None else Fid.parse(fid))
+                order = Order(direction, to_path(place), by, OrderKind(kind), reason, most_files=most_files,
+                              most_bytes=most_bytes, fid=None if fid is None else Fid.parse(fid))
                 if why := out_of_date(Stamp(fs, bool(dry_run), since)):
                     dropped.append((order, why))
                     self._taken.append(number)

@@ -69,7 +69,8 @@ class CompletedActs:
         """Enter the outcome of an act in the journal, and count it."""
         self._journal.end(entry, result, detail, self._clock.now())
         reason = why.reason if why is not None else None
-        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at, reason))
+        return self.counted(CompletedAct(action, result, detail, entry, before, fid=fid, begun_at=begun_at,
+                                         reason=reason))
 
     def counted(self, outcome: CompletedAct) -> CompletedAct:
         """Count an outcome, and return it."""

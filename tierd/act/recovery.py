@@ -157,7 +157,7 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
     room = space.capacity(filesystem, ())
     left = dict(room.avail_bytes)
     for move in moves:
-        action = _replanned(move, filesystem, settings, layout_of, now, room, left)
+        action = _replanned(move, filesystem, settings, layout_of, now, room=room, left=left)
         if isinstance(action, Refusal):
             found.left.append((move, action))
         else:
@@ -192,14 +192,16 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
             wish, found = Order(direction, move.path, move.key[1], OrderKind(move.key[0])), OrderPlan()
-            why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
+            why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room=room, left=left,
+                                  settings=settings)
             return why or replace(found.actions[0], reason=move.reason, finding=move.key)
     except OSError as error:
         return of_error(error)
     if left[move.pool] - status.size_bytes < reserved(room, policy):
         return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for the file above its reserve")
     left[move.pool] -= status.size_bytes
-    return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
+    return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, path=move.path,
+                  size_bytes=status.size_bytes, fid=status.fid)
 
 
 def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:

@@ -165,8 +165,10 @@ def _values(s: Staging) -> tuple[str | int | float | bytes, ...]:
 def _staging(row: Row) -> Staging:
     (number, job, uid, gid, direction, path, deadline_at, max_files, max_bytes, created_at, user, state, finding, files,
      size_bytes, in_place, dropped, left_out, ended_at) = row
-    return Staging(job, uid, gid, direction, to_path(path), deadline_at, max_files, max_bytes, created_at, number, user,
-                   StagingState(state), finding, files, size_bytes, in_place, dropped, json.loads(left_out), ended_at)
+    return Staging(job, uid, gid=gid, direction=direction, path=to_path(path), deadline_at=deadline_at,
+                   max_files=max_files, max_bytes=max_bytes, created_at=created_at, id=number, user=user,
+                   state=StagingState(state), finding=finding, files=files, size_bytes=size_bytes, in_place=in_place,
+                   dropped=dropped, left_out=json.loads(left_out), ended_at=ended_at)
 
 
 class TooManyStagingsError(ValueError):
@@ -262,12 +264,12 @@ class Stager:
 
     def _made(self, staging: Staging, user: User) -> OrderPlan:
         order = Order(staging.direction, staging.path, staging.by, OrderKind.STAGING, f"job {staging.job}",
-                      staging.max_files, staging.max_bytes)
+                      most_files=staging.max_files, most_bytes=staging.max_bytes)
         wanted = Right.READ if staging.direction == "promote" else Right.WRITE
         allowed = RightsCheck(self._filesystem, user, wanted)
         try:
             return plan_order(order, self._filesystem, self._settings, self._clock.now,
-                              self._clock.now() + PLAN_SECONDS, allowed)
+                              self._clock.now() + PLAN_SECONDS, allowed=allowed)
         except OSError as error:
             return OrderPlan(left_out=Counter([of_error(error)]))
 

@@ -384,7 +384,7 @@ class _Lines:
     source: str
 
     def line(self, state: State, why: str, expect: str = "", command: str = "") -> Line:
-        return Line(self.check, state, self.subject, self.setting, self.source, why, expect, command)
+        return Line(self.check, state, self.subject, self.setting, self.source, why=why, expect=expect, command=command)
 
 
 def _upper(sentence: str) -> str:

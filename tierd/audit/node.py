@@ -103,10 +103,12 @@ def read_node(roots: Roots) -> Node:
     release = version.parse(printed).release if printed is not None else None
     memory = _MEMORY.search(_text(os.path.join(roots.procfs, "meminfo"), unreadable) or "")
     return Node(tree.loaded(), release.decode() if release else "",
-                _text(os.path.join(roots.procfs, "sys", "kernel", "osrelease"), unreadable) or "",
-                bool(tree.devices("obdfilter") or tree.devices("mdt")), int(memory[1]) << 10 if memory else 0,
-                os.sysconf("SC_PAGE_SIZE"), _text(tree.path("jobid_var"), unreadable) or "", parameters, driver,
-                tuple(unreadable))
+                kernel=_text(os.path.join(roots.procfs, "sys", "kernel", "osrelease"), unreadable) or "",
+                server=bool(tree.devices("obdfilter") or tree.devices("mdt")),
+                memory_bytes=int(memory[1]) << 10 if memory else 0,
+                page_bytes=os.sysconf("SC_PAGE_SIZE"), jobid_var=_text(tree.path("jobid_var"), unreadable) or "",
+                parameters=parameters, driver=driver,
+                unreadable=tuple(unreadable))
 
 
 def _text(path: str | None, unreadable: list[str]) -> str | None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-MODULES = {
+from tierd.integrations import registry
+
+MODULES = {f"tierd.cli.{module}": commands for module, commands in {
     "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
     "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
     "submit": ("submit",), "drain_target": ("drain-target",),
-    "stages": ("stages", "slurm"), "movers": ("movers",), "readers": ("readers",),
+    "stages": ("stages",), "movers": ("movers",), "readers": ("readers",),
     "report": ("report",), "layout": ("layout",), "audit": ("audit",), "simulate": ("simulate", "evaluate"),
     "completion": ("completion",),
-}
+}.items()} | {f"tierd.integrations.{name}.command": commands for name, commands in registry.COMMANDS.items()
+              if commands}
 """Each module and its commands, in the order of ``tierctl --help``."""
 
 
@@ -29,5 +32,5 @@ def modules_for(command: str) -> tuple[ModuleType, ...]:
     if not wanted:
         from importlib.util import find_spec  # noqa: PLC0415 -- slow to load
 
-        wanted = [module for module in MODULES if module != "simulate" or find_spec("simulator")]
-    return tuple(import_module(f"tierd.cli.{module}") for module in wanted)
+        wanted = [module for module in MODULES if module != "tierd.cli.simulate" or find_spec("simulator")]
+    return tuple(import_module(module) for module in wanted)

@@ -12,11 +12,9 @@ from pathlib import Path
 from lustre.parameters import Roots
 from tierd.audit.checks import Line, State, audit
 from tierd.audit.node import read_node
-from tierd.audit.powerflex import powerflex_lines
-from tierd.clock import SystemClock
 from tierd.config.load import ConfigurationError, load
+from tierd.integrations.registry import integrations
 from tierd.json_text import json_text
-from tierd.sense.powerflex import Gateway
 from tierd.text import count_of, printable
 
 WIDTH = 116
@@ -33,7 +31,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     auditing.add_argument("--all", action="store_true", help="also print settings that are fine")
     auditing.add_argument("--json", action="store_true", help="print all lines as JSON")
     auditing.add_argument("--config", type=Path, metavar="FILE",
-                          help="also compare the PowerFlex system of this configuration ([sense.powerflex])")
+                          help="also compare the storage below the OSTs that this configuration names")
     auditing.add_argument("--path.procfs", dest="procfs", type=Path, default=Path("/proc"), metavar="DIR",
                           help="mount point of procfs (default: /proc)")
     auditing.add_argument("--path.sysfs", dest="sysfs", type=Path, default=Path("/sys"), metavar="DIR",
@@ -42,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print the lines; 1, with an error message, on a node without Lustre, or without an answer of PowerFlex."""
+    """Print the lines; 1, with an error message, on a node without Lustre, or without an answer of the storage."""
     node = read_node(Roots.of(chosen.procfs, chosen.sysfs))
     storage: tuple[Line, ...] = ()
     status = 0
@@ -50,7 +48,7 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.config is not None:
             storage = tuple(storage_lines(chosen.config))
     except (OSError, ConfigurationError) as error:
-        print(printable(f"PowerFlex is not compared: {error}"), file=sys.stderr)
+        print(printable(f"the storage below the OSTs is not compared: {error}"), file=sys.stderr)
         status = 1
     if not node.loaded and not storage:
         print("Lustre is not loaded on this node: there is nothing to compare", file=sys.stderr)
@@ -66,11 +64,14 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def storage_lines(config: Path) -> Iterator[Line]:
-    """Lines for the configured PowerFlex system. Raises OSError and ConfigurationError."""
-    settings = load(config).sense.powerflex
-    if not settings.url:
-        raise OSError(f"{config} has no sense.powerflex.url")
-    return powerflex_lines(Gateway(settings, SystemClock().now).read())
+    """Lines for the configured storage systems. Raises OSError and ConfigurationError."""
+    chosen = load(config).integrations.by_name
+    audits = {name: each.audit for name, each in integrations().items() if each.audit is not None}
+    configured = [name for name in audits if integrations()[name].configured(chosen[name])]
+    if not configured:
+        raise OSError(f"{config} configures none of {', '.join(f'[sense.{name}]' for name in audits)}")
+    for name in configured:
+        yield from audits[name](chosen[name])
 
 
 def text(lines: Sequence[Line], *, everything: bool) -> Iterator[str]:

@@ -68,12 +68,13 @@ def run(chosen: argparse.Namespace) -> int:
                 scenario.seconds,
                 (),
                 policy if name == WITH_TIERD else None,
-                partial(report_progress, progress, before),
-                chosen.tierd_starts,
-                orders_of(scenario.events),
+                progress=partial(report_progress, progress, before),
+                tierd_starts=chosen.tierd_starts,
+                orders=orders_of(scenario.events),
             )
     changes = [event.at for event in scenario.events]
-    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes, chosen.tierd_starts)
+    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes,
+                         tierd_starts=chosen.tierd_starts)
     print(json_text(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
     if draw is not None:
         try:
@@ -232,7 +233,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
     beds = tuple(dict.fromkeys(kind for kinds in chosen.bed or [(BedKind.RECORDED,)] for kind in kinds))
     seeds, verdicts, interrupted = chosen.seeds, list[Verdict](), False
     with (bar("random workloads", len(seeds) * len(beds)) as progress,
-          closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads, beds)) as running):
+          closing(evaluate_all(seeds, policy, chosen.processes, chosen.cold, workloads, beds=beds)) as running):
         try:
             for verdict in running:
                 verdicts.append(verdict)

@@ -1,203 +1,22 @@
-"""``tierctl slurm``: one request of Slurm, and ``tierctl stages``: what jobs have staged.
-
-Slurm's plugin and scripts (``packaging/slurm``) start ``tierctl slurm`` with a JSON object on standard input, and read
-one line: ``ok`` or ``failed``, and a sentence. The module imports little, because it runs for every job.
-"""
+"""``tierctl stages``: what jobs have staged."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 from tierd.cli import client
-from tierd.clock import SystemClock
-from tierd.daemon.answers import JobSummaryAnswer, PrepareAnswer, StagingAnswer, StagingsAnswer, from_json
-from tierd.daemon.client import ControlError, ask
-
-Json = Mapping[str, object]
-PATIENCE_SECONDS = 30.0
-"""Time for which tierd may give no answer, for example while it restarts."""
-MAX_PATIENCE_SECONDS = 600.0
-TIMEOUT_SECONDS = 10.0
-FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.1, 2.0
-"""Time between two looks at a staging; it doubles from the first to the last."""
-GRACE_SECONDS = 10.0
-"""Time after its deadline in which tierd must have ended a staging."""
-MAX_LINE = 400
-"""Characters of the sentence for Slurm."""
+from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
-    slurm = commands.add_parser(
-        "slurm", help="answer one request of Slurm's plugin or scripts",
-        description="Read one request of Slurm as a JSON object from standard input, carry it out, and print one line: "
-                    "ok or failed, and a sentence. packaging/slurm has the plugin and the scripts that use it. "
-                    "Exit status: 0, also for failed; 1 if the request is malformed.")
-    client.add_daemon_options(slurm)
-    slurm.set_defaults(run=run)
+    """Add ``tierctl stages``."""
     stages = commands.add_parser(
         "stages", help="list what jobs have staged to and from flash",
         description="List the last stagings of jobs: #BB_LUA stage_in and stage_out in their scripts.")
     stages.add_argument("job", nargs="?", default="", metavar="JOB", help="id of a job (default: all jobs)")
     client.add_daemon_options(stages)
     stages.set_defaults(run=list_stages)
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Carry out the request on standard input."""
-    try:
-        request = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
-        if not isinstance(request, dict) or str(request.get("do")) not in HANDLERS:
-            raise ValueError(f"a request is a JSON object whose \"do\" is one of {', '.join(HANDLERS)}")
-    except (ValueError, RecursionError) as error:
-        print(line("failed", f"malformed request: {error}"))
-        return 1
-    clock, nap = SystemClock(), threading.Event()
-    connection = Connection(lambda: client.socket_of(chosen), clock, nap, patience_of(request))
-    try:
-        sentence = HANDLERS[str(request["do"])](connection, request)
-    except (ControlError, ValueError) as error:
-        print(line("failed", str(error)))
-    else:
-        print(sentence)
-    return 0
-
-
-def line(word: str, sentence: str) -> str:
-    r"""One line for Slurm: control characters and the quotes of its parser are replaced.
-
-    >>> line("failed", 'no\nroom for "a=b"')
-    "failed no room for 'a=b'"
-    """
-    plain = "".join(letter if letter.isprintable() else " " for letter in sentence).replace('"', "'")
-    return f"{word} {plain[:MAX_LINE]}"
-
-
-def patience_of(request: Json) -> float:
-    """Time to wait for a tierd that does not answer.
-
-    >>> [patience_of({"patience_seconds": value}) for value in (5, -1, float("inf"), float("nan"), "5")]
-    [5.0, 0.0, 600.0, 30.0, 30.0]
-    """
-    seconds = request.get("patience_seconds", PATIENCE_SECONDS)
-    if not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 -- not a number
-        return PATIENCE_SECONDS
-    return float(min(max(0.0, seconds), MAX_PATIENCE_SECONDS))
-
-
-class Monotonic(Protocol):
-    """A clock for deadlines."""
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-
-
-class Connection:
-    """Asks tierd, and asks again while it restarts."""
-
-    def __init__(self, socket: Callable[[], str], clock: Monotonic, nap: threading.Event,
-                 patience_seconds: float) -> None:
-        self._socket = socket
-        self._nap = nap
-        self._patience_seconds = patience_seconds
-        self.clock = clock
-
-    def ask(self, request: Json) -> dict[str, object]:
-        """The answer. Raises ControlError if tierd refuses the request, or does not answer for too long."""
-        until = self.clock.monotonic() + self._patience_seconds
-        while True:
-            try:
-                return ask(self._socket(), request, TIMEOUT_SECONDS)
-            except ControlError as error:
-                if not error.again or self.clock.monotonic() >= until:
-                    raise
-            self.wait(1.0)
-
-    def wait(self, seconds: float) -> None:
-        """Wait."""
-        self._nap.wait(seconds)
-
-
-def stage(connection: Connection, request: Json) -> str:
-    """Stage files, and wait until they are there, or until the deadline. Returns the line for Slurm."""
-    wanted = {"request": "stage", "job": str(request.get("job")),
-              **{name: request.get(name) for name in ("uid", "gid", "user", "stages")}}
-    answer = from_json(StagingsAnswer, connection.ask(wanted))
-    if answer.held:
-        return line("failed", f"tierd stages nothing now: {answer.held}")
-    wanted_ids = {each.id for each in answer.stagings}
-    deadline = connection.clock.monotonic() + GRACE_SECONDS + max(
-        (each.deadline_at - each.created_at for each in answer.stagings), default=0.0)
-    poll = FIRST_POLL_SECONDS
-    while any(each.open for each in answer.stagings):
-        if connection.clock.monotonic() > deadline:
-            connection.ask({"request": "stage-cancel", "job": wanted["job"]})
-            return line("failed", "tierd did not end the staging by its deadline")
-        connection.wait(poll)
-        poll = min(2 * poll, LAST_POLL_SECONDS)
-        answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "job": wanted["job"]}))
-        answer = StagingsAnswer(tuple(each for each in answer.stagings if each.id in wanted_ids))
-    missing = wanted_ids - {each.id for each in answer.stagings}
-    well = not missing and all(each.succeeded for each in answer.stagings)
-    sentences = [each.sentence for each in answer.stagings]
-    with suppress(ControlError):  # with earlier stagings and other acts for the job
-        sentences = [*summary_of(connection, request)] or sentences
-    return line("ok" if well else "failed", "; ".join(sentences) or "tierd no longer knows the staging")
-
-
-def summary_of(connection: Connection, request: Json) -> tuple[str, ...]:
-    """What tierd did for a job, in words. Raises ControlError."""
-    asked = {"request": "job-summary", "job": str(request.get("job")), "user": request.get("user")}
-    return from_json(JobSummaryAnswer, connection.ask(asked)).sentences
-
-
-def epilog(connection: Connection, request: Json) -> str:
-    """One line about what tierd did for a job that has ended; nothing after ``ok`` if it did nothing."""
-    return line("ok", "; ".join(summary_of(connection, request)))
-
-
-PREPARE_SECONDS = 5.0
-"""Time for which a job waits for its directories to get their default layouts."""
-
-
-def prolog(connection: Connection, request: Json) -> str:
-    """Have tierd prepare the directories of a job that is about to start. Returns the line for Slurm."""
-    asked = {"request": "prepare",
-             **{name: request.get(name) for name in ("job", "name", "user", "uid", "directory")}}
-    until = connection.clock.monotonic() + PREPARE_SECONDS
-    while True:
-        answer = from_json(PrepareAnswer, connection.ask(asked))
-        if not answer.waiting or connection.clock.monotonic() >= until:
-            break
-        connection.wait(FIRST_POLL_SECONDS)
-    words = [*(f"{place} has the layout that helped before" for place in answer.ready),
-             *(f"{place} gets the layout that helped before" for place in answer.waiting), *answer.why_not]
-    return line("ok", "; ".join(words))
-
-
-def teardown(connection: Connection, request: Json) -> str:
-    """Cancel what a job's stagings have not begun."""
-    connection.ask({"request": "stage-cancel", "job": str(request.get("job"))})
-    return line("ok", "")
-
-
-def state(connection: Connection, _: Json) -> str:
-    """Whether tierd accepts stagings."""
-    answer = from_json(StagingsAnswer, connection.ask({"request": "stage-state", "most": 1}))
-    if answer.held:
-        return line("failed", f"tierd stages nothing now: {answer.held}")
-    return line("ok", "tierd stages files of jobs")
-
-
-HANDLERS: Mapping[str, Callable[[Connection, Json], str]] = {
-    "stage": stage, "teardown": teardown, "state": state, "prolog": prolog, "epilog": epilog}
 
 
 def list_stages(chosen: argparse.Namespace) -> int:

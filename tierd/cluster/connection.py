@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -30,6 +31,7 @@ from nats.js.kv import KeyValue
 
 from tierd.config.cluster import ClusterSettings
 
+log = logging.getLogger("tierd.cluster")
 OLDEST_SERVER = (2, 10, 23)
 _RECONNECT_SECONDS = 0.5
 _PING_SECONDS = 5
@@ -248,10 +250,9 @@ class Connection:
     ``role`` is the prefix of the subjects for answers, so that the server can keep the roles apart.
     """
 
-    def __init__(self, settings: ClusterSettings, role: str, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, settings: ClusterSettings, role: str) -> None:
         self._settings = settings
         self._role = role
-        self._log = log
         self._client = Client()
         self._context: JetStreamContext | None = None
         self._failure = "not connected yet"
@@ -566,19 +567,19 @@ class Connection:
             words = str(error) or type(error).__name__
             if "permissions violation" in words.lower():
                 self._denied[words.rpartition("to ")[2].strip("'\" ")] = words
-                self._log(f"NATS refuses: {words}")
+                log.warning("NATS refuses: %s", words)
             self._failure = f"cannot connect: {words}"
 
         async def lost() -> None:
             self._known.clear()
             self._failure = "the connection is lost"
-            self._log("the connection to NATS is lost")
+            log.warning("the connection to NATS is lost")
 
         async def again() -> None:
             await self._check_version()
             self._known.set()
             if not self._too_old:
-                self._log("the connection to NATS is back")
+                log.info("the connection to NATS is back")
 
         options: dict[str, Any] = {
             "servers": list(settings.servers), "name": f"tierd {self._role}", "error_cb": failed,
@@ -599,7 +600,7 @@ class Connection:
             f"nats-server {'.'.join(map(str, version))} is too old: tierd needs {'.'.join(map(str, OLDEST_SERVER))}")
         self._context = self._client.jetstream(timeout=self._settings.timeout_seconds)
         if self._too_old:
-            self._log(self._too_old)
+            log.error("%s", self._too_old)
 
 
 def tls_context(settings: ClusterSettings) -> ssl.SSLContext:

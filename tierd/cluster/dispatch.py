@@ -11,6 +11,7 @@ more. It queues at most two seconds of work, so that a pause takes effect at onc
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,7 @@ from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
+log = logging.getLogger("tierd.cluster")
 QUEUED_SECONDS = 2.0
 """Work that may wait for a free mover."""
 REFILL_SECONDS = 1.0
@@ -159,33 +161,28 @@ class Slots:
                    if target in message.targets or target in self._further)
 
 
+@dataclass(eq=False)
 class NatsDispatch:
     """Implements :class:`tierd.act.dispatch.Dispatch` with movers on other nodes."""
 
     remote = True
 
-    def __init__(self, connection: Connection, names: Names, claim: LeaderClaim, filesystem: Filesystem,
-                 settings: Settings, clock: Clock, entry: Callable[[int], Entry | None],
-                 is_counted_as_moved: Callable[[Fid, float], bool],
-                 flush_journal: Callable[[], None] = lambda: None, log: Callable[[str], None] = lambda _: None,
-                 journal_lag: Callable[[], int] = int) -> None:
-        """``entry`` and ``is_counted_as_moved`` read the journal. ``flush_journal`` returns when its copy is complete.
+    connection: Connection
+    names: Names
+    claim: LeaderClaim
+    filesystem: Filesystem
+    settings: Settings
+    clock: Clock
+    entry: Callable[[int], Entry | None]
+    is_counted_as_moved: Callable[[Fid, float], bool]
+    flush_journal: Callable[[], None] = lambda: None
+    """Returns when the copy of the journal is complete."""
+    journal_lag: Callable[[], int] = int
+    """Number of changes that the copy lacks."""
 
-        ``journal_lag`` is the number of changes that the copy lacks.
-        """
-        self._journal_lag = journal_lag
-        self._connection = connection
-        self._names = names
-        self._claim = claim
-        self._filesystem = filesystem
-        self._settings = settings
-        self._clock = clock
-        self._entry = entry
-        self._is_counted_as_moved = is_counted_as_moved
+    def __post_init__(self) -> None:
         self._moved_now: set[Fid] = set()
         """Files with an outcome "done" that may not be in the journal yet."""
-        self._flush_journal = flush_journal
-        self._log = log
         self._ready: deque[SentMessage] = deque()
         self._sent: dict[str, SentMessage] = {}
         self._of_act: dict[int, SentMessage] = {}
@@ -214,14 +211,14 @@ class NatsDispatch:
 
     def trouble(self) -> Refusal | None:
         """See the protocol. Writes the permit of this leader unless it is written already."""
-        if not self._claim.generation:
+        if not self.claim.generation:
             return Refusal(Reason.CLAIM_LOST, "this tierd does not hold the claim of this file system")
-        if not self._connection.connected:
-            return Refusal(Reason.NO_BROKER, f"NATS: {self._connection.trouble}")
+        if not self.connection.connected:
+            return Refusal(Reason.NO_BROKER, f"NATS: {self.connection.trouble}")
         try:
             with self._lock:
-                if self._permit is None or self._permit.generation != self._claim.generation:
-                    self._write_permit(self._claim.generation, "")
+                if self._permit is None or self._permit.generation != self.claim.generation:
+                    self._write_permit(self.claim.generation, "")
                 self._look_for_movers()
         except BrokerError as error:
             return Refusal(Reason.NO_BROKER, str(error.strerror or error))
@@ -245,7 +242,7 @@ class NatsDispatch:
         if cost.targets:
             source = min(cost.targets)
             files = self._from_source[source] + chosen.get(source, 0)
-            if files >= (self._settings.movers.per_target_at_once + 1) * self._files_per_message():
+            if files >= (self.settings.movers.per_target_at_once + 1) * self._files_per_message():
                 return Refusal(Reason.LIMIT, "enough moves are under way").about(f"target {source}")
         for message in self._ready:
             if found := message.pools & cost.pools.keys():
@@ -269,32 +266,36 @@ class NatsDispatch:
     def state(self) -> DispatchState:
         """See the protocol."""
         counts = self.counts
-        movers = tuple(RemoteMover(m.name, m.host, m.engine, m.threads, m.seen, m.stopped, sum(m.under_way.values()),
-                                   m.results, m.copied_bytes, m.redelivered, m.refused) for m in self.movers)
+        movers = tuple(RemoteMover(m.name, m.host, engine=m.engine, threads=m.threads, seen=m.seen, stopped=m.stopped,
+                                   under_way=sum(m.under_way.values()),
+                                   results=m.results, copied_bytes=m.copied_bytes, redelivered=m.redelivered,
+                                   refused=m.refused) for m in self.movers)
         standbys = tuple(RemoteStandby(s.name, s.host, s.behind_messages, s.copy_age_seconds, s.problem)
                          for s in self.standbys)
         return DispatchState(
-            self._connection.connected, self._connection.trouble, movers, standbys, self.by_source, self.oldest_seconds,
-            self._journal_lag(), counts.messages, dict(counts.results), counts.redelivered, counts.stale,
-            counts.expired, counts.late, counts.refused)
+            self.connection.connected, self.connection.trouble, movers=movers, standbys=standbys,
+            under_way=self.by_source, oldest_seconds=self.oldest_seconds,
+            journal_lag=self.journal_lag(), messages=counts.messages, results=dict(counts.results),
+            redelivered=counts.redelivered, stale=counts.stale,
+            expired=counts.expired, late=counts.late, refused=counts.refused)
 
     def nids(self) -> Collection[str] | None:
         """See the protocol. Records of a mover that was lost may still come for ten minutes."""
         if not all(mover.nids for mover in self.movers):
             return None
-        since = self._clock.now() - NIDS_SECONDS
+        since = self.clock.now() - NIDS_SECONDS
         return [nid for nid, seen_at in tuple(self._nids.items()) if seen_at > since]
 
     @property
     def oldest_seconds(self) -> float:
         """Age of the oldest message without its last result; 0 without one."""
         sent = [message.sent_at for message in tuple(self._sent.values())]
-        return max(0.0, self._clock.now() - min(sent)) if sent else 0.0
+        return max(0.0, self.clock.now() - min(sent)) if sent else 0.0
 
     @property
     def files_per_second(self) -> float:
         """Results in the last ten seconds."""
-        since = self._clock.now() - RATE_SECONDS
+        since = self.clock.now() - RATE_SECONDS
         return sum(count for at, count in tuple(self._ended_at) if at > since) / RATE_SECONDS
 
     def _threads(self) -> int:
@@ -306,16 +307,16 @@ class NatsDispatch:
     def _permitted(self) -> Permit:
         """The permit under which messages are sent now. Writes it if this leader, or moves again, begin."""
         with self._lock:
-            generation = self._claim.generation
+            generation = self.claim.generation
             if self._permit is not None and self._permit.generation == generation and not self._permit.held:
                 return self._permit
             return self._write_permit(generation, "")
 
     def _write_permit(self, generation: int, held: str) -> Permit:
         """Write a permit of the next epoch. Raises BrokerError; then it is unknown which permit holds."""
-        bucket = self._connection.bucket(self._names.control)
+        bucket = self.connection.bucket(self.names.control)
         if self._permit is None:
-            streams.declare(self._connection, self._names, self._settings.cluster.replicas)
+            streams.declare(self.connection, self.names, self.settings.cluster.replicas)
             self._sources.clear()
         self._permit = None
         present = bucket.get(streams.PERMIT)
@@ -337,21 +338,21 @@ class NatsDispatch:
         return permit
 
     def _look_for_movers(self) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         if abs(now - self._movers_at) < (MOVERS_SECONDS if self._threads() else MOVERS_SECONDS / 10):
             return
-        self.movers = tuple(sorted(self._descriptions(self._names.movers, MoverState), key=lambda mover: mover.name))
-        self.standbys = tuple(sorted(self._descriptions(self._names.standbys, StandbyState), key=lambda by: by.name))
+        self.movers = tuple(sorted(self._descriptions(self.names.movers, MoverState), key=lambda mover: mover.name))
+        self.standbys = tuple(sorted(self._descriptions(self.names.standbys, StandbyState), key=lambda by: by.name))
         self._nids |= {nid: now for mover in self.movers for nid in mover.nids}
         self._movers_at = now
 
     def _descriptions(self, bucket: str, kind: type[T]) -> Iterator[T]:
         """What movers or standbys wrote about themselves."""
-        for name, data in self._connection.bucket(bucket).all().items():
+        for name, data in self.connection.bucket(bucket).all().items():
             try:
                 yield messages.decode(kind, data)
             except ValueError as error:
-                self._log(f"{name} describes itself in a way that is not understood: {error}")
+                log.warning("%s describes itself in a way that is not understood: %s", name, error)
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -381,8 +382,8 @@ class NatsDispatch:
             while part := list(islice(left, self._files_per_message())):
                 self._number += 1
                 layouts = {each.act: wanted[id(each.move.layout)][0] for each in part}
-                yield SentMessage(f"{self._claim.generation}-{part[0].act}-{self._number}", source, further, pools,
-                                  {each.act: each for each in part}, layouts)
+                yield SentMessage(f"{self.claim.generation}-{part[0].act}-{self._number}", source, further, pools,
+                                  {each.act: each for each in part}, layouts=layouts)
 
     def _send(self) -> None:
         """Send the messages whose targets and pools have a free slot."""
@@ -391,13 +392,13 @@ class NatsDispatch:
             return
         try:
             permit = self._permitted()
-            self._flush_journal()  # the intents are on NATS before the moves
+            self.flush_journal()  # the intents are on NATS before the moves
             for source in {message.source for message in chosen} - self._sources:
-                streams.declare_source(self._connection, self._names, source, self._settings.movers.per_target_at_once,
-                                       self._settings.cluster.ack_wait_seconds)
+                streams.declare_source(self.connection, self.names, source, self.settings.movers.per_target_at_once,
+                                       self.settings.cluster.ack_wait_seconds)
                 self._sources.add(source)
-            now = self._clock.now()
-            results = self._connection.publish_all([self._outgoing(message, permit, now) for message in chosen])
+            now = self.clock.now()
+            results = self.connection.publish_all([self._outgoing(message, permit, now) for message in chosen])
         except BrokerError as error:
             for message in chosen:
                 self._give_up(message, Refusal(Reason.NO_BROKER, str(error.strerror or error)))
@@ -416,7 +417,7 @@ class NatsDispatch:
         if not self._ready:
             return []
         found, left = [], deque[SentMessage]()
-        slots = Slots(self._settings.movers.per_target_at_once, self._pools(), self._sent.values())
+        slots = Slots(self.settings.movers.per_target_at_once, self._pools(), self._sent.values())
         for message in self._ready:
             if slots.has(message):
                 slots.take(message)
@@ -429,25 +430,25 @@ class NatsDispatch:
 
     def _pools(self) -> Mapping[str, tuple[str, ...]]:
         try:
-            return self._filesystem.pools()
+            return self.filesystem.pools()
         except OSError:
             return {}
 
     def _outgoing(self, message: SentMessage, permit: Permit, now: float) -> Outgoing:
-        message.sent_at, message.deadline = now, now + self._settings.cluster.deadline_seconds
+        message.sent_at, message.deadline = now, now + self.settings.cluster.deadline_seconds
         wanted = {text: number for number, text in enumerate(dict.fromkeys(message.layouts.values()))}
         files = tuple(_file_to_move(each, wanted[message.layouts[act]]) for act, each in message.moves.items())
-        move = MoveMessage(message.id, self._names.fs, permit.generation, permit.epoch, message.source, now,
-                           message.deadline, tuple(wanted), files)
-        data = messages.sign(move, self._claim.holder)
-        return Outgoing(self._names.move_subject(message.source), data, message.id)
+        move = MoveMessage(message.id, self.names.fs, permit.generation, permit.epoch, message.source, published=now,
+                           deadline=message.deadline, layouts=tuple(wanted), files=files)
+        data = messages.sign(move, self.claim.holder)
+        return Outgoing(self.names.move_subject(message.source), data, message.id)
 
     def _hint(self) -> None:
         """Tell movers where moves wait. A hint that is lost is repeated."""
-        self._hinted_at = self._clock.now()
+        self._hinted_at = self.clock.now()
         sources = tuple(sorted({message.source for message in self._sent.values()}))
         try:
-            self._connection.notify(self._names.work, messages.encode(WorkHint(sources)))
+            self.connection.notify(self.names.work, messages.encode(WorkHint(sources)))
         except BrokerError:
             return
 
@@ -455,12 +456,12 @@ class NatsDispatch:
 
     def outcomes(self, wait_seconds: float = 0.0) -> Iterator[NumberedOutcome]:
         """See the protocol."""
-        now = self._clock.now()
+        now = self.clock.now()
         if self._sent and abs(now - self._hinted_at) >= HINT_SECONDS:
             self._hint()
         if self._of_act or self._leads():
             self._receive(wait_seconds if self._of_act and not self._ended else 0.0)
-        self._expire(self._clock.now())
+        self._expire(self.clock.now())
         self._send()
         while self._ended:
             yield self._ended.popleft()
@@ -471,8 +472,8 @@ class NatsDispatch:
         After a kill of the server a message may have had two movers: one gave its files back, and the other has moved
         them.
         """
-        return (self._permit is not None and self._permit.generation == self._claim.generation
-                and self._connection.connected)
+        return (self._permit is not None and self._permit.generation == self.claim.generation
+                and self.connection.connected)
 
     def recorded(self) -> None:
         """See the protocol. Acknowledges the results, after the copy of the journal has them."""
@@ -481,14 +482,14 @@ class NatsDispatch:
         if not deliveries:
             return
         try:
-            self._flush_journal()
-            self._connection.acknowledge_all(deliveries)
+            self.flush_journal()
+            self.connection.acknowledge_all(deliveries)
         except BrokerError:
             return  # NATS delivers them again, and they are found to be in the journal
 
     def _receive(self, wait_seconds: float) -> None:
         try:
-            found = self._connection.fetch_all(self._names.results, streams.RESULTS_CONSUMER, _RESULTS_AT_ONCE,
+            found = self.connection.fetch_all(self.names.results, streams.RESULTS_CONSUMER, _RESULTS_AT_ONCE,
                                                wait_seconds)
         except BrokerError:
             return
@@ -496,12 +497,12 @@ class NatsDispatch:
             self._unacknowledged.append(delivery)
             try:
                 result = messages.unverified(ResultMessage, delivery.data)
-                ours = result.generation == self._claim.generation
+                ours = result.generation == self.claim.generation
                 if ours:
-                    messages.verified(delivery.data, self._claim.holder)
+                    messages.verified(delivery.data, self.claim.holder)
             except ValueError as error:
                 self.counts.refused += 1
-                self._log(f"refused a result from NATS: {error}")
+                log.warning("refused a result from NATS: %s", error)
                 continue
             self._take_in(result, ours=ours)
 
@@ -519,8 +520,8 @@ class NatsDispatch:
             self.counts.stale += each.result == messages.STALE
             self._end(message, NumberedOutcome(each.act, self._outcome(move, each, result)))
         self._file_seconds += 0.1 * (result.seconds / len(result.files) - self._file_seconds)
-        self._ended_at.append((self._clock.now(), len(result.files)))
-        while self._ended_at and self._ended_at[0][0] < self._clock.now() - RATE_SECONDS:
+        self._ended_at.append((self.clock.now(), len(result.files)))
+        while self._ended_at and self._ended_at[0][0] < self.clock.now() - RATE_SECONDS:
             self._ended_at.popleft()
 
     def _outcome(self, move: NumberedMove, each: FileResult, result: ResultMessage) -> MoveOutcome:
@@ -545,13 +546,13 @@ class NatsDispatch:
 
         An earlier act of the file may have been given up, and count as its move by a late result: only one does.
         """
-        entry = self._entry(move.act)
+        entry = self.entry(move.act)
         if entry is not None and entry.fid is not None and self._is_counted(entry.fid, entry.intended_at):
             return MoveOutcome(move.move, MoveResult.ALREADY, "already", "an earlier act moved the file", move.before)
         return MoveOutcome(move.move, MoveResult.DONE, "", detail, move.before)
 
     def _is_counted(self, fid: Fid, since: float) -> bool:
-        return fid in self._moved_now or self._is_counted_as_moved(fid, since)
+        return fid in self._moved_now or self.is_counted_as_moved(fid, since)
 
     def _is_moved(self, move: Move) -> bool:
         assert move.fid is not None
@@ -581,7 +582,7 @@ class NatsDispatch:
 
     def _take_in_late(self, each: FileResult) -> None:
         """A result for an act that has an outcome already, or of an earlier leader: the file system decides."""
-        entry = self._entry(each.act)
+        entry = self.entry(each.act)
         if (entry is None or entry.fid is None or str(entry.fid) != each.fid or entry.layout_after is None
                 or entry.outcome not in {Outcome.INTERRUPTED, Outcome.GAVE_WAY, Outcome.FAILED}):
             return
@@ -598,7 +599,7 @@ class NatsDispatch:
         for message in [each for each in self._sent.values() if now > each.deadline + GRACE_SECONDS]:
             if message.sequence:
                 with suppress(BrokerError):  # its deadline keeps movers from beginning it
-                    self._connection.remove_message(self._names.moves, message.sequence)
+                    self.connection.remove_message(self.names.moves, message.sequence)
             for act, each in list(message.moves.items()):
                 outcome = self._found(each)
                 if outcome is not None:
@@ -626,7 +627,7 @@ class NatsDispatch:
     def _layout_of(self, fid: Fid) -> Layout | OSError | None:
         """The layout of a file, wherever it is now."""
         try:
-            return self._filesystem.layout(self._filesystem.path_of(fid))
+            return self.filesystem.layout(self.filesystem.path_of(fid))
         except Stale as error:
             return FileNotFoundError(*error.args)
         except OSError as error:
@@ -642,10 +643,10 @@ class NatsDispatch:
         try:
             with self._lock:
                 if self._permit is None or not self._permit.held:
-                    self._write_permit(self._claim.generation, why.sentence or why.reason)
+                    self._write_permit(self.claim.generation, why.sentence or why.reason)
             self._remove_undelivered(why)
         except BrokerError as error:
-            self._log(f"cannot take back moves, and tries again: {error}")
+            log.warning("cannot take back moves, and tries again: %s", error)
 
     def _remove_undelivered(self, why: Refusal) -> None:
         """Messages that no mover got before the permit was withdrawn will not be begun. The others have results.
@@ -657,11 +658,11 @@ class NatsDispatch:
             return
         delivered = {}
         for source in {message.source for message in waiting}:
-            state = self._connection.consumer_state(self._names.moves, source)
+            state = self.connection.consumer_state(self.names.moves, source)
             delivered[source] = state.delivered_sequence if state is not None else 0
         for message in waiting:
             if message.sequence > delivered[message.source]:
-                self._connection.remove_message(self._names.moves, message.sequence)
+                self.connection.remove_message(self.names.moves, message.sequence)
                 self._give_up(message, why)
             message.removed = True
 
@@ -670,5 +671,6 @@ def _file_to_move(each: NumberedMove, layout: int) -> FileToMove:
     move = each.move
     assert move.fid is not None
     return FileToMove(each.act, str(move.fid), messages.path_to_wire(move.path), move.size_bytes or 0, layout,
-                      objects_digest(each.before), each.before.generation if each.before else 0,
+                      objects=objects_digest(each.before),
+                      layout_generation=each.before.generation if each.before else 0,
                       mtime=move.mtime_seconds or 0.0, by_request=each.by_request)

@@ -9,6 +9,7 @@ the folder of the claim.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tierd.cluster.connection import Connection, Stored
 from tierd.cluster.messages import signed, verified
 from tierd.cluster.streams import Names
 
+log = logging.getLogger("tierd.cluster")
 VERSION = 1
 
 
@@ -94,11 +96,9 @@ class JournalPublisher:
 class JournalFollower:
     """A follower's side: applies what the leader publishes."""
 
-    def __init__(self, connection: Connection, names: Names, path: Path, secret: Callable[[], str],
-                 log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, connection: Connection, names: Names, path: Path, secret: Callable[[], str]) -> None:
         """``secret`` returns the key that signs the messages; "" if there is none. Raises OSError."""
         self._secret = secret
-        self._log = log
         self._connection = connection
         self._names = names
         self._copy = JournalCopy(path)
@@ -151,7 +151,7 @@ class JournalFollower:
         try:
             body = verified(found.data, self._secret())
         except ValueError as error:
-            self._log(f"ignored message {found.sequence} of the journal: {error}")
+            log.warning("ignored message %d of the journal: %s", found.sequence, error)
             return ()
         message = decode(body)
         rows = message.rows if message.generation >= self._generation else ()

@@ -7,7 +7,7 @@ lost, the process ends, and starts again as a standby.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
+log = logging.getLogger("tierd.cluster")
 DESCRIBE_SECONDS = 5.0
 """Time between two descriptions of a standby."""
 
@@ -74,12 +75,10 @@ class LeaderClaim:
 class Candidate:
     """A process that may lead: a standby until it holds the claim."""
 
-    def __init__(self, settings: Settings, fsname: str, claim: Claim, connection: Connection, clock: Clock,
-                 log: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, fsname: str, claim: Claim, connection: Connection, clock: Clock) -> None:
         self._settings = settings
         self._claim = claim
         self._clock = clock
-        self._log = log
         self.connection = connection
         self.names = Names(fsname)
         self._follower: JournalFollower | None = None
@@ -168,7 +167,7 @@ class Candidate:
     def _new_follower(self) -> JournalFollower:
         path = Path(self._settings.act.journal)
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        return JournalFollower(self.connection, self.names, path, self._read_key, self._log)
+        return JournalFollower(self.connection, self.names, path, self._read_key)
 
     def _read_key(self) -> str:
         """The key that signs tallies and changes of the journal; "" before the first leader. Raises OSError."""
@@ -185,7 +184,7 @@ class Candidate:
 
     def _report(self, sentence: str) -> None:
         if sentence != self._reported:
-            self._log(sentence)
+            log.warning("%s", sentence)
             self._reported = sentence
 
     def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> NatsDispatch:
@@ -204,9 +203,11 @@ class Candidate:
         publisher = self.publisher = JournalPublisher(self.connection, self.names, journal.changes, generation,
                                                       self._key)
         journal.publish = publisher.flush
-        self.dispatch = NatsDispatch(self.connection, self.names, claim, filesystem, settings, self._clock,
-                                     journal.entry, journal.is_counted_as_moved, publisher.flush, self._log,
-                                     lambda: publisher.lag)
+        self.dispatch = NatsDispatch(self.connection, self.names, claim=claim, filesystem=filesystem,
+                                     settings=settings, clock=self._clock,
+                                     entry=journal.entry, is_counted_as_moved=journal.is_counted_as_moved,
+                                     flush_journal=publisher.flush,
+                                     journal_lag=lambda: publisher.lag)
         return self.dispatch
 
     def detach(self) -> None:
@@ -216,7 +217,7 @@ class Candidate:
             try:
                 publisher.flush()
             except OSError as error:
-                self._log(f"the last changes of the journal are not copied yet: {error.strerror or error}")
+                log.warning("the last changes of the journal are not copied yet: %s", error.strerror or error)
 
     def tally_inbox(self, settings: Settings) -> NatsTallyInbox | None:
         """Where tallies of readers arrive; None if the leader reads the changelogs itself. Raises BrokerError."""

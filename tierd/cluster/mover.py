@@ -8,6 +8,7 @@ acknowledged: a message of a mover that died goes to another one, which finds th
 
 from __future__ import annotations
 
+import logging
 import random
 import secrets
 import threading
@@ -43,6 +44,7 @@ from tierd.config.act import Mode
 from tierd.config.settings import Settings
 from tierd.refusal import Reason, Refusal
 
+log = logging.getLogger("tierd.cluster")
 IDLE_SECONDS = 0.5
 """Pause of a thread that found no message."""
 HINT_HOLDS_SECONDS = 5.0
@@ -156,7 +158,7 @@ class Mover:
     """A mover with several threads. Each works on one message at a time."""
 
     def __init__(self, name: str, host: str, connection: Connection, names: Names, engine: Engine, look: Look,
-                 fences: Fences, settings: Settings, clock: SystemClock, log: Callable[[str], None] = lambda _: None,
+                 fences: Fences, settings: Settings, clock: SystemClock,
                  fault: Fault = no_fault, nids: Callable[[], Collection[str]] = tuple) -> None:
         """``nids`` returns the NIDs of this node; none if they are unknown."""
         self._nids = nids
@@ -169,7 +171,6 @@ class Mover:
         self._fences = fences
         self._settings = settings
         self._clock = clock
-        self._log = log
         self._fault = fault
         self._maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
         self._lock = threading.Lock()
@@ -227,7 +228,7 @@ class Mover:
             try:
                 found = "" if self.stopped else self.step()
             except BrokerError as error:
-                self._log(f"NATS: {error.strerror or error}")
+                log.warning("NATS: %s", error.strerror or error)
                 found = ""
             except Exception as error:  # what a mover does not understand, it must not repeat
                 self._stop_itself(f"a defect of the mover: {type(error).__name__}: {error}")
@@ -296,7 +297,7 @@ class Mover:
         try:
             claim = self._fences.claim()
         except OSError as error:
-            self._log(f"the claim of the leader cannot be read: {error}")
+            log.warning("the claim of the leader cannot be read: %s", error)
             delivery.give_back(RETRY_SECONDS)
             return None
         try:
@@ -308,7 +309,7 @@ class Mover:
                 raise ValueError(f"it belongs to {message.fs} {message.source}, and came as {delivery.subject}")
         except ValueError as error:
             self.refused += 1
-            self._log(f"refused a message from NATS: {error}")
+            log.warning("refused a message from NATS: %s", error)
             delivery.acknowledge()
             return None
         return message, secret
@@ -346,8 +347,8 @@ class Mover:
         the same message.
         """
         if self._expired(delivery):
-            self._log("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: another "
-                      "mover completes its message")
+            log.warning("this mover stood still, or was without NATS, for longer than cluster.ack_wait_seconds: "
+                        "another mover completes its message")
         else:
             delivery.acknowledge()
 
@@ -448,14 +449,14 @@ class Mover:
         if found.result is MoveResult.ALREADY:
             return found
         return MoveOutcome(move, MoveResult.REFUSED, Reason.CHANGED, "its layout was changed since it was chosen",
-                           present, present)
+                           present, after=present)
 
     def _publish(self, message: MoveMessage, secret: str, delivery: Delivery, found: list[FileResult], seconds: float,
                  *, last: bool) -> None:
         if not found:
             return
         result = ResultMessage(message.id, self._names.fs, message.generation, self._name, delivery.times_delivered,
-                               tuple(found), max(0.0, seconds), last)
+                               files=tuple(found), seconds=max(0.0, seconds), last=last)
         data = messages.sign(result, secret)
         # a name of its own: a killed server forgets how often it delivered a message, and takes a result with the name
         # of an earlier one for a repetition
@@ -472,7 +473,7 @@ class Mover:
             try:
                 attempt()
             except BrokerRefused as error:
-                self._log(f"NATS refuses a result: {error.strerror or error}")
+                log.warning("NATS refuses a result: %s", error.strerror or error)
                 return
             except BrokerError:
                 pause.wait(RETRY_SECONDS)
@@ -483,14 +484,17 @@ class Mover:
 
     def _stop_itself(self, why: str) -> None:
         self.stopped = why
-        self._log(f"STOPPED: {why}; examine the file, then restart this mover")
+        log.error("STOPPED: %s; examine the file, then restart this mover", why)
 
     def state(self) -> MoverState:
         """The description of this mover."""
         with self._lock:
-            return MoverState(self._name, self._host, self._settings.movers.engine, self._settings.movers.at_once,
-                              self._started, self._clock.now(), self.stopped, dict(self.under_way), dict(self.results),
-                              self.redelivered, self.refused, self.copied_bytes, tuple(sorted(self._nids())))
+            return MoverState(self._name, self._host, engine=self._settings.movers.engine,
+                              threads=self._settings.movers.at_once,
+                              started=self._started, seen=self._clock.now(), stopped=self.stopped,
+                              under_way=dict(self.under_way), results=dict(self.results),
+                              redelivered=self.redelivered, refused=self.refused, copied_bytes=self.copied_bytes,
+                              nids=tuple(sorted(self._nids())))
 
     def describe(self) -> None:
         """Publish the description of this mover."""
@@ -537,5 +541,5 @@ def _result_of(file: FileToMove, outcome: MoveOutcome) -> FileResult:
     """The result on the wire. A move that the fence ended is stale: the leader plans it anew."""
     if outcome.reason == Reason.HALTED:
         return FileResult(file.act, file.fid, "stale", Reason.HALTED, outcome.detail, not_copied=outcome.not_copied)
-    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000], outcome.copied_bytes,
-                      outcome.not_copied)
+    return FileResult(file.act, file.fid, outcome.result, outcome.reason, outcome.detail[:2000],
+                      copied_bytes=outcome.copied_bytes, not_copied=outcome.not_copied)

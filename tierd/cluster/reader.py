@@ -14,6 +14,7 @@ Without NATS, or without a leader, a reader keeps a limited number of tallies an
 from __future__ import annotations
 
 import json
+import logging
 import random
 import threading
 from collections import deque
@@ -49,6 +50,7 @@ from tierd.sense.changelogs.table import ActivityTable, Batches
 from tierd.sense.changelogs.tallies import Tally, TallyContent
 from tierd.sense.changelogs.tally_source import Position, ReaderState
 
+log = logging.getLogger("tierd.cluster")
 MARGIN_SECONDS = 2.0
 """A reader trusts its lease for this much less than NATS keeps it."""
 MAX_WINDOW_RECORDS = 200_000
@@ -146,7 +148,7 @@ class MdtReader:
 
     def __init__(self, mdt: str, reader: str, read: ReadFrom, clear: ClearChangelog | None, user: str,
                  make_table: MakeTable, settings: ReaderSettings, clock: Clock, monotonic: MonotonicClock,
-                 publish: Callable[[Window], None], log: Callable[[str], None], fsname: str = "FSNAME") -> None:
+                 publish: Callable[[Window], None], fsname: str = "FSNAME") -> None:
         """``publish`` raises BrokerError. ``user`` is the changelog user to clear for; "" to clear nothing."""
         self._mdt = mdt
         self._reader = reader
@@ -156,7 +158,6 @@ class MdtReader:
         self._clock = clock
         self._monotonic = monotonic
         self._publish = publish
-        self._log = log
         self._table = make_table()
         self._follower: Follower | None = None
         self._windows: deque[Window] = deque()
@@ -167,7 +168,7 @@ class MdtReader:
         self._begun = True
         self._opened_at = 0.0
         self._reset_window(0)
-        self._clearing = (ChangelogClearing(clear, {mdt: user}, self, clock, log, fsname)
+        self._clearing = (ChangelogClearing(clear, {mdt: user}, self, clock, fsname)
                           if clear is not None and user else None)
         self.counters = ReaderCounters()
 
@@ -244,7 +245,7 @@ class MdtReader:
     def _begin_anew(self, token: int, position: Position) -> None:
         if self._follower is not None:
             self.counters.rewinds += 1
-            self._log(f"{self._mdt}: reading again after record {position.index}")
+            log.info("%s: reading again after record %d", self._mdt, position.index)
         self._token = token
         self._windows.clear()
         self._unpublished.clear()
@@ -296,8 +297,10 @@ class MdtReader:
         content = self._table.tally() if moved else TallyContent()
         oldest = self._oldest if self._records else 0.0
         rereads = self._position.rereads if self._position is not None else 0
-        tally = Tally(self._mdt, self._after, last, self._records, self._reader, self._token, rereads,
-                      self._begun and moved, self._at_end, oldest, self._newest, self._gap, self._problem, content)
+        tally = Tally(self._mdt, self._after, last=last, records=self._records, reader=self._reader,
+                      token=self._token, rereads=rereads,
+                      begun=self._begun and moved, at_end=self._at_end, oldest_time=oldest, newest_time=self._newest,
+                      gap=self._gap, problem=self._problem, content=content)
         try:
             data = encode(tally)
         except ValueError as error:  # names of extreme length: the counts of this window are lost, and that is reported
@@ -331,8 +334,7 @@ class Reader:
 
     def __init__(self, name: str, host: str, mdts: Sequence[str], connection: Connection, names: Names,
                  make_reader: Callable[[str, Callable[[Window], None]], MdtReader], settings: ReaderSettings,
-                 clock: Clock, monotonic: MonotonicClock, secret: Callable[[], str],
-                 log: Callable[[str], None] = lambda _: None) -> None:
+                 clock: Clock, monotonic: MonotonicClock, secret: Callable[[], str]) -> None:
         """``secret`` returns the key that signs tallies; "" before the first leader has made it. Raises OSError."""
         self._secret = secret
         self._name = name
@@ -342,7 +344,6 @@ class Reader:
         self._settings = settings
         self._clock = clock
         self._monotonic = monotonic
-        self._log = log
         self._started = clock.now()
         self._stopping = threading.Event()
         self._leases = {mdt: Lease(connection.bucket(names.leases), mdt, f"{name} {random.getrandbits(64):x}",
@@ -381,10 +382,11 @@ class Reader:
         others = {why for what, why in self._problems.items() if why and what != DESCRIPTION}
         problem = self._connection.trouble or "; ".join(sorted(others))
         return ReaderState(
-            self._name, self._host, self._started, self._clock.now(),
-            {mdt: self._readers[mdt].read_position for mdt in held},
-            {mdt: self._readers[mdt].waiting for mdt in held}, sum(each.records for each in counters),
-            sum(each.tallies for each in counters), sum(each.rewinds for each in counters), problem)
+            self._name, self._host, started=self._started, seen=self._clock.now(),
+            mdts={mdt: self._readers[mdt].read_position for mdt in held},
+            waiting={mdt: self._readers[mdt].waiting for mdt in held}, records=sum(each.records for each in counters),
+            tallies=sum(each.tallies for each in counters), rewinds=sum(each.rewinds for each in counters),
+            problem=problem)
 
     def start(self) -> list[threading.Thread]:
         """Start a thread for the leases and one for each MDT."""
@@ -438,9 +440,9 @@ class Reader:
                 continue
             self._note("lease", "")
             if lease.token and lease.token != before:
-                self._log(f"{mdt}: this reader holds the lease (token {lease.token})")
+                log.info("%s: this reader holds the lease (token %d)", mdt, lease.token)
             elif before and not lease.token:
-                self._log(f"{mdt}: the lease is lost")
+                log.warning("%s: the lease is lost", mdt)
 
     def _held(self) -> int:
         return sum(lease.held for lease in self._leases.values())
@@ -499,4 +501,4 @@ class Reader:
         self._problems[what] = problem
         if problem != self._logged.get(what, ""):
             self._logged[what] = problem
-            self._log(problem or f"{what}: works again")
+            log.log(logging.WARNING if problem else logging.INFO, "%s", problem or f"{what}: works again")

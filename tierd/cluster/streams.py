@@ -121,7 +121,8 @@ def declare(connection: Connection, names: Names, replicas: int) -> None:
     connection.declare_stream(Stream(names.results, (f"result.{names.fs}.>",), work_queue=True, replicas=replicas))
     connection.declare_stream(Stream(names.journal, (names.journal_subject,), replicas=replicas,
                                      max_age_seconds=JOURNAL_DAYS * _DAY_SECONDS))
-    connection.declare_consumer(Consumer(names.results, RESULTS_CONSUMER, f"result.{names.fs}.>", 4096, 30.0, -1))
+    connection.declare_consumer(Consumer(names.results, RESULTS_CONSUMER, f"result.{names.fs}.>", 4096, 30.0,
+                                         max_deliver=-1))
     connection.declare_bucket(BucketSpec(names.control, 0.0, replicas))
     connection.declare_bucket(BucketSpec(names.movers, MOVER_TTL_SECONDS, replicas))
     connection.declare_bucket(BucketSpec(names.standbys, MOVER_TTL_SECONDS, replicas))
@@ -132,7 +133,7 @@ def declare_readers(connection: Connection, names: Names, replicas: int, lease_s
     every = f"tally.{names.fs}.>"
     connection.declare_stream(Stream(names.tallies, (every,), work_queue=True, replicas=replicas,
                                      max_age_seconds=_DAY_SECONDS, max_bytes=TALLY_STREAM_BYTES))
-    connection.declare_consumer(Consumer(names.tallies, TALLY_CONSUMER, every, 4096, TALLY_ACK_SECONDS, -1))
+    connection.declare_consumer(Consumer(names.tallies, TALLY_CONSUMER, every, 4096, TALLY_ACK_SECONDS, max_deliver=-1))
     connection.declare_bucket(BucketSpec(names.leases, lease_seconds, replicas))
     connection.declare_bucket(BucketSpec(names.readers, MOVER_TTL_SECONDS, replicas))
     connection.declare_bucket(BucketSpec(names.positions, 0.0, replicas))

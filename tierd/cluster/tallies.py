@@ -218,14 +218,16 @@ def _tally(wire: WireTally) -> Tally:
         raise ValueError("not as many opens for writing, or clients, as directories")
     write_opens = wire.write_opens or [0] * len(wire.directories)
     clients = wire.clients or [[]] * len(wire.directories)
-    directories = tuple(DirectoryTally(words_of(job), names[at], creates, opens, closes, unlinks, outgrown, last,
-                                       tuple(files), writes, tuple(nids))
+    directories = tuple(DirectoryTally(words_of(job), names[at], creates=creates, opens=opens, closes=closes,
+                                       unlinks=unlinks, outgrown=outgrown, last_time=last,
+                                       files=tuple(files), write_opens=writes, clients=tuple(nids))
                         for (job, at, creates, opens, closes, unlinks, outgrown, last, files), writes, nids
                         in zip(wire.directories, write_opens, clients, strict=True))
-    moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid)
+    moves = tuple(OtherMove(names[at], words_of(job), time, fid(number), uid, nid=nid)
                   for at, job, time, number, uid, nid in wire.moves)
     renamed = None if wire.renamed is None else tuple(map(fid, wire.renamed))
-    content = TallyContent(directories, files, tuple(fids_of(wire.removed)), moves, wire.closes, renamed, wire.waiting)
+    content = TallyContent(directories, files, tuple(fids_of(wire.removed)), moves, wire.closes, renamed=renamed,
+                           waiting=wire.waiting)
     header = {name: getattr(wire, name) for name in _HEADER}
     return Tally(**header, gap=words_of(wire.gap), problem=words_of(wire.problem), content=content)
 

@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tierd.config.scopes import Scope, original_location
-from tierd.config.sense import RobinhoodSettings, SenseSettings, ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.config.settings import Settings
+from tierd.integrations.registry import integrations
 from tierd.policies.protocol import Common
 
 Location = tuple[int | str, ...]
@@ -44,13 +45,14 @@ def contradictions(settings: Settings, values: Mapping[str, object]) -> Iterator
     """All contradictions. ``values`` are the merged tables of the files."""
     yield from strings_for_booleans(settings, values, ())
     yield from strings_for_booleans(settings.tables.by_name, values, ())
+    yield from strings_for_booleans(settings.integrations.by_name, values.get("sense"), ("sense",))
     for configured in settings.policies:
         table = ("detect", configured.policy.table)
         if is_set(values, table):
             yield from strings_for_booleans(configured.settings, at(values, table), table)
     yield from thresholds(settings, values)
     yield from pools(settings, values)
-    yield from sources(settings.sense)
+    yield from sources(settings)
     yield from ages(settings, values)
     yield from addresses(settings)
     yield from acts(settings)
@@ -195,8 +197,9 @@ def why_no_pool_name(name: str) -> str:
     return f"Lustre reserves this name; no pool has it (it is {name!r})" if name in RESERVED_POOLS else ""
 
 
-def sources(sense: SenseSettings) -> Iterator[Contradiction]:
+def sources(settings: Settings) -> Iterator[Contradiction]:
     """Sources that exclude each other, and credentials that are incomplete."""
+    sense = settings.sense
     if sense.prometheus.url:
         for name in ("exporters", "exporter_files", "exporter_dns"):
             if getattr(sense, name):
@@ -205,8 +208,10 @@ def sources(sense: SenseSettings) -> Iterator[Contradiction]:
                                     others=(("sense", "prometheus", "url"),))
     yield from credentials(sense.exporter_access, ("sense", "exporter_access"))
     yield from credentials(sense.prometheus.access, ("sense", "prometheus", "access"))
-    if sense.robinhood.database:
-        yield from database_access(sense.robinhood)
+    for name, integration in integrations().items():
+        chosen = settings.integrations.by_name[name]
+        for key, sentence in integration.contradictions(chosen) if integration.configured(chosen) else ():
+            yield Contradiction(("sense", name, key), sentence, fatal=False)
     for mdt in sense.readers:
         if sense.mdts and mdt not in sense.mdts:
             yield Contradiction(("sense", "readers", mdt), f"the changelog of {mdt} is not read: add it to sense.mdts",
@@ -236,18 +241,6 @@ def credentials(access: ServerAccess, above: Location) -> Iterator[Contradiction
                         fatal=False)
     if access.key_file and not access.cert_file:
         yield wrong("key_file", "a key needs its certificate: set cert_file")
-
-
-def database_access(robinhood: RobinhoodSettings) -> Iterator[Contradiction]:
-    """A user of the database without a password, and an address that is not used."""
-    above = ("sense", "robinhood")
-    local = bool(robinhood.socket) or robinhood.host in {"localhost", "127.0.0.1", "::1"}
-    if not (local or robinhood.password_file or robinhood.password_env):
-        yield Contradiction((*above, "user"), f"the user {robinhood.user!r} has no password: set password_file",
-                            fatal=False)
-    if robinhood.socket and robinhood.host != "localhost":
-        yield Contradiction((*above, "host"), "robinhood.socket is used and host is ignored: remove one of the two",
-                            fatal=False)
 
 
 def ages(settings: Settings, values: Mapping[str, object]) -> Iterator[Contradiction]:

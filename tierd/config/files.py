@@ -7,6 +7,7 @@ without a signal.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tomllib
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TypeGuard
 
 from tierd.inotify import CONFIGURATION, InotifyError, Watcher
+
+log = logging.getLogger("tierd.config")
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ class ConfigurationWatch:
     A reload by hand (SIGHUP) works without inotify too.
     """
 
-    def __init__(self, path: Path, watcher: Callable[[], Watcher], log: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, watcher: Callable[[], Watcher]) -> None:
         self._path = Path(os.path.abspath(path))
         self._drop_ins = drop_in_folder(self._path)
         self._watcher: Watcher | None = None
@@ -163,7 +166,7 @@ class ConfigurationWatch:
             self._watcher = watcher()
             self._watcher.add(str(self._path.parent), CONFIGURATION)
         except InotifyError as error:
-            log(f"{error}; changes of the configuration need: systemctl reload tierd")
+            log.warning("%s; changes of the configuration need: systemctl reload tierd", error)
         self._add_drop_ins()
 
     def changed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -16,9 +16,17 @@ from pydantic import ValidationError
 from tierd.config import act, files
 from tierd.config.contradictions import at, contradictions, is_set
 from tierd.config.files import TomlFile, location_of, merge
-from tierd.config.policies import Problem, configured_policies, configured_tables, remove_at, wrong_kinds
+from tierd.config.policies import (
+    Problem,
+    configured_integrations,
+    configured_policies,
+    configured_tables,
+    remove_at,
+    wrong_kinds,
+)
 from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import FilesystemSettings, Settings
+from tierd.integrations.registry import default_settings
 from tierd.policies.protocol import Policy
 from tierd.policies.registry import policies, table_types
 from tierd.validators import validator_of
@@ -28,9 +36,7 @@ class ConfigurationError(ValueError):
     """Everything that is wrong with a configuration file, one per line: file, line, mistake and correction."""
 
 
-Warn = Callable[[str], object]
-"""Logs one warning about a setting."""
-log_warning: Warn = logging.getLogger("tierd").warning
+log = logging.getLogger("tierd.config")
 
 
 @dataclass(frozen=True, order=True)
@@ -60,9 +66,9 @@ class Examined:
         return remark_on(self.files, location, sentence, fatal=fatal)
 
 
-def load(path: Path, warn: Warn = log_warning) -> Settings:
+def load(path: Path) -> Settings:
     """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
-    return accepted(examine(path), warn)
+    return accepted(examine(path))
 
 
 def examine(path: Path) -> Examined:
@@ -73,17 +79,17 @@ def examine(path: Path) -> Examined:
         raise ConfigurationError(str(error)) from error
 
 
-def accepted(examined: Examined, warn: Warn) -> Settings:
-    """The settings, after a warning for each remark. Raises ConfigurationError with all mistakes."""
+def accepted(examined: Examined) -> Settings:
+    """The settings. Each remark is logged as a warning. Raises ConfigurationError with all mistakes."""
     for remark in examined.remarks:
         if not remark.fatal:
-            warn(remark.text)
+            log.warning("%s", remark.text)
     if examined.settings is None:
         raise ConfigurationError("\n".join(remark.text for remark in examined.remarks if remark.fatal))
     return examined.settings
 
 
-def parse(data: bytes, name: str, known: Sequence[Policy] = (), warn: Warn = log_warning) -> Settings:
+def parse(data: bytes, name: str, known: Sequence[Policy] = ()) -> Settings:
     r"""Settings from the bytes of a TOML file. ``known`` are all policies by default. Raises ConfigurationError.
 
     >>> parse(b"[small_files_to_flash]\nflash_pool = 'nvme'\n", "t.toml").small_files_to_flash.flash_pool
@@ -93,7 +99,7 @@ def parse(data: bytes, name: str, known: Sequence[Policy] = (), warn: Warn = log
         file = files.parse_file(data, name)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return accepted(examine_files((file,), known or tuple(policies().values())), warn)
+    return accepted(examine_files((file,), known or tuple(policies().values())))
 
 
 def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examined:
@@ -104,16 +110,21 @@ def examine_files(files: Sequence[TomlFile], known: Sequence[Policy]) -> Examine
     tables, further = configured_tables(written, known)
     for name in tables.by_name:
         values.pop(name, None)
+    sense = values.get("sense")
+    asked, wrong_integrations = configured_integrations(sense if isinstance(sense, Mapping) else {})
+    if isinstance(sense, Mapping):
+        values["sense"] = {name: value for name, value in sense.items() if name not in asked.by_name}
     settings, invalid = validated(values)
     on = at(values, ("act", "on")) if is_set(values, ("act", "on")) else ()
-    problems: list[Problem] = [*mistakes, *further, *(wrong_kinds(on, known) if isinstance(on, list) else ()), *invalid]
+    problems: list[Problem] = [*mistakes, *further, *wrong_integrations, *invalid,
+                               *(wrong_kinds(on, known) if isinstance(on, list) else ())]
     places = {problem[1] for problem in problems}
     problems += [("finite_number", location, "write a finite number", value)
                  for location, value in infinite(written) if location not in places]
     remarks = [remark_on(files, location, described, fatal=True) for location, described in (
         (problem[1], describe_problem(*problem, known)) for problem in problems)]
     if settings is not None:
-        settings = replace(settings, policies=found, tables=tables)
+        settings = replace(settings, policies=found, tables=tables, integrations=asked)
         places = {problem[1] for problem in problems}
         remarks += [remark_on(files, each.location, f"{dotted(each.location)}: {each.sentence}", fatal=each.fatal)
                     for each in contradictions(settings, written) if not places & {each.location, *each.others}]
@@ -207,7 +218,8 @@ def known_settings(location: Sequence[int | str], known: Sequence[Policy]) -> li
     """Names of the settings in one table."""
     of_policies = {policy.table: policy.settings() for policy in known if policy.find is not None}
     table: Any = {each.name: getattr(Settings(), each.name) for each in fields(Settings)}
-    del table["policies"], table["tables"]
+    del table["policies"], table["tables"], table["integrations"]
+    table["sense"] = {**vars(Settings().sense), **default_settings()}
     table |= {"detect": of_policies} | {name: of() for name, of in table_types(known).items()}
     for part in location:
         if part == "scopes":

@@ -1,4 +1,4 @@
-"""The settings of policies, read from their tables."""
+"""The settings of policies and integrations, read from their tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tierd.integrations.registry import default_settings, integrations
 from tierd.policies.protocol import ConfiguredPolicy, Policy, Tables
 from tierd.policies.registry import table_types
 from tierd.validators import validator_of
@@ -34,6 +35,15 @@ def configured_tables(values: Mapping[str, object], known: Iterable[Policy]) -> 
     mistakes: list[Problem] = []
     return Tables({name: validated_table(of, values.get(name, {}), (name,), mistakes)
                    for name, of in table_types(known).items()}), mistakes
+
+
+def configured_integrations(values: Mapping[str, object]) -> tuple[Tables, list[Problem]]:
+    """The settings of integrations in ``[sense]``, and every mistake. Those with a mistake have the defaults."""
+    mistakes: list[Problem] = []
+    found = {name: validated_table(integration.settings, values[name], ("sense", name), mistakes)
+             for name, integration in integrations().items() if name in values}
+    chosen = {name: value for name, value in found.items() if value is not None}
+    return Tables({**default_settings(), **chosen}), mistakes
 
 
 def validated_table(of: type[Any], values: object, above: tuple[str, ...], mistakes: list[Problem]) -> Any:

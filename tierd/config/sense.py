@@ -1,4 +1,4 @@
-"""Settings of ``[sense]``: exporters, Prometheus, robinhood, changelogs, clients, limits on age and clock skew.
+"""Settings of ``[sense]``: exporters, Prometheus, integrations, changelogs, clients, limits on age and clock skew.
 
 A validator's error says what to write instead.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt
 from pydantic import AfterValidator
 
 _READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
 _MDT = re.compile(r"MDT[0-9a-f]{4}")
-_OST = re.compile(r"([^/\s]+-)?OST[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
@@ -61,127 +60,6 @@ class PrometheusSettings:
     ``alerts/rules/interference.yml``. 0: no query."""
     learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
     """Limit of the total time of that query. An incomplete answer is not used."""
-
-
-@dataclass(frozen=True)
-class RobinhoodSettings:
-    """Address of the database. Give tierd its own account with the grant ``SELECT`` only."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    database: str = ""
-    """``robinhood_lustre``. Empty: it is not used."""
-    host: str = "localhost"
-    port: Annotated[int, Gt(0), Lt(65536)] = 3306
-    socket: str = ""
-    """Unix socket of a server on this node, instead of host and port."""
-    user: str = "tierd"
-    password_file: str = ""
-    password_env: str = ""
-    ca_file: str = ""
-    """CA certificates (PEM) for the server's certificate; empty: no TLS."""
-    max_files: Annotated[int, Gt(0)] = 5000
-    """Maximum number of files of one directory."""
-    statement_seconds: Annotated[float, Gt(0)] = 5.0
-    """Time after which the server aborts a statement."""
-    stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
-    """Maximum age of the rows, by the last scan or changelog record that the database names."""
-
-
-@dataclass(frozen=True)
-class SlurmSettings:
-    """Where names, users, accounts and partitions of jobs come from. Without it, tierd shows job ids only."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    source: Literal["", "squeue", "sacct", "slurmrestd"] = ""
-    """``squeue`` and ``sacct`` run the program of this node with ``--json`` (Slurm 21.08 and newer; ``sacct`` needs
-    slurmdbd). ``slurmrestd`` requests ``url``. Empty: Slurm is not used."""
-    url: str = ""
-    """``https://slurm01:6820/slurm/v0.0.41/jobs``, with the version of an API that this slurmrestd has."""
-    user: str = ""
-    """User of the token."""
-    token_file: str = ""
-    """File with a JSON web token (``scontrol token``). It is read for every request."""
-    ca_file: str = ""
-    """CA certificates (PEM) for the server's certificate; empty: the system's certificates."""
-    job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
-    """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
-    ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
-    refresh_seconds: Annotated[float, Ge(5)] = 60.0
-    timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    max_bytes: Annotated[int, Gt(0)] = 64 << 20
-    """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
-
-
-def slurm_settings(settings: SlurmSettings) -> SlurmSettings:
-    """The settings. Raises ValueError for an invalid URL or expression."""
-    if settings.source == "slurmrestd" and not asks_http(settings.url):
-        raise ValueError("url: give the whole address: https://slurm01:6820/slurm/v0.0.41/jobs")
-    if settings.url and settings.source != "slurmrestd":
-        raise ValueError('url: it is used with source = "slurmrestd" only')
-    try:
-        groups = re.compile(settings.job_id).groups
-    except re.error as error:
-        raise ValueError(f"job_id: {error}") from None
-    if groups < 1:
-        raise ValueError(r"job_id: put the number of the job into a group: .+\.(\d+)")
-    return settings
-
-
-@dataclass(frozen=True)
-class PowerFlexSettings:
-    """The gateway of a PowerFlex (VxFlex OS) system below the OSTs."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    url: str = ""
-    """``https://gateway.example.org``. Empty: it is not used."""
-    release: Literal[3, 4] = 4
-    """Release of the gateway, which decides how tierd logs in: 3 (also VxFlex OS and ScaleIO), or 4."""
-    user: str = ""
-    """User that may only read (role ``Monitor``)."""
-    password_file: str = ""
-    """File with its password, mode 0600. Its certificate is always verified."""
-    ca_file: str = ""
-    """CA certificates (PEM) for the gateway's certificate; empty: the system's certificates."""
-    volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Targets on each volume: ``{"ost0" = ["OST0000"]}``."""
-    interval_seconds: Annotated[float, Ge(5)] = 30.0
-    timeout_seconds: Annotated[float, Gt(0)] = 10.0
-    """Limit of the time of one answer."""
-    stale_seconds: Annotated[float, Gt(0)] = 180.0
-    """Age of the last answer above which tierd does not know whether a rebuild runs."""
-    min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
-    """Rate from which a rebalance counts as work that slows applications. A rebuild always counts."""
-    max_bytes: Annotated[int, Gt(0)] = 32 << 20
-    """Maximum length of an answer; a longer one is refused."""
-
-
-def powerflex(settings: PowerFlexSettings) -> PowerFlexSettings:
-    """The settings. Raises ValueError for an invalid or unsafe URL, and for invalid targets."""
-    if not settings.url:
-        return settings
-    if not asks_http(settings.url) or not is_safe_url(settings.url):
-        raise ValueError("url: give the whole address: https://gateway.example.org")
-    if not settings.user or not settings.password_file:
-        raise ValueError("user, password_file: the gateway needs both")
-    named = [target for targets in settings.volumes.values() for target in targets]
-    if wrong := [target for target in named if not _OST.fullmatch(target)]:
-        raise ValueError(f"volumes: name targets as OST0000 or lustre-OST0000, not {wrong[0]!r}")
-    if len(set(named)) < len(named):
-        raise ValueError("volumes: each target is on one volume")
-    return settings
-
-
-def is_safe_url(url: str) -> bool:
-    """Whether a password may be sent there: over TLS, or on this node.
-
-    >>> [is_safe_url(url) for url in ("https://gw:443", "http://gw", "http://127.0.0.1:8080")]
-    [True, False, True]
-    """
-    parts = urlsplit(url)
-    return parts.scheme == "https" or parts.hostname in {"localhost", "127.0.0.1", "::1"}
 
 
 def exporter_url(url: str) -> str:
@@ -239,8 +117,6 @@ def reader_name(name: str) -> str:
 
 Url = Annotated[str, AfterValidator(exporter_url)]
 Prometheus = Annotated[PrometheusSettings, AfterValidator(prometheus_url)]
-Slurm = Annotated[SlurmSettings, AfterValidator(slurm_settings)]
-PowerFlex = Annotated[PowerFlexSettings, AfterValidator(powerflex)]
 MdtName = Annotated[str, AfterValidator(mdt_name)]
 
 
@@ -271,11 +147,6 @@ class SenseSettings:
     watch: dict[str, str] = field(default_factory=dict)
     """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
     and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
-    robinhood: RobinhoodSettings = field(default_factory=RobinhoodSettings)
-    slurm: Slurm = field(default_factory=SlurmSettings)
-    powerflex: PowerFlex = field(default_factory=PowerFlexSettings)
-    access_logs: str = ""
-    """OST access logs of this node: ``/dev/lustre-access-log/*``. Empty: not read."""
     mdts: tuple[MdtName, ...] = ()
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
     readers: dict[MdtName, Annotated[str, AfterValidator(reader_name)]] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, plans
 from tierd.detect.slowdowns import SlowdownSettings
+from tierd.integrations.registry import default_settings
 from tierd.policies.protocol import ConfiguredPolicy, Tables
 from tierd.policies.registry import default_policies, default_tables
 from tierd.verify import judgement as verify
@@ -185,6 +186,8 @@ class Settings:
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     policies: InstanceOf[tuple[ConfiguredPolicy, ...]] = field(default_factory=default_policies)
     """Policies that find something by the view. Each has its own table, such as ``[detect.hot_small_files]``."""
+    integrations: InstanceOf[Tables] = field(default_factory=lambda: Tables(default_settings()))
+    """Settings of other programs that tierd asks, each under its own name in ``[sense]``."""
     tables: InstanceOf[Tables] = field(default_factory=default_tables)
     """Further tables of policies, such as ``[rebalance]``."""
     benefit: benefit.Settings = field(default_factory=benefit.Settings)

@@ -9,6 +9,7 @@ The watchdog and HTTP health checks depend on the observation of the counters, w
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.text import bytes_text, quoted
 
+log = logging.getLogger("tierd.daemon")
 REPORTED_AFTER_SECONDS = 60.0
 """A step that lasts longer is reported once, with what it waits for."""
 STOP_SECONDS = 5.0
@@ -121,12 +123,11 @@ ACTS_NAMED = 3
 class Activities:
     """All activities, in the order of their steps. The daemon's thread runs one of them, other threads the rest."""
 
-    def __init__(self, activities: list[Activity], journal_path: str, clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, activities: list[Activity], journal_path: str, clock: Clock) -> None:
         self._all = activities
         self._journal_path = journal_path
         self._reader = JournalReader(Path(journal_path))
         self._clock = clock
-        self._say = say
         self._stopping = threading.Event()
         self._threads: dict[Activity, threading.Thread] = {}
         self.concurrent = False
@@ -202,7 +203,7 @@ class Activities:
             activity.reported_of = state.begun_at
             activity.waits_for = self._acts_since(state.begun_at) if activity.acts else ""
             activity.waits_for = activity.waits_for or activity.explain()
-            self._say(f"{state.doing} has taken {lasted:.0f} s so far: {activity.waits_for}")
+            log.warning("%s has taken %.0f s so far: %s", state.doing, lasted, activity.waits_for)
 
     def _acts_since(self, begun_at: float) -> str:
         under_way: list[Entry] = []

@@ -96,7 +96,7 @@ def updated_figures(before: CaseFigures, curves: StreamCurves, findings: Sequenc
            if (row := known_now[key] if key in known_now else mean_time(finding.targets, times)) is not None}
     earlier = {key: row for key in live if (row := before.time_before.get(key) if key in acted else now.get(key))}
     return CaseFigures(streams, {key: curve for key, curve in grown.items() if curve}, now, earlier,
-                       {key: since for key, since in onsets.items() if since}, times, ended, past)
+                       {key: since for key, since in onsets.items() if since}, times=times, ended=ended, past=past)
 
 
 def begun_again(holding: Collection[Key], numbers: Mapping[Key, int], cases: Iterable[Remediation]) -> set[Key]:

@@ -111,10 +111,10 @@ class Judge:
         case.to(State.JUDGING)
         on_mdt = case.layout.components[0].on_mdt
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash, on_mdt), windows, tracks, now,
-                          settings, self._totals)
+                          settings, totals=self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, tracks, now,
-                          settings, self._totals)
+                          settings, totals=self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
             if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
@@ -195,8 +195,9 @@ class Judge:
             return
         moving = bool(self._gate.waiting_for(case.finding.key)) or now < case.moved_at + END_SECONDS
         judgement = judge.judge(case.finding, case.finding.evidence, MoveRun(
-            self._run_of(case).begun_at, case.begun_at, case.moved_at, moving, partial(self._moved, case), facts,
-            windows, now, self._settings.verify, self._totals))
+            self._run_of(case).begun_at, case.begun_at, last_at=case.moved_at, moving=moving,
+            moved=partial(self._moved, case), facts=facts,
+            windows=windows, now=now, settings=self._settings.verify, totals=self._totals))
         if judgement is not None:
             self._settle_moves(case, judge, judgement)
 
@@ -246,7 +247,7 @@ class Judge:
             result = self._undoing.act(entry, found.words)
             if result.outcome != Outcome.UNDONE and not self._undoing.act.held():
                 self._journal.judged(entry.id, found.verdict, f"not undone: {result.detail}", self._clock.now())
-            self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
+            self._log.undone(number, entry, result.outcome, result.detail)
             return
         self._journal.judged(entry.id, found.verdict, f"kept: {found.words}", self._clock.now())
         self._log.of_number(number, [f"KEPT default striping of {entry.place}: {found.words}"])

@@ -5,8 +5,9 @@ Sentences about a finding go to the journal too.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -226,7 +227,7 @@ class LoopCounters:
     """Age of the oldest record of the last cycle when it was read."""
 
 
-LogFunction = Callable[[str], None]
+logger = logging.getLogger("tierd.daemon")
 FindingKey = tuple[str, str, str]
 
 
@@ -245,10 +246,7 @@ class KnownFindings:
 class FindingLog:
     """Logs each sentence once, and knows the number of each finding in the journal. Safe in any thread."""
 
-    def __init__(
-        self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters
-    ) -> None:
-        self.say = say
+    def __init__(self, journal: Journal, clock: Clock, settings: Settings, counters: LoopCounters) -> None:
         self._journal = journal
         self._clock = clock
         self._settings = settings
@@ -271,10 +269,10 @@ class FindingLog:
                        if self._journal.key_of_finding(number) == key}
             self.known = replace(known, numbers=numbers)
 
-    def all(self, sentences: Iterable[str]) -> None:
+    def all(self, sentences: Iterable[str], level: int = logging.INFO) -> None:
         """Log each sentence."""
         for sentence in sentences:
-            self.say(sentence)
+            logger.log(level, "%s", sentence)
 
     def begun(self, finding: Finding) -> None:
         """Number, count and log a finding that did not hold before."""
@@ -349,24 +347,29 @@ class FindingLog:
         if key in self.known.numbers:
             self._journal.add_messages(self.known.numbers[key], logged, self._clock.now() if at is None else at)
 
-    def of_number(self, number: int, sentences: Sequence[str]) -> None:
+    def of_number(self, number: int, sentences: Sequence[str], level: int = logging.INFO) -> None:
         """Log sentences, and add them to the journal's finding with this number. An order has such a finding too."""
-        self.all(sentences)
+        self.all(sentences, level)
         self._journal.add_messages(number, sentences, self._clock.now())
+
+    def undone(self, number: int, entry: Entry, result: Outcome, detail: str) -> None:
+        """Log the result of undoing an act, for the finding with this number."""
+        level = logging.WARNING if result in {Outcome.FAILED, Outcome.REFUSED} else logging.INFO
+        self.of_number(number, [undone_sentence(entry, result, detail)], level)
 
     def fault(self, source: str, words: str) -> None:
         """Log a fault of a source when it begins, changes or ends."""
         with self._lock:
             if words == self._faults.get(source, ""):
                 return
-            self.say(words or f"{source}: recovered")
+            logger.log(logging.WARNING if words else logging.INFO, "%s", words or f"{source}: recovered")
             self._faults[source] = words
 
     def held(self, held: str) -> None:
         """Log when something begins to hold acts back, and when acts become possible again."""
         with self._lock:
             if bool(held) != bool(self._held):
-                self.say(f"no new acts: {held}" if held else "acts are possible again")
+                logger.info("%s", f"no new acts: {held}" if held else "acts are possible again")
             self._held = held
 
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from lustre.creation import NoObjectCreation, ObjectCreation
 from lustre.filesystem import Filesystem
-from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.drain import Drains
 from tierd.act.gate import Gate
 from tierd.act.journal.connection import JournalError
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.undo import Undo
-from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.job_work import JobWork
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import FindingLog, KnownFindings, LogFunction, LoopCounters
+from tierd.daemon.log import FindingLog, KnownFindings, LoopCounters
+from tierd.daemon.node import Node
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
 from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
@@ -30,18 +28,19 @@ from tierd.decide.plans import Plan
 from tierd.detect.costs import costs_from_json, costs_to_json
 from tierd.detect.device_time import TargetTime
 from tierd.engine import Engine, EngineMemory
-from tierd.model import Facts, Finding, SiteFacts, Window
+from tierd.model import Facts, Finding, Window
 from tierd.policies.registry import has_victim, policies, policy_for, policy_of
 from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
-from tierd.sense.facts import ClientSource, DiskSource, FactsCollector, JobNodes, LatestFacts, no_job_nodes
+from tierd.sense.facts import FactsCollector, JobNodes, LatestFacts, no_job_nodes
 from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.media import PoolMedia
 from tierd.sense.metadata import MetadataMeter
 from tierd.sense.object_scan import UnevenPools
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter, nids_of_moves
 
+log = logging.getLogger("tierd.daemon")
 ACT_SECONDS = 0.5
 """Time between two attempts while default layouts or moves wait for a limit."""
 OUTCOME_SECONDS = 0.1
@@ -80,6 +79,40 @@ def walk_of(settings: Settings, filesystem: Filesystem) -> UnevenPools | None:
     return None
 
 
+def directories_of_policies(settings: Settings) -> set[str]:
+    """Directories whose files policies look at, whether or not a finding names them."""
+    return {place for policy in policies().values() if policy.directories
+            for place in policy.directories(settings.tables)}
+
+
+def reopened_store(journal: Journal, settings: Settings, now: float) -> RemediationStore:
+    """The remediations that the journal has still open, as far as their acts can be judged."""
+    store = RemediationStore()
+    for case in reopened_remediations(journal, now - settings.verify.moving_seconds - settings.history_seconds):
+        if has_victim(case.finding) or case.state is State.UNDOING:
+            store.add(case)
+        elif policy_for(case.finding) is not policy_of(case.finding.kind):
+            log.warning("F%d: the journal lacks numbers of this finding, so its acts are not judged", case.number)
+    return store
+
+
+@dataclass(frozen=True, kw_only=True)
+class DaemonParts:
+    """What the daemon works with. Hints of integrations have defaults, for a site without any."""
+
+    node: Node
+    settings: Settings
+    source: Source
+    gate: Gate
+    undo: Undo
+    journal: Journal
+    media: PoolMedia
+    history: AskHistory | None = None
+    enriched: Enrich = not_enriched
+    coldest_first: ColdestFirst = no_hints
+    job_nodes: JobNodes = no_job_nodes
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What a daemon knows, for the one that replaces it at a reload."""
@@ -96,90 +129,79 @@ class Daemon:
     system or to a source, so none waits for the requests of another. :meth:`cycle` runs one step of each in turn.
     """
 
-    def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
-                 clock: Clock, settings: Settings, say: LogFunction, claim: FilesystemClaim | None = None,
-                 clients: ClientSource | None = None, metadata_targets: int = 0, enriched: Enrich = not_enriched,
-                 own_nids: Callable[[], Collection[str]] = tuple,
-                 site_facts: Callable[[], SiteFacts] = SiteFacts,
-                 coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
-                 unnamed: Callable[[], str] = str, executor: Executor | None = None,
-                 media: PoolMedia | None = None, creation: ObjectCreation | None = None,
-                 disks: DiskSource | None = None, job_nodes: JobNodes = no_job_nodes) -> None:
-        """``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
-
-        ``executor`` runs several file system requests at the same time. Without one they run in turn.
-        """
-        self.media = media or PoolMedia(settings.resolved_scopes.pool_pairs)
-        self._gate = gate
-        gate.note_streams(None)
-        self._clock = clock
-        self._settings = settings
-        self._claim = claim or NoClaim()
-        self._engine = Engine(settings)
-        self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
-        self._journal = journal
+    def __init__(self, parts: DaemonParts) -> None:
+        node, settings, journal, gate = parts.node, parts.settings, parts.journal, parts.gate
+        self._gate, self._journal, self._settings, self._clock = gate, journal, settings, node.clock
+        self._claim, self._creation, self.media = node.claim, node.creation, parts.media
         self._costs_stored_at = 0.0
-        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(own_nids(), gate.dispatch.nids()), clock.now,
-                             journal.was_moved)
-        self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
-        gate.hold_directories(self._table.unchecked)
-        flash_pools = settings.resolved_scopes.flash_pools
-        inventory = Inventory(filesystem, flash_pools,
-                              lambda: journal.act_directories.all() | {
-                                  place for policy in policies().values() if policy.directories
-                                  for place in policy.directories(settings.tables)},
-                              coldest_first)
-        metadata = MetadataMeter()
-        gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients,
-                                  self.media, walk_of(settings, filesystem), metadata, disks,
-                                  busy_directory(settings) / 2, job_nodes,
-                                  lambda: self.closed_targets, journal.state().get(RUNS_STATE, ""),
-                                  lambda runs: journal.set_state({RUNS_STATE: runs}))
-        self._facts = LatestFacts(gatherer.facts)
-        since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
-        self._store = RemediationStore()
-        for case in reopened_remediations(journal, since):
-            if has_victim(case.finding) or case.state is State.UNDOING:
-                self._store.add(case)
-            elif policy_for(case.finding) is not policy_of(case.finding.kind):
-                say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
-        self.lock = self._store.lock
-        self.counters = LoopCounters()
-        self._log = FindingLog(say, journal, clock, settings, self.counters)
-        self._observer = Observer(
-            source,
-            ChangelogIngest(self._table, filesystem, clock.now),
-            self._log,
-            clock,
-            self.counters,
-            settings.sense.cycle_seconds,
-            unnamed,
-            self.media,
-            metadata,
-        )
-        learn = HistoryLoader(history, self._engine, self._log, clock)
-        own_work = OwnJobs(settings.own_jobs, journal.moved_since)
-        self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
-                                    settings, self._facts)
-        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, clock, settings.sense.cycle_seconds)
-        gate.check_jobs(self._job_work)
-        self._creation = creation or NoObjectCreation()
-        self.drains = Drains(filesystem, gate, journal, clock, settings.drain, self._log.say, self._creation,
-                             metadata_targets)
-        self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                 site_facts, executor, lambda: self.drains.moving)
-        self._remediations = Remediations(
-            self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
-        )
-        self.undoing = CaseUndo(self._store, gate, undo, journal, self._log, filesystem, clock, settings, executor,
-                                site_facts)
-        """Undoes acts, also by order of an administrator."""
-        self._judge = Judge(self._store, lambda: (self._detection.windows, self._detection.tracks), gate, self.undoing,
-                            journal, self._log, filesystem, clock, settings, self.counters, lambda: self._facts.known)
         self._seen: float | None = None
         """Time of the last reading of the counters; None if there is no earlier reading to compare it with."""
         self._seen_at = 0.0
         self._opt_outs_readable = False
+        self.counters = LoopCounters()
+        self._log = FindingLog(journal, node.clock, settings, self.counters)
+        self._engine = Engine(settings)
+        self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
+        echo = OwnMoveFilter(settings.own_jobs, lambda: nids_of_moves(node.own_nids(), gate.dispatch.nids()),
+                             node.clock.now, journal.was_moved)
+        self._table = ActivityTable(node.filesystem.path_of, is_echo=echo, executor=node.executor)
+        self._store = reopened_store(journal, settings, node.clock.now())
+        self.lock = self._store.lock
+        self._sense(parts)
+        self._decide(parts)
+        self._remediations = Remediations(
+            self._store, self._planning, gate, journal, self._log, echo=echo, filesystem=node.filesystem,
+            clock=node.clock, settings=settings)
+        self._verify(parts)
+        gate.note_streams(None)
+        gate.hold_directories(self._table.unchecked)
+        gate.check_jobs(self._job_work)
+
+    def _sense(self, parts: DaemonParts) -> None:
+        """Build what observes: facts, counters with changelog records, and detection."""
+        node, settings, metadata = parts.node, parts.settings, MetadataMeter()
+        flash_pools = settings.resolved_scopes.flash_pools
+        inventory = Inventory(node.filesystem, flash_pools,
+                              lambda: parts.journal.act_directories.all() | directories_of_policies(settings),
+                              parts.coldest_first)
+        gatherer = FactsCollector(
+            node.filesystem, self._table, inventory, flash_pools, metadata_targets=len(node.mdts),
+            clients=node.clients, media=self.media, uneven=walk_of(settings, node.filesystem), metadata=metadata,
+            disks=node.disks, busy_per_second=busy_directory(settings) / 2, job_nodes=parts.job_nodes,
+            closed=lambda: self.closed_targets)
+        self._facts = LatestFacts(gatherer.facts)
+        self._observer = Observer(
+            parts.source, ChangelogIngest(self._table, node.filesystem, node.clock.now), self._log, node.clock,
+            self.counters, cycle_seconds=settings.sense.cycle_seconds, unnamed=node.unnamed, media=self.media,
+            metadata=metadata)
+        self._detection = Detection(
+            self._engine, self._table, gatherer, learn=HistoryLoader(parts.history, self._engine, node.clock),
+            own_work=OwnJobs(settings.own_jobs, parts.journal.moved_since), finding_log=self._log, store=self._store,
+            settings=settings, facts=self._facts)
+
+    def _decide(self, parts: DaemonParts) -> None:
+        """Build what plans: for findings, and for targets that are drained."""
+        node, settings = parts.node, parts.settings
+        self._job_work = JobWork(self._store, self._table, self._engine.jobs_of, node.clock,
+                                 settings.sense.cycle_seconds)
+        self.drains = Drains(node.filesystem, parts.gate, parts.journal, node.clock, settings.drain,
+                             creation=node.creation, mdts=len(node.mdts))
+        self._planning = Planner(
+            self._engine, node.filesystem, parts.gate, parts.journal, self._table, clock=node.clock, settings=settings,
+            enriched=parts.enriched, site_facts=node.site_facts, executor=node.executor,
+            draining=lambda: self.drains.moving)
+
+    def _verify(self, parts: DaemonParts) -> None:
+        """Build what judges acts."""
+        node = parts.node
+        self.undoing = CaseUndo(
+            self._store, parts.gate, parts.undo, parts.journal, self._log, filesystem=node.filesystem,
+            clock=node.clock, settings=parts.settings, executor=node.executor, site_facts=node.site_facts)
+        """Undoes acts, also by order of an administrator."""
+        self._judge = Judge(
+            self._store, lambda: (self._detection.windows, self._detection.tracks), parts.gate, self.undoing,
+            parts.journal, finding_log=self._log, filesystem=node.filesystem, clock=node.clock,
+            settings=parts.settings, counters=self.counters, facts=lambda: self._facts.known)
 
     def cycle(self, move_seconds: float) -> None:
         """Run one step of each activity in turn. Files move for at most ``move_seconds``."""
@@ -310,7 +332,7 @@ class Daemon:
         except JournalError:
             raise
         except OSError as error:
-            self._log.say(f"the file system does not answer: {error}; tierd retries in the next cycle")
+            log.warning("the file system does not answer: %s; tierd retries in the next cycle", error)
 
     def _has_recent_reading(self) -> bool:
         """Whether there is a reading of the counters that is recent enough to act on."""

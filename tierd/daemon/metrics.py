@@ -28,13 +28,13 @@ from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.states import State
+from tierd.integrations.protocol import Source
 from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.policies.registry import has_victim, kinds_of_slowdowns
 from tierd.refusal import PLAN_REASONS
 from tierd.sense.changelogs.tally_source import TallyOutcome, TallySource
 from tierd.sense.freshness import SourceState
-from tierd.sense.powerflex import ErrorKind, Instance, PowerFlex, StoragePool, Volume
-from tierd.sense.slurm import SlurmJobs
+from tierd.text import short_name
 from tierd.verify.judgement import throughput
 
 
@@ -51,18 +51,11 @@ class MetricsContext:
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
     web_config: WebConfigFile | None = None
-    powerflex: PowerFlex | None = None
-    """The gateway of the storage below the OSTs; None without one."""
+    integrations: Sequence[Source] = ()
     tallies: TallySource | None = None
     """Tallies of changelog readers; None if the daemon reads the changelogs itself."""
-    slurm: SlurmJobs | None = None
-    """Jobs as Slurm describes them; None without Slurm."""
     stager: Stager | None = None
     """Stagings of jobs of a scheduler."""
-
-
-MAX_JOB_INFOS = 200
-"""Jobs with a series that names user, account and partition."""
 
 
 def staging_metrics(stager: Stager) -> Iterator[Metric]:
@@ -75,18 +68,6 @@ def staging_metrics(stager: Stager) -> Iterator[Metric]:
             if state not in OPEN:
                 ended.add_metric((direction, state.value), stager.counts[direction, state])
     yield ended
-
-
-def slurm_metrics(slurm: SlurmJobs) -> Iterator[Metric]:
-    """Jobs that tierd showed last, as Slurm describes them."""
-    info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
-                                         " Slurm, for the jobs that tierd showed last.")
-    for jobid, job in sorted(slurm.last(MAX_JOB_INFOS).items()):
-        info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
-                             "partition": job.partition})
-    yield info
-    yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
-                            float(not slurm.problem))
 
 
 def reader_metrics(tallies: TallySource) -> Iterator[Metric]:
@@ -275,97 +256,6 @@ def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[M
     yield from (age, limit, stale)
 
 
-def powerflex_metrics(powerflex: PowerFlex) -> Iterator[Metric]:
-    """The storage below the OSTs, as of the last answer of its gateway. Without an answer, only the errors."""
-    errors = CounterMetricFamily("tierd_powerflex_errors", "Requests to the PowerFlex gateway that failed, by reason.",
-                                 labels=("reason",))
-    for kind in ErrorKind:
-        errors.add_metric((kind.value,), powerflex.gateway.errors[kind])
-    yield errors
-    slowed = GaugeMetricFamily("tierd_powerflex_target_slowed",
-                               "1 if PowerFlex rebuilds or rebalances below the target, or if its state is unknown;"
-                               " otherwise 0. While it is 1, tierd blames no job on the target.",
-                               labels=("target", "volume"))
-    work = powerflex.storage_work()
-    for volume, target in powerflex.targets():
-        slowed.add_metric((short_name(target), volume), float(target in work))
-    yield slowed
-    system = powerflex.system
-    if system is None:
-        return
-    yield labelled("tierd_powerflex_mdm_cluster_info", "Always 1. The label has the state of the cluster of MDMs.",
-                   ("state",), [((system.cluster_state or "unknown",), 1)])
-    yield labelled("tierd_powerflex_mdm_good_nodes", "MDMs and tie breakers that work.", (), [((), system.good_nodes)])
-    yield labelled("tierd_powerflex_mdm_good_replicas", "MDMs with a copy of the configuration that work.", (),
-                   [((), system.good_replicas)])
-    yield from instance_metrics("sds", "data server", system.data_servers)
-    yield from instance_metrics("sdc", "data client", system.data_clients)
-    yield labelled("tierd_powerflex_devices", "Devices of data servers, by state.", ("state",),
-                   [((state,), number) for state, number in sorted(system.devices.items())])
-    yield from pool_metrics(system.pools)
-    yield from volume_metrics(system.volumes)
-
-
-Rows = Sequence[tuple[tuple[str, ...], float | None]]
-
-
-def labelled(name: str, text: str, labels: tuple[str, ...], rows: Rows) -> Metric:
-    """A gauge with a series for each row with a known value. Of rows with the same labels, the first counts."""
-    found = GaugeMetricFamily(name, text, labels=labels)
-    for values, number in {row[0]: row[1] for row in reversed(rows)}.items():
-        if number is not None:
-            found.add_metric(values, number)
-    return found
-
-
-def instance_metrics(kind: str, what: str, instances: Sequence[Instance]) -> Iterator[Metric]:
-    """Data servers or data clients."""
-    yield labelled(f"tierd_powerflex_{kind}_connected",
-                   f"Whether the PowerFlex {what} is connected to the MDM (1) or not (0).", (kind,),
-                   [((one.name,), None if one.connected is None else float(one.connected)) for one in instances])
-    if kind == "sds":
-        yield labelled("tierd_powerflex_sds_in_maintenance",
-                       "Whether the PowerFlex data server is in maintenance (1) or not (0).", (kind,),
-                       [((one.name,), None if one.in_maintenance is None else float(one.in_maintenance))
-                        for one in instances])
-    yield labelled(f"tierd_powerflex_{kind}_info",
-                   f"Always 1. The label has the performance profile of the PowerFlex {what}.", (kind, "profile"),
-                   [((one.name, one.profile), 1) for one in instances])
-    yield labelled(f"tierd_powerflex_{kind}_setting", f"Settings of the PowerFlex {what} that the gateway shows.",
-                   (kind, "setting"),
-                   [((one.name, name), value) for one in instances for name, value in one.tunables.items()])
-
-
-def pool_metrics(pools: Sequence[StoragePool]) -> Iterator[Metric]:
-    """Storage pools."""
-    for name, text, values in (
-        ("size", "Size of the PowerFlex storage pool.", [one.size_bytes for one in pools]),
-        ("used", "Used space of the PowerFlex storage pool, with all copies.", [one.used_bytes for one in pools]),
-        ("degraded", "Data of the PowerFlex storage pool with one copy left.", [one.degraded_bytes for one in pools]),
-        ("failed", "Data of the PowerFlex storage pool without a copy.", [one.failed_bytes for one in pools]),
-    ):
-        yield labelled(f"tierd_powerflex_pool_{name}_bytes", text, ("pool",),
-                       [((pool.name,), value) for pool, value in zip(pools, values, strict=True)])
-    each = [((pool.name, kind.value), work) for pool in pools for kind, work in pool.work.items()]
-    yield labelled("tierd_powerflex_pool_work_bytes_per_second",
-                   "Bytes that the PowerFlex storage pool writes for a rebuild or rebalance.", ("pool", "work"),
-                   [(labels, work.bytes_per_second) for labels, work in each])
-    yield labelled("tierd_powerflex_pool_work_active_bytes", "Data in a rebuild or rebalance now.", ("pool", "work"),
-                   [(labels, work.active_bytes) for labels, work in each])
-    yield labelled("tierd_powerflex_pool_work_pending_bytes", "Data that waits for a rebuild or rebalance.",
-                   ("pool", "work"), [(labels, work.pending_bytes) for labels, work in each])
-
-
-def volume_metrics(volumes: Sequence[Volume]) -> Iterator[Metric]:
-    """Volumes."""
-    yield labelled("tierd_powerflex_volume_size_bytes", "Size of the PowerFlex volume.", ("volume", "pool"),
-                   [((one.name, one.pool), one.size_bytes) for one in volumes])
-    yield labelled("tierd_powerflex_volume_read_bytes_per_second", "Bytes read from the PowerFlex volume.",
-                   ("volume", "pool"), [((one.name, one.pool), one.read_bytes_per_second) for one in volumes])
-    yield labelled("tierd_powerflex_volume_write_bytes_per_second", "Bytes written to the PowerFlex volume.",
-                   ("volume", "pool"), [((one.name, one.pool), one.write_bytes_per_second) for one in volumes])
-
-
 def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
     """Started and active findings by kind."""
     counters = daemon.counters
@@ -471,15 +361,6 @@ def stream_metrics(daemon: Daemon, streams: Mapping[Pair, SlowedStream]) -> Iter
             for target in stream.widest.targets:
                 slowdown.add_metric((short_name(target), aggressor, victim), factor)
     yield from (usual, now, slowdown)
-
-
-def short_name(target: str) -> str:
-    """The name of a target without the file system, as the exporter's label has it.
-
-    >>> short_name("lustre-OST0003"), short_name("a-b-MDT0000")
-    ('OST0003', 'MDT0000')
-    """
-    return target.rpartition("-")[2]
 
 
 def case_metric(daemon: Daemon, gate: Gate, streams: Mapping[Pair, SlowedStream]) -> Metric:
@@ -657,14 +538,12 @@ class DaemonCollector(Collector):
         yield from state_metrics(daemon, gate, settings)
         yield from source_metrics(daemon, self._sources())
         yield from restraint_metrics(daemon, gate, self._beside)
-        if self._beside.powerflex is not None:
-            yield from powerflex_metrics(self._beside.powerflex)
+        for source in self._beside.integrations:
+            yield from source.metrics()
         if self._beside.tallies is not None:
             yield from reader_metrics(self._beside.tallies)
         if self._beside.stager is not None:
             yield from staging_metrics(self._beside.stager)
-        if self._beside.slurm is not None:
-            yield from slurm_metrics(self._beside.slurm)
         yield from finding_metrics(daemon, settings)
         self._streams = slowed_streams(daemon, self._streams)
         yield from stream_metrics(daemon, self._streams)
@@ -689,7 +568,7 @@ def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources
              beside: MetricsContext | None = None) -> CollectorRegistry:
     """A registry with the metrics of the daemon and of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
+    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside=beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

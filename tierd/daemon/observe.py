@@ -6,6 +6,7 @@ jobs at work, so that their usual throughput is known without waiting.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -31,6 +32,7 @@ from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost,
 from tierd.sense.unlisted_jobs import UnlistedJobs
 from tierd.text import count_of, first_names
 
+log = logging.getLogger("tierd.daemon")
 AskHistory = Callable[[Window, float], LearnedHistory]
 """Returns the history of the jobs of a window before a time. Raises OSError."""
 MAX_TRIES = 5
@@ -40,10 +42,9 @@ RETRY_SECONDS = 60.0
 class HistoryLoader:
     """Asks Prometheus for the history, a few times. Without an answer, tierd learns baselines from its own readings."""
 
-    def __init__(self, ask: AskHistory | None, engine: Engine, finding_log: FindingLog, clock: Clock) -> None:
+    def __init__(self, ask: AskHistory | None, engine: Engine, clock: Clock) -> None:
         self._ask = ask
         self._engine = engine
-        self._log = finding_log
         self._clock = clock
         self._begun: float | None = None
         self._next_at = 0.0
@@ -59,14 +60,14 @@ class HistoryLoader:
         try:
             learned = self._ask(seen, self._begun)
         except OSError as error:
-            self._log.say(f"no history from Prometheus: {error}; tierd learns baselines from its own readings")
+            log.warning("no history from Prometheus: %s; tierd learns baselines from its own readings", error)
             if self._tries >= MAX_TRIES:
                 self._ask = None
             return
         self._ask = None
         self._engine.use_history(learned.windows, learned.jobs)
-        self._log.say(f"learned from Prometheus' history: {count_of(len(learned.windows), 'window')} of "
-                      f"{count_of(len(learned.jobs), 'job')}")
+        log.info("learned from Prometheus' history: %s of %s", count_of(len(learned.windows), "window"),
+                 count_of(len(learned.jobs), "job"))
 
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
@@ -155,8 +156,10 @@ class Observer:
         self._counters.records += self._ingest.records_read
         self._counters.changelog_lag_seconds = max(0.0, now - self._ingest.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; tierd reports findings and begins nothing new")
-        for sentence in filter(None, (self._ingest.gap_begun, self._ingest.gap_closed)):
-            self._log.say(sentence)
+        if self._ingest.gap_begun:
+            log.warning("%s", self._ingest.gap_begun)
+        if self._ingest.gap_closed:
+            log.info("%s", self._ingest.gap_closed)
 
     def _log_missing_targets(self, reading: Reading) -> None:
         """Log which targets are left out, and which counters no target reports."""
@@ -183,7 +186,7 @@ class Observer:
             what = f"{passed:.0f} s passed between two readings: a clock was set, or a cycle took long"
         else:
             return
-        self._log.say(f"{what}. tierd may have to learn baselines again")
+        log.warning("%s. tierd may have to learn baselines again", what)
 
 
 def few_jobs_left(before: Reading, now: Reading) -> bool:

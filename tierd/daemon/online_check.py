@@ -68,7 +68,7 @@ def this_node(settings: Settings) -> Node:
         client = HttpClient(access, settings.sense.timeout_seconds, os.environ)
         return client.get(url, kinds, ", ".join(kinds)).body
 
-    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, os.environ)
+    return Node(pools, lambda: mdts_of(tree, mount().fsname), opt_out, os.path.lexists, fetch, environment=os.environ)
 
 
 def online_contradictions(settings: Settings, values: Mapping[str, object], node: Node) -> Iterator[Contradiction]:

@@ -390,7 +390,7 @@ def chart(case: Case, now: float, *, dry_run: bool = False) -> Chart | None:
     marks = tuple(Mark(x(time), name, kind, time) for name, kind, time in events if time and first <= time <= now)
     slow = slow_time(case, points)
     return Chart(path, y(case.usual) if case.usual else None, (x(slow[0]), x(slow[1])) if slow else None, marks, first,
-                 last, top)
+                 end=last, top=top)
 
 
 def slow_time(case: Case, points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

@@ -29,6 +29,7 @@ from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 from tierd.clock import Clock, SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.daemon.standby import StandbyServer
 from tierd.daemon.supervisor import Supervisor
@@ -67,19 +68,8 @@ def local_claim(settings: Settings, mount: Mount, clock: SystemClock) -> Claim:
                  lambda words: holder_has_exited(words, proc))
 
 
-def candidate(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Candidate | None:
-    """What makes this process the leader of several nodes, or their standby; None without a cluster.
-
-    A dry run changes nothing, so it works alone.
-    """
-    if not settings.cluster.enabled or settings.act.dry_run:
-        return None
-    from tierd.cluster.connection import Connection  # noqa: PLC0415 -- needs the extra `cluster`
-    from tierd.cluster.leader import Candidate  # noqa: PLC0415
-
-    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    return Candidate(settings, mount.fsname, local_claim(settings, mount, clock),
-                     Connection(settings.cluster, "leader", say), clock, say)
+def alone(_: Settings, __: SystemClock) -> None:
+    """No candidate for a cluster: tierd works in one process."""
 
 
 def stand_by(node: Candidate, clock: Clock, notify: Callable[..., None], pause_seconds: float,
@@ -108,65 +98,48 @@ def standby_server(node: Candidate, settings: Settings, clock: Clock, web_config
     """The socket and the port of a standby. None, with a line in the log, if an address is in use."""
     try:
         return StandbyServer(settings, node.names.fs, lambda: node.standby, lambda: node.connection.connected,
-                             clock.now, web_config)
+                             now=clock.now, web_config=web_config)
     except OSError as error:
         log.warning("this standby has no socket and no port: %s", error)
         return None
 
 
-def local_service(
-    settings: Settings, clock: SystemClock, say: Callable[[str], None], web_config: WebConfigFile | None,
-    node: Candidate | None = None,
-) -> Service:
-    """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
+def local_node(settings: Settings, clock: SystemClock, claim: FilesystemClaim | None = None) -> Node:
+    """The node of this process, with the mounted file system of the settings. Raises OSError if a part is missing."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    library = Library.load(settings.movers.library)
     filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-    mover = engines.build_mover(mount, Library.load(settings.movers.library), tree, settings.movers)
+    mover = engines.build_mover(mount, library, tree, settings.movers)
     if settings.movers.at_once > 1:
-        mover = ParallelMover(mover, filesystem.pools, settings.movers.at_once,
-                        settings.movers.per_target_at_once)
-    read = counter_source(settings.sense, mount.fsname, tree, clock, os.environ, say)
-    mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
+        mover = ParallelMover(mover, filesystem.pools, settings.movers.at_once, settings.movers.per_target_at_once)
     folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
-    claim: FilesystemClaim = local_claim(settings, mount, clock) if node is None else node.claim
     web = HttpClient(settings.sense.exporter_access, settings.sense.wait_seconds, os.environ)
-    clients = ClientPoller(
-        {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}},
-        clock,
-        settings.sense.clients_at_once,
-    )
-    servers = {url: disks_of_exporter(url, web) for url in settings.sense.exporters}
-    disks = DiskPoller({THIS_NODE: disks_of_node(tree), **servers}, clock)
-    executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process)
-    service = Service(
-        settings,
-        filesystem,
-        mover,
-        read,
-        mdts,
-        clock,
-        say,
-        clock.nudge,
-        claim,
-        clients,
-        lambda: own_nids(tree),
-        lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
-        lambda: why_jobs_are_unnamed(tree),
-        mounted_marks(Library.load(settings.movers.library), folder.path),
-        executor,
-        web_config,
-        node,
-        creation=LocalObjectCreation(tree),
-        disks=disks,
-    )
+    clients = {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}}
+    servers = {THIS_NODE: disks_of_node(tree), **{url: disks_of_exporter(url, web) for url in settings.sense.exporters}}
+    return Node(
+        filesystem=filesystem, mover=mover, read=counter_source(settings.sense, mount.fsname, tree, clock, os.environ),
+        mdts=settings.sense.mdts or mdts_of(tree, mount.fsname), clock=clock, nudge=clock.nudge,
+        clear_changelog=filesystem.clear_changelog, claim=claim or local_claim(settings, mount, clock),
+        clients=ClientPoller(clients, clock, settings.sense.clients_at_once), disks=DiskPoller(servers, clock),
+        own_nids=lambda: own_nids(tree),
+        site_facts=lambda: SiteFacts(metadata_spaces(tree, mount.fsname), knows_overstriping(tree, mount.fsname)),
+        unnamed=lambda: why_jobs_are_unnamed(tree), mark=mounted_marks(library, folder.path),
+        executor=ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process),
+        creation=LocalObjectCreation(tree))
+
+
+def local_service(settings: Settings, clock: SystemClock, web_config: WebConfigFile | None,
+                  cluster: Candidate | None = None) -> Service:
+    """The service for the mounted file system of the settings. Raises OSError if a part is missing."""
+    claim = None if cluster is None else cluster.claim
+    service = Service(settings, local_node(settings, clock, claim), web_config, cluster)
     service.start()
     return service
 
 
-Say = Callable[[str], None]
-MakeCandidate = Callable[[Settings, SystemClock, Say], "Candidate | None"]
-MakeService = Callable[[Settings, SystemClock, Say, WebConfigFile | None, "Candidate | None"], Service]
+MakeCandidate = Callable[[Settings, SystemClock], "Candidate | None"]
+MakeService = Callable[[Settings, SystemClock, WebConfigFile | None, "Candidate | None"], Service]
 
 
 def mounted_marks(library: Library, folder: Path) -> MarkWriter:
@@ -188,7 +161,7 @@ def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
     return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
 
 
-log = logging.getLogger("tierd")
+log = logging.getLogger("tierd.daemon")
 
 
 def set_process_name(name: str, comm: Path) -> None:
@@ -209,7 +182,7 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
 
 
 def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None,
-          make_candidate: MakeCandidate = candidate, make_service: MakeService = local_service) -> int:
+          make_candidate: MakeCandidate = alone, make_service: MakeService = local_service) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reloads the configuration; a bad one is logged and not used.
 
     ``make_candidate`` and ``make_service`` make the parts that use the mount, for demonstrations.
@@ -221,9 +194,9 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
         signal.signal(number, lambda *_: clock.wake())
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
-    watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
+    watch = ConfigurationWatch(path, lambda: Watcher(clock.now))
     faulthandler.enable()  # logs the stacks when systemd's watchdog ends the process
-    node = make_candidate(settings, clock, log.info)
+    node = make_candidate(settings, clock)
     if node is not None and not stand_by(node, clock, notify, STAND_BY_SECONDS,
                                          lambda: standby_server(node, settings, clock, web_config)):
         node.close()
@@ -231,9 +204,9 @@ def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = Non
     # the start looks at every open act, which may take longer than the claim lasts
     renewing = Heartbeat(node.claim.renew, BEAT_SECONDS).start() if node is not None else None
     try:
-        with extended_start(notify, settings.filesystem.mount, log.warning):
+        with extended_start(notify, settings.filesystem.mount):
             supervisor = Supervisor(
-                path, settings, lambda chosen: make_service(chosen, clock, log.info, web_config, node), web_config)
+                path, settings, lambda chosen: make_service(chosen, clock, web_config, node), web_config)
     except BaseException:
         if node is not None:
             node.close()  # the standby need not wait for the claim to expire

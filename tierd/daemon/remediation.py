@@ -211,12 +211,12 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
     for (number, finding, entries), verdict in chain(
             ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
             ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
-        yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict)
+        yield _reopened(journal, number, finding, entries, State.KEPT if verdict else State.JUDGING, verdict=verdict)
     for number, finding, verdict, judged_at in journal.judgements.to_undo(since):
         entries = [entry for entry in journal.acts_in_force(number)
                    if entry.undoes is None and is_undone(finding, entry)]
         if entries:
-            case = _reopened(journal, number, finding, entries, State.UNDOING, verdict)
+            case = _reopened(journal, number, finding, entries, State.UNDOING, verdict=verdict)
             case.judged_at, case.undo_reason = judged_at, UNDO_REASONS[verdict]
             yield case
 
@@ -244,7 +244,7 @@ def _reopened(journal: Journal, number: int, finding: Finding, entries: Sequence
                                     directory=entry.place), entry.outcome, entry.detail, entry.id, entry.layout_before)
                 for entry in entries if entry.kind == ActKind.SET_DEFAULT_LAYOUT]
     return Remediation(
-        finding, number, min(begun), max(begun), layout, defaults, state=state, verdict=verdict,
+        finding, number, min(begun), max(begun), layout, defaults=defaults, state=state, verdict=verdict,
         places={*finding.directories, *(done.action.directory for done in defaults)},
         tried=set(journal.files_tried(number)), moved=journal.files_moved(number))
 
@@ -542,7 +542,7 @@ class Remediations:
         """Queue the moves of an order. The gate carries them out. Returns its number in the journal."""
         directories = tuple(a.directory for a in found.actions if a.kind == ActKind.SET_DEFAULT_LAYOUT)
         number = self._journal.add_finding(
-            Finding(kind, self._clock.now(), by, "", (), what, Evidence(), directories=directories))
+            Finding(kind, self._clock.now(), by, "", (), sentence=what, evidence=Evidence(), directories=directories))
         if directories:
             lines = [f"{what}: queued default layouts of {', '.join(map(quoted, directories))}"]
         else:
@@ -601,7 +601,8 @@ class Remediations:
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
         if outcomes and self._gate.operating_state.paused:
-            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; find the cause, then tierctl resume")
+            log.logger.error("STOPPED moving: %s; find the cause, then tierctl resume",
+                             self._gate.operating_state.paused)
         return len(outcomes)
 
     @staticmethod

@@ -437,7 +437,7 @@ class ReadingRequests:
             raise ValueError(f"no outcome of an act is called {word!r}; there are {', '.join(Outcome)}")
         entries = self._reader.last(
             last, Outcome(word) if word else None, below(self._settings.filesystem.mount, path), job,
-            number_of(request, "since", 0.0), ActKind(act) if act else None)
+            number_of(request, "since", 0.0), kind=ActKind(act) if act else None)
         return HistoryAnswer(
             entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
             complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
@@ -548,9 +548,10 @@ class SchedulerRequests:
             raise ValueError(f"{quoted(path)} is not below {mount}")
         now = self._clock.now()
         return Staging(
-            job, uid, gid, direction, from_root(mount, path), now + seconds,
-            min(max(1, count_in(stage, "max_files", MAX_STAGED_FILES)), MAX_STAGED_FILES),
-            min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), now, user=user)
+            job, uid, gid, direction, from_root(mount, path), deadline_at=now + seconds,
+            max_files=min(max(1, count_in(stage, "max_files", MAX_STAGED_FILES)), MAX_STAGED_FILES),
+            max_bytes=min(max(1, count_in(stage, "max_bytes", MAX_STAGED_BYTES)), MAX_STAGED_BYTES), created_at=now,
+            user=user)
 
     def _state(self, request: Request) -> StagingsAnswer:
         job = job_of(request) if request.get("job") else ""

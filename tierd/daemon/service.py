@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.background import DaemonExecutor
-from lustre.creation import NoObjectCreation, ObjectCreation
-from lustre.filesystem import Filesystem
 from tierd.act.applications import ApplicationStore, Preparer
 from tierd.act.background import BackgroundPace
-from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.dispatch import Dispatch
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
@@ -26,7 +22,6 @@ from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox
@@ -34,8 +29,6 @@ from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
 from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.staging import Stager, StagingStore
 from tierd.act.undo import Undo
-from tierd.act.user_rights import User, Users
-from tierd.clock import Clock
 from tierd.config.scopes import below
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
@@ -43,8 +36,9 @@ from tierd.daemon.activities import FILESYSTEM_AWAY, Activities, Activity, Liven
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, Memory
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, OUTCOME_SECONDS, Daemon, DaemonParts, Memory
 from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.node import Cluster, Node
 from tierd.daemon.previews import Previews
 from tierd.daemon.requests import (
     CHANGING_REQUESTS,
@@ -57,69 +51,47 @@ from tierd.daemon.requests import (
     SchedulerRequests,
 )
 from tierd.daemon.status import StatusPublisher, StatusView
-from tierd.daemon.users import UserNames, name_of
-from tierd.model import SiteFacts
-from tierd.refusal import Refusal
+from tierd.daemon.users import UserNames
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
-from tierd.sense.changelogs.recording import MakeMark
-from tierd.sense.changelogs.tally_source import TallyInbox, TallySource
-from tierd.sense.facts import ClientSource, DiskSource, no_job_nodes
+from tierd.sense.changelogs.tally_source import TallySource
 from tierd.sense.media import PoolMedia
-from tierd.sense.readings import Reading
-from tierd.sense.slurm import SlurmJobs
-from tierd.sense.slurm import reader as slurm_reader
-from tierd.sense.sources import Sources
+from tierd.sense.sources import SourceParts, Sources
 from tierd.text import count_of, printable, quoted
 
+log = logging.getLogger("tierd.daemon")
 
-def build_gate(
-    settings: Settings,
-    filesystem: Filesystem,
-    mover: Mover,
-    journal: Journal,
-    claim: FilesystemClaim,
-    clock: Clock,
-    executor: Executor | None = None,
-    dispatch: Dispatch | None = None,
-    media: PoolMedia | None = None,
-) -> tuple[Gate, Undo]:
+
+def build_gate(settings: Settings, node: Node, journal: Journal, dispatch: Dispatch | None = None,
+               media: PoolMedia | None = None) -> tuple[Gate, Undo]:
     """Build the gate with its budget, breaker and guard. Undo obeys the pause file and the guard too.
 
     ``dispatch`` hands moves over to movers on other nodes. Undo moves files back in this process.
     """
-    rotating = (media or PoolMedia(())).rotating
-    guard = SiteGuard(settings, OptOut(filesystem, clock, settings.act.without_user_xattr), claim, clock, rotating)
+    filesystem, clock = node.filesystem, node.clock
+    opt_out = OptOut(filesystem, clock, settings.act.without_user_xattr)
+    guard = SiteGuard(settings, opt_out, node.claim, clock, (media or PoolMedia(())).rotating)
     maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
-        filesystem,
-        mover,
-        Budget(settings.limits, clock.now()),
-        CircuitBreaker(settings.breaker),
-        journal,
-        clock,
-        settings.act.dry_run,
-        guard,
-        maintenance,
-        executor,
-        settings.act.default_layouts_per_second,
-        max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
-        dispatch,
-        BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss),
-    )
-    undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
+        filesystem, node.mover, Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker), journal,
+        clock=clock, dry_run=settings.act.dry_run, guard=guard, maintenance=maintenance, executor=node.executor,
+        default_layouts_per_second=settings.act.default_layouts_per_second,
+        batch=max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once), dispatch=dispatch,
+        pace=BackgroundPace(settings.limits.max_stream_loss, settings.drain.max_stream_loss))
+    undo = Undo(filesystem, node.mover, journal, clock,
+                lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
 
 
-def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> Iterator[str]:
-    """Requeue the orders of before the restart. Returns a log line for each that is refused, and a summary."""
+def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> None:
+    """Requeue the orders of before the restart. Logs each that is refused, and a summary."""
     for order, why in inbox.reload(lambda stamp: out_of_date_refusal(stamp, fsname, settings, now)):
         gate.not_requeued[why.sentence] += 1
-        yield f"not requeued after a restart: {order.what}: {why}"
+        log.info("not requeued after a restart: %s: %s", order.what, why)
     if gate.waiting or len(inbox):
-        yield (f"found {count_of(gate.waiting, 'move')} and {count_of(len(inbox), 'order')} queued before the start: "
-               "tierd checks each again before it acts")
+        log.info("found %s and %s queued before the start: tierd checks each again before it acts",
+                 count_of(gate.waiting, "move"), count_of(len(inbox), "order"))
 
 
 def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
@@ -134,166 +106,154 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
 class Service:
     """The daemon for one file system with its journal and control socket. It runs from construction to ``close``."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        filesystem: ClearingFilesystem,
-        mover: Mover,
-        read: Callable[[], Reading],
-        mdts: Sequence[str],
-        clock: Clock,
-        say: Callable[[str], None],
-        nudge: Callable[[], None] = lambda: None,
-        claim: FilesystemClaim | None = None,
-        clients: ClientSource | None = None,
-        own_nids: Callable[[], Collection[str]] = tuple,
-        site_facts: Callable[[], SiteFacts] = SiteFacts,
-        unnamed: Callable[[], str] = str,
-        mark: MakeMark | None = None,
-        executor: Executor | None = None,
-        web_config: WebConfigFile | None = None,
-        cluster: Cluster | None = None,
-        user_name: Callable[[int], str] = name_of,
-        creation: ObjectCreation | None = None,
-        rights_of: Callable[[int, int], User | Refusal] | None = None,
-        disks: DiskSource | None = None,
-    ) -> None:
-        """``executor`` runs several file system requests at the same time. The service shuts it down.
-
-        ``cluster`` copies the journal to followers and hands moves over to movers on other nodes.
-        ``user_name`` returns the account name of a user id, or "" for an unknown id. It may hang.
-        ``creation`` sets the limits of new objects on OSTs, where this node serves MDTs.
-        ``rights_of`` returns the user of a job with all groups; None asks this machine's user database.
-        """
-        self._creation = creation or NoObjectCreation()
-        self._disks = disks
-        self._settings = settings
-        self._cluster = cluster
-        self._mark = mark
-        self._clock = clock
-        self._filesystem = filesystem
-        spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
-        self._say = say
-        self._slurm = (SlurmJobs(settings.sense.slurm, slurm_reader(settings.sense.slurm, os.environ), clock)
-                       if settings.sense.slurm.source else None)
-        self._users = UserNames(user_name, clock=clock, scheduler=self._slurm.words if self._slurm else lambda _: {})
-        self._rights_of = rights_of or Users()
+    def __init__(self, settings: Settings, node: Node, web_config: WebConfigFile | None = None,
+                 cluster: Cluster | None = None) -> None:
+        """``cluster`` copies the journal to followers and hands moves over to movers on other nodes."""
+        self._settings, self._node, self._web_config, self._cluster = settings, node, web_config, cluster
+        self._clock = node.clock
+        self._users = UserNames(node.user_name, clock=node.clock, scheduler=self._words_of_jobs)
         self._publisher = StatusPublisher()
         self._open = True
         self._closing = ExitStack()
-        self._claim = claim or NoClaim()
-        self._web_config = web_config
         self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, site_facts, unnamed, executor)
+                self._open_journal()
+                self._build_gate()
+                self._open_sources()
+                self._build_daemon()
+                self._take_orders()
+                self._build_activities()
+                self._answer_requests()
+                self._listen()
+                self._resume()
         except BaseException:  # release locks and ports for a service with other settings
             self._closing.close()
             raise
 
-    def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
-               nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
-               site_facts: Callable[[], SiteFacts], unnamed: Callable[[], str],
-               executor: Executor | None) -> None:
-        """Build the parts. Close unfinished acts of the journal, and requeue what was queued."""
-        settings, clock, say = self._settings, self._clock, self._say
-        if executor is not None:  # each reload has one of its own
-            self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
-        Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._closing.callback(JournalLock(Path(settings.act.journal)).close)
-        self._journal = Journal(Path(settings.act.journal), copied=self._cluster is not None)
+    def _open_journal(self) -> None:
+        """Take the journal for this process alone, and open it."""
+        path = Path(self._settings.act.journal)
+        if self._node.executor is not None:  # each reload has one of its own
+            self._closing.callback(self._node.executor.shutdown, wait=False, cancel_futures=True)
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._closing.callback(JournalLock(path).close)
+        self._journal = Journal(path, copied=self._cluster is not None)
         self._closing.callback(self._journal.close)
-        self._file = JournalFile(Path(settings.act.journal))
+        self._file = JournalFile(path)
         if self._journal.new:
-            say(f"created a new journal, {quoted(settings.act.journal)}: it cannot undo acts that were done before")
+            log.warning("created a new journal, %s: it cannot undo acts that were done before", quoted(str(path)))
+
+    def _build_gate(self) -> None:
         dispatch: Dispatch | None = None
         if self._cluster is not None:
-            dispatch = self._cluster.attach(self._journal, filesystem, settings)
+            dispatch = self._cluster.attach(self._journal, self._node.filesystem, self._settings)
             self._closing.callback(self._cluster.detach)
-        media = PoolMedia(settings.resolved_scopes.pool_pairs)
-        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor, dispatch,
-                                media)
-        self._gate = gate
-        self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
-                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0,
-                                self._cluster.tally_inbox(settings) if self._cluster is not None else None,
-                                settings.reader)
+        self._media = PoolMedia(self._settings.resolved_scopes.pool_pairs)
+        self._gate, self._undo = build_gate(self._settings, self._node, self._journal, dispatch, self._media)
+
+    def _open_sources(self) -> None:
+        """Open counters, changelogs and integrations, and what clears changelogs."""
+        settings, node, dry_run = self._settings, self._node, self._settings.act.dry_run
+        self._sources = Sources(SourceParts(
+            settings=settings, filesystem=node.filesystem, read=node.read, mdts=node.mdts,
+            positions=self._journal.positions(), clock=node.clock, environment=os.environ,
+            mark=None if dry_run else node.mark, marks_allowed=lambda: node.claim.generation > 0,
+            inbox=self._cluster.tally_inbox(settings) if self._cluster is not None else None))
         self._closing.callback(self._sources.close)
-        self._closing.callback(self._claim.release)
+        self._closing.callback(node.claim.release)
+        self._clearing: ChangelogClearing | None = None
         follower = self._sources.follower
-        clear = self._sources.timed_calls.clearing(filesystem.clear_changelog)
-        self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
-                          if isinstance(follower, Follower) and not settings.act.dry_run else None)
-        self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, site_facts,
-                              lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed, executor, media, self._creation,
-                              self._disks, self._slurm.nodes if self._slurm is not None else no_job_nodes)
+        if isinstance(follower, Follower) and node.clear_changelog is not None and not dry_run:
+            clear = self._sources.timed_calls.clearing(node.clear_changelog)
+            self._clearing = ChangelogClearing(clear, settings.sense.readers, follower, node.clock,
+                                               node.filesystem.fsname)
+
+    def _build_daemon(self) -> None:
+        sources, filesystem = self._sources, self._node.filesystem
+        self._daemon = Daemon(DaemonParts(
+            node=self._node, settings=self._settings, source=sources.live, gate=self._gate, undo=self._undo,
+            journal=self._journal, media=self._media, history=sources.history, enriched=sources.enriched,
+            coldest_first=lambda directory: sources.coldest_first(directory, filesystem),
+            job_nodes=self._nodes_of_jobs))
         self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
+
+    def _take_orders(self) -> None:
+        """Open the inbox for orders, and what stages files for jobs of a scheduler."""
+        settings, filesystem, clock = self._settings, self._node.filesystem, self._clock
         self._inbox = OrderInbox(Path(settings.act.journal),
-                            lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
+                                 lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
-        self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self._intake = OrderIntake(self._daemon, self._gate, self._inbox, filesystem, settings, clock=clock)
         self._stagings = StagingStore(self._journal.db)
         self._applications = ApplicationStore(self._journal.db)
-        self._slurm_problem = ""
-        self._stager = Stager(gate, self._stagings, filesystem, settings, clock, self._rights_of,
-                              self._daemon.queue_order)
-        self.activities = self._made_activities()
-        gate.on_queued = self._wake_acts
-        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at, settings,
-                                  clock)
-        self._handler = self._request_handler()
-        self._listen(settings, undo, nudge)
-        for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
-            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
-        for sentence in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
-            say(sentence)
+        self._stager = Stager(self._gate, self._stagings, filesystem, settings, clock,
+                              user_of=self._node.rights_of, queue_order=self._daemon.queue_order)
 
-    def _request_handler(self) -> RequestHandler:
-        """The handler for requests of the control socket and of the page."""
-        settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
-        view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
-                          self._sources.states, lambda: self.activities.states, self._users, self._filesystem.fsname)
-        drains = DrainRequests(self._daemon.drains, self._gate, reader, self._clock, settings)
+    def _build_activities(self) -> None:
+        self.activities = self._made_activities()
+        self._gate.on_queued = self._wake_acts
+        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.counters.last_cycle_at,
+                                  self._settings, self._clock)
+
+    def _resume(self) -> None:
+        """Close what a crash left open in the journal, and requeue what was queued."""
+        filesystem, now = self._node.filesystem, self._clock.now()
+        for entry, outcome, detail in close_unfinished(self._journal, filesystem, now):
+            log.warning("found unfinished: %s of %s: %s: %s", entry.kind, quoted(entry.place), outcome, detail)
+        requeue_after_restart(self._gate, self._inbox, filesystem.fsname, self._settings, now)
+
+    def _answer_requests(self) -> None:
+        """Build the handler for requests of the control socket and of the page."""
+        settings, gate, clock, daemon = self._settings, self._gate, self._clock, self._daemon
+        reader, filesystem = JournalReader(Path(settings.act.journal)), self._node.filesystem
+        view = StatusView(
+            self._publisher, daemon, gate, settings, clock, waiting_orders=self._inbox.__len__,
+            sources=self._sources.states, activities=lambda: self.activities.states,
+            users=self._users, fsname=filesystem.fsname)
+        drains = DrainRequests(daemon.drains, gate, reader, clock, settings)
         executor = DaemonExecutor("tierd-preview", 1)
-        previews = Previews(self._daemon, self._clock, lambda make: (
+        previews = Previews(daemon, clock, lambda make: (
             executor.submit(make) if self.activities.concurrent else make()))
-        looking = ReadingRequests(view, previews, reader, settings, self._clock, drains, self._tallies)
-        changing = ChangingRequests(view, self._gate, self._daemon.undoing, self._journal, settings, self._publish,
-                                    self._filesystem, self._inbox, self._intake.made, drains, self._wake_acts)
-        preparer = Preparer(self._gate, self._applications, self._filesystem, settings, self._daemon.queue_order)
-        scheduler = SchedulerRequests(self._stager, self._stagings, preparer, self._applications, self._gate, settings,
-                                      self._clock, lambda: self.activities.wake("plan"))
-        return RequestHandler(looking, changing, scheduler)
+        preparer = Preparer(gate, self._applications, filesystem, settings, daemon.queue_order)
+        self._handler = RequestHandler(
+            ReadingRequests(view, previews, reader, settings, clock, drains=drains, tallies=self._tallies),
+            ChangingRequests(
+                view, gate, daemon.undoing, self._journal, settings, publish=self._publish, filesystem=filesystem,
+                inbox=self._inbox, made=self._intake.made, drains=drains, resumed=self._wake_acts),
+            SchedulerRequests(
+                self._stager, self._stagings, preparer, self._applications, gate, settings=settings, clock=clock,
+                wake=lambda: self.activities.wake("plan")))
 
     def _answer(self, request: Json) -> Json:
         return to_json(self._handler(request))
 
-    def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
+    def _listen(self) -> None:
         """Open the control socket and the port. Raises OSError if either is in use."""
+        settings = self._settings
         control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS,
                                 staging=SCHEDULER_REQUESTS)
         self._closing.callback(control.close)
-        if settings.web.enabled:
-            beside = MetricsContext(
-                fs=self._filesystem.fsname, claim=self._claim, journal_bytes=self._journal.size_bytes,
-                positions=lambda: self._sources.follower.positions, under_way_seconds=self._under_way_seconds,
-                web_config=self._web_config, powerflex=self._sources.powerflex, tallies=self._tallies,
-                slurm=self._slurm, stager=self._stager)
-            metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            users = settings.web.change_users if self._web_config is not None else ()
-            app = web.App(metrics, self._answer, self._liveness.alive, nudge, self._publisher.changes, users)
-            self._closing.callback(self._publisher.changes.close)
-            try:
-                self.web = web.listen(settings.web, app, self._web_config)
-            except OSError as error:
-                raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
-                              f"{settings.web.address}:{settings.web.port}") from error
-            self._closing.callback(self.web.close)
-            self._say(f"listening on {settings.web.address}:{self.web.port}"
-                      + (" with TLS" if uses_tls(self._web_config) else ""))
+        if not settings.web.enabled:
+            return
+        beside = MetricsContext(
+            fs=self._node.filesystem.fsname, claim=self._node.claim, journal_bytes=self._journal.size_bytes,
+            positions=lambda: self._sources.follower.positions, under_way_seconds=self._under_way_seconds,
+            web_config=self._web_config, integrations=self._sources.integrations, tallies=self._tallies,
+            stager=self._stager)
+        metrics = registry(self._daemon, self._gate, self._undo, settings, self._sources.states, beside=beside)
+        users = settings.web.change_users if self._web_config is not None else ()
+        app = web.App(metrics, self._answer, self._liveness.alive, self._node.nudge, self._publisher.changes,
+                      change_users=users)
+        self._closing.callback(self._publisher.changes.close)
+        try:
+            self.web = web.listen(settings.web, app, self._web_config)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
+                          f"{settings.web.address}:{settings.web.port}") from error
+        self._closing.callback(self.web.close)
+        log.info("listening on %s:%d%s", settings.web.address, self.web.port,
+                 " with TLS" if uses_tls(self._web_config) else "")
 
     @property
     def _tallies(self) -> TallySource | None:
@@ -343,7 +303,7 @@ class Service:
             activity("judge", "judging", self._judge, each_cycle, acts=True),
             activity("journal", "removing old records from the journal", self._remove_old,
                      lambda: self._journal.retention.pause_seconds(self._clock.now())),
-        ], self._settings.act.journal, self._clock, self._say)
+        ], self._settings.act.journal, self._clock)
 
     def _move_pause_seconds(self) -> float:
         """Retry moves that wait for a limit often. Outcomes of movers on other nodes are taken in at once."""
@@ -364,16 +324,14 @@ class Service:
         self._publisher.publish(self._daemon, self._gate)
         jobs = status.jobs_of(self._publisher.view.findings)
         self._users.names(jobs)  # so that the first answer has them
-        if self._slurm is not None:
-            self._remember_jobs(self._slurm, jobs)
-
-    def _remember_jobs(self, slurm: SlurmJobs, jobs: Sequence[str]) -> None:
-        """Store what Slurm says about jobs of findings, for their next runs. Log a problem of Slurm once."""
         mount = self._settings.filesystem.mount.rstrip("/")
-        self._applications.remember(slurm.jobs(jobs), partial(below, mount), self._clock.now())
-        if slurm.problem != self._slurm_problem:
-            self._slurm_problem = slurm.problem
-            self._say(f"names of jobs cannot be read: {slurm.problem}" if slurm.problem else "Slurm answers again")
+        self._applications.remember(self._sources.jobs(jobs), partial(below, mount), self._clock.now())
+
+    def _words_of_jobs(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: job.words for name, job in self._sources.jobs(names).items()}
+
+    def _nodes_of_jobs(self, names: Iterable[str]) -> dict[str, int]:
+        return {name: job.nodes for name, job in self._sources.jobs(names).items() if job.nodes is not None}
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Run the activities in threads of their own. Then :meth:`cycle` only reads the counters.
@@ -444,7 +402,7 @@ class Service:
 
     def renew(self) -> None:
         """Renew the claim. It waits for as long as the file system does not answer."""
-        self._claim.renew()
+        self._node.claim.renew()
 
     def beat(self) -> bool:
         """False if a cycle hangs. It never waits for the file system."""
@@ -471,26 +429,6 @@ class Service:
         if self._open:
             with suppress(JournalError), journal_errors(self._settings.act.journal):
                 if waits := waiting_at_stop(self._gate, self._inbox):
-                    self._say(waits)
+                    log.info("%s", waits)
         self._open = False
         self._closing.close()
-
-
-class Cluster(Protocol):
-    """Several nodes that work on the file system, as the service of the leader uses them."""
-
-    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
-        """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
-
-    def detach(self) -> None:
-        """Publish the last changes of the journal, which will be closed."""
-
-    def tally_inbox(self, settings: Settings) -> TallyInbox | None:
-        """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""
-
-
-class ClearingFilesystem(Filesystem, Protocol):
-    """A file system whose changelogs can be cleared."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Clear the records of a changelog user up to an index."""

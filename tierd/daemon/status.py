@@ -104,13 +104,14 @@ class StatusPublisher:
         waiting, device_time = gate.waiting_by_finding(), daemon.device_time
         with daemon.lock:  # for a moment: the rest is made of copies
             done = [replace(case, defaults=[*case.defaults]) for case in daemon.cases]
-        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, device_time, numbers)
+        figures = updated_figures(self.view.figures, self._curves, findings, done, windows, times=device_time,
+                                  numbers=numbers)
         cases = tuple(all_cases(findings, numbers, done, figures,
                                 lambda key: (gate.defaults_waiting_for(key), waiting[key])))
         self.view = StatusSnapshot(
-            windows[-1] if windows else None, len(windows), findings, numbers, cases,
-            {f.key: daemon.why_not(f) for f in findings}, daemon.faults, waiting.total(),
-            counters.cycles, counters.cycle_seconds,
+            windows[-1] if windows else None, len(windows), findings=findings, numbers=numbers, cases=cases,
+            why_not={f.key: daemon.why_not(f) for f in findings}, faults=daemon.faults, waiting=waiting.total(),
+            cycles=counters.cycles, cycle_seconds=counters.cycle_seconds,
             looking_since=windows[0].start if windows else 0.0,
             device_time=device_time, figures=figures, facts=daemon.facts)
         self.changes.announce()
@@ -145,9 +146,10 @@ def action_answer(action: Action) -> ActionAnswer:
 def act_answer(entry: Entry) -> ActAnswer:
     """An act in the journal."""
     return ActAnswer(
-        entry.id, entry.intended_at, entry.kind, entry.place, entry.size_bytes, entry.outcome, entry.detail,
-        layout_words(entry.layout_before, entry.striping_before),
-        layout_words(entry.layout_after, entry.striping_after), entry.reason)
+        entry.id, entry.intended_at, kind=entry.kind, place=entry.place, size_bytes=entry.size_bytes,
+        outcome=entry.outcome, detail=entry.detail,
+        before=layout_words(entry.layout_before, entry.striping_before),
+        after=layout_words(entry.layout_after, entry.striping_after), reason=entry.reason)
 
 
 def layout_words(layout: Layout | None, striping: DefaultStriping | None) -> str | None:
@@ -451,8 +453,9 @@ def pool_rows(targets: Sequence[TargetRow], facts: Facts, times: Mapping[str, Ta
         busy = [times[target].utilisation for target in members if target in times]
         rows.append(PoolRow(
             pool, len(members), sum(s.size_bytes for s in space), sum(s.avail_bytes for s in space),
-            sum(row.read_bytes for row in active), sum(row.write_bytes for row in active),
-            sum(row.operations for row in active), min(sum(busy) / len(busy), 1.0) if busy else None))
+            sum(row.read_bytes for row in active), write_bytes=sum(row.write_bytes for row in active),
+            operations=sum(row.operations for row in active),
+            utilisation=min(sum(busy) / len(busy), 1.0) if busy else None))
     return tuple(rows)
 
 

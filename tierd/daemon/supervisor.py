@@ -19,7 +19,7 @@ from tierd.daemon.loop import Memory
 from tierd.daemon.systemd import HeartbeatSource
 from tierd.text import printable
 
-log = logging.getLogger("tierd")
+log = logging.getLogger("tierd.daemon")
 MAX_SKIPPED_CYCLES = 11
 """Limit on the cycles between two tries: about a minute."""
 

@@ -10,11 +10,14 @@ more time, and logs what it waits for. Otherwise systemd would end the process, 
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
+
+log = logging.getLogger("tierd.daemon")
 
 
 class Notifier:
@@ -80,7 +83,7 @@ LOG_AFTER_BEATS = 6
 
 @contextmanager
 def extended_start(
-    notify: Notifier, mount: str, say: Callable[[str], None], seconds: float = BEAT_SECONDS
+    notify: Notifier, mount: str, seconds: float = BEAT_SECONDS
 ) -> Iterator[None]:
     """Ask systemd for more time while the block runs. Logs once that the file system delays the start."""
     beats = 0
@@ -92,8 +95,8 @@ def extended_start(
             EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC), STATUS=f"starting: waiting for the file system at {mount}"
         )
         if beats == LOG_AFTER_BEATS:
-            say(f"the file system at {mount} keeps the start waiting: a metadata server, or another, may be away (lfs "
-                "check servers); tierd begins when it answers")
+            log.warning("the file system at %s keeps the start waiting: a metadata server, or another, may be away "
+                        "(lfs check servers); tierd begins when it answers", mount)
 
     heartbeat = Heartbeat(beat, seconds).start()
     try:

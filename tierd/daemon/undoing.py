@@ -85,7 +85,7 @@ class CaseUndo:
             dropped = len(self._gate.drop(case.finding.key))
             there = tuple(case.defaults)
         if dropped:
-            self._log.say(f"dropped {count_of(dropped, 'queued move')}: {reason}")
+            log.logger.info("dropped %s: %s", count_of(dropped, "queued move"), reason)
         acts = [outcome.entry for outcome in there]
         over = space.call_each(lambda act: self._undo_act_of(case.number, act, reason), acts, self._executor)
         gone = {act for act, done in zip(acts, over, strict=True) if done}
@@ -117,7 +117,7 @@ class CaseUndo:
                 self._said[entry.id] = result
                 if result.outcome == Outcome.UNDONE:
                     self._journal.end(entry.id, Outcome.UNDONE, reason, self._clock.now())
-                self._log.of_number(case.number, [log.undone_sentence(entry, result.outcome, result.detail)])
+                self._log.undone(case.number, entry, result.outcome, result.detail)
         return all(entry.id in self._said for entry in left)
 
     def _restored(self, entry: Entry, key: tuple[str, str, str], pools: Mapping[str, tuple[str, ...]], reason: str,
@@ -141,8 +141,9 @@ class CaseUndo:
         if not self._gate.has_move(entry.place) and now >= self._restored_at.get(entry.id, 0.0) + RESTORE_SECONDS:
             self._restored_at[entry.id] = now
             self._gate.submit([Action(ActKind.MIGRATE, earlier, f"undo of act {entry.id}: {reason}", key,
-                                      entry.place.rpartition("/")[0] or "/", entry.place, entry.size_bytes,
-                                      entry.fid, undoes=entry.id)], number)
+                                      entry.place.rpartition("/")[0] or "/", path=entry.place,
+                                      size_bytes=entry.size_bytes,
+                                      fid=entry.fid, undoes=entry.id)], number)
         return None
 
     def _moved_to_mdt(self, number: int) -> Sequence[Entry]:
@@ -170,7 +171,7 @@ class CaseUndo:
         held = self.act.held()
         result = self.act(entry, reason)
         if self._said.pop(act, None) != result:
-            self._log.of_number(number, [log.undone_sentence(entry, result.outcome, result.detail)])
+            self._log.undone(number, entry, result.outcome, result.detail)
         if result.outcome == Outcome.UNDONE or (result.outcome != Outcome.FAILED and not held):
             return True
         self._said[act] = result
@@ -259,7 +260,7 @@ class CaseUndo:
         acts.
         """
         number = self._journal.finding_of(entry.id)
-        self._log.of_number(number, [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
+        self._log.undone(number, entry, Outcome.UNDONE, f"by {by}")
         if entry.kind != ActKind.MIGRATE and all(act.kind == ActKind.MIGRATE
                                                  for act in self._journal.acts_in_force(number)):
             self._journal.judgements.undone_by_hand(number)
@@ -276,7 +277,8 @@ class CaseUndo:
                 else:
                     dropped = self._end(case)
                 if dropped:
-                    self._log.say(f"dropped {count_of(dropped, 'queued move')}: {by} undid their default layout")
+                    log.logger.info("dropped %s: %s undid their default layout",
+                                    count_of(dropped, "queued move"), by)
 
     def _end_by_hand(self, number: int, by: str) -> int:
         """End a remediation that an administrator undoes. Returns the number of queued moves that were dropped."""

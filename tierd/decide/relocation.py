@@ -143,7 +143,7 @@ def relocate(layout: Layout, size_bytes: int, leave: Collection[int], room: Dest
     wanted: list[Component] = []
     coming: dict[int, float] = {}
     for had, plain in zip(layout.components, without_objects(layout).components, strict=True):
-        placed = _placed(had, size_bytes, leave, room, coming, may_narrow)
+        placed = _placed(had, size_bytes, leave, room, coming, may_narrow=may_narrow)
         if isinstance(placed, Refusal):
             for index, taken in coming.items():
                 room.take(index, -taken)

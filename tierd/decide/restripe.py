@@ -133,7 +133,7 @@ def rewritten(finding: Finding, files: Sequence[tuple[DirectoryActivity, Candida
             left -= size
             layout = placed(Layout((stripes.component(0, pool),), composite=False), capacity)
             actions.append(Action(ActKind.MIGRATE, layout, f"{why}; {words(stripes)}", finding.key,
-                                  activity.directory, candidate.path, size, candidate.fid))
+                                  activity.directory, path=candidate.path, size_bytes=size, fid=candidate.fid))
     return Plan(tuple(actions), tuple(refusals))
 
 

@@ -107,10 +107,12 @@ def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivi
 def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
     """The sum of several directories, as activity in ``place``."""
     return DirectoryActivity(
-        parts[0].job, place, sum(p.creates for p in parts), sum(p.opens for p in parts), sum(p.closes for p in parts),
-        sum(p.unlinks for p in parts), sum(p.outgrown for p in parts),
-        tuple(f for p in parts for f in p.existing_files), tuple(c for p in parts for c in p.candidates),
-        tuple(s for p in parts for s in p.sizes),
+        parts[0].job, place, creates=sum(p.creates for p in parts), opens=sum(p.opens for p in parts),
+        closes=sum(p.closes for p in parts),
+        unlinks=sum(p.unlinks for p in parts), outgrown=sum(p.outgrown for p in parts),
+        existing_files=tuple(f for p in parts for f in p.existing_files),
+        candidates=tuple(c for p in parts for c in p.candidates),
+        sizes=tuple(s for p in parts for s in p.sizes),
     )
 
 

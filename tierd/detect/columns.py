@@ -79,7 +79,7 @@ def window_columns(window: Window, targets: Names, jobs: Names, small_rpc_bytes:
     return WindowColumns(
         window.start, window.end, target, jobs.of(loads.job.tolist(), len(loads)),
         np.column_stack((loads.numbers[:, :BUSY_USEC], small_rpcs(loads, small_rpc_bytes))) * part[target, None],
-        jobs.of(done.keys_by_row(), len(done)), done.numbers[:, CLOSES:OTHERS])
+        namespace_job=jobs.of(done.keys_by_row(), len(done)), namespace=done.numbers[:, CLOSES:OTHERS])
 
 
 def small_rpcs(loads: Loads, small_rpc_bytes: int) -> Floats:

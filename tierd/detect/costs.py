@@ -314,7 +314,7 @@ class CostLearner:
         marks = np.square(window.job[streaming, None] + 1, dtype=np.float64)
         alike = sums(window.target[streaming], marks, targets)[:, 0]
         for number in np.unique(pool[busy]).tolist():
-            self._keep(names[number], np.flatnonzero(busy & (pool == number)), alike, streamed, total, others)
+            self._keep(names[number], np.flatnonzero(busy & (pool == number)), alike, streamed, total, others=others)
 
     def _keep(self, pool: str, targets: Ints, alike: Floats, streamed: Floats, total: Floats, others: Floats) -> None:
         kept = self._kept.setdefault(pool, _Kept())

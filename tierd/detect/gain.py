@@ -81,7 +81,7 @@ class Tracks:
             if now is not None and wanted:
                 for at in beside(now, wanted):
                     job = jobs[now.streams.job[at]]
-                    found[job] = extended(self.known.get(job), end, seconds, now, at, jobs)
+                    found[job] = extended(self.known.get(job), end, seconds, now, at, jobs=jobs)
         self.known = found
 
 

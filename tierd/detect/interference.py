@@ -271,7 +271,7 @@ class Interference:
         self._now = window.end
         work = kinds.work(window)
         taken = costs.taken(window.target, work)
-        exposure = self._exposures(streams, window, kinds, costs, work, taken)
+        exposure = self._exposures(streams, window, kinds, costs, work, taken=taken)
         self._in_doubt = {
             target: self._in_doubt.get(target, frozenset()) | set(recent.job[recent.target == target].tolist())
             for target in costs.unhealthy.tolist()}
@@ -308,9 +308,9 @@ class Interference:
                 self._begin(number)
         return Streams(
             job, np.array([self._rows[number] for number in job.tolist()]), of, target, count,
-            np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
-            np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
-            np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
+            share=np.bincount(of, taken[pair]) / np.maximum(np.bincount(of, by_streams[target]), 1e-9),
+            saturation=np.clip((fullest[job] - SATURATED) / (FULL - SATURATED), 0, 1),
+            io_bound=np.clip((np.bincount(of, small_seconds[target]) / np.maximum(together, 1e-9) - SPREAD)
                     / (IO_BOUND - SPREAD), 0, 1))
 
     def _begin(self, job: int) -> None:
@@ -567,8 +567,8 @@ class Interference:
         else:
             carrier = Carrier.HISTORY if job in self._remembered else Carrier.LOAD
         targets = tuple(now.streams.target[now.streams.of == at].tolist())
-        return Loss(job, suspects, targets, float(now.rate[at]), lost, sqrt(variance + (VARIES * lost)**2 + 1e-6),
-                    carrier, float(state["came_at"][first]), before)
+        return Loss(job, suspects, targets, float(now.rate[at]), lost, error=sqrt(variance + (VARIES * lost)**2 + 1e-6),
+                    carrier=carrier, came_at=float(state["came_at"][first]), rate_before=before)
 
     def _posterior(self, row: Ints) -> tuple[Floats, Floats]:
         """Mean and covariance over all kinds."""

@@ -188,6 +188,6 @@ def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Pr
     return Profile(
         job, sum([w.end - w.start for w in active]), loads,
         sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
-        sum([n.closes > 0 for n in namespace]) / len(active), sum([n.opens for n in namespace]),
-        sum([n.unlinks for n in namespace]),
+        closing_share=sum([n.closes > 0 for n in namespace]) / len(active), opens=sum([n.opens for n in namespace]),
+        unlinks=sum([n.unlinks for n in namespace]),
     )

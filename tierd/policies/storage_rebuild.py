@@ -1,6 +1,6 @@
 """The storage below OSTs rebuilds or rebalances. Its targets are slow then, and no job is the cause.
 
-PowerFlex reports it (``tierd/sense/powerflex.py``). While it lasts, the targets count as unhealthy: no job is blamed
+An integration reports it. While it lasts, the targets count as unhealthy: no job is blamed
 there, and tierd does not learn from them.
 """
 
@@ -20,7 +20,7 @@ WORK = {"rebuild": "rebuilds", "rebalance": "rebalances"}
 
 @dataclass(frozen=True)
 class Settings(Common):
-    """No thresholds: ``[sense.powerflex]`` has the rate from which a rebalance counts."""
+    """No thresholds: the settings of the storage system have the rate from which a rebalance counts."""
 
 
 def find(view: View, _: Settings) -> Iterator[Finding]:
@@ -34,12 +34,12 @@ def find(view: View, _: Settings) -> Iterator[Finding]:
         one = work[slowed[0]]
         yield Finding(
             POLICY.name, view.now, "", "", tuple(slowed),
-            f"PowerFlex {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
+            f"{one.system} {WORK[kind]} its pool {quoted(pool)} with {rate_text(one.bytes_per_second)}, "
             f"{binary_text(one.pending_bytes)} wait: this slows {first_names(slowed)}; no job is blamed there",
             OtherEvidence({"storage_bytes_per_second": one.bytes_per_second, "pending_bytes": one.pending_bytes}),
             advice_only=True, subject=f"{kind} of {pool}",
-            advice=(Advice("scli --query_all", "on the primary MDM",
-                           f"shows the progress of the {kind}; it ends by itself"),),
+            advice=(Advice(one.command, "on the storage system",
+                           f"shows the progress of the {kind}; it ends by itself"),) if one.command else (),
         )
 
 

@@ -67,10 +67,13 @@ def client_load(before: ClientCounters, after: ClientCounters, time: float, seco
             or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs)):
         return None
     return ClientLoad(
-        after.client, after.mount, after.fsname, time, seconds, increases(before.read_ahead, after.read_ahead),
-        after.read_ahead_bytes, after.read_ahead_file_bytes, increases(before.statahead, after.statahead),
-        after.statahead_max, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
-        after.statahead_batch, after.fabric_driver,
+        after.client, after.mount, fsname=after.fsname, time=time, seconds=seconds,
+        read_ahead=increases(before.read_ahead, after.read_ahead),
+        read_ahead_bytes=after.read_ahead_bytes, read_ahead_file_bytes=after.read_ahead_file_bytes,
+        statahead=increases(before.statahead, after.statahead),
+        statahead_max=after.statahead_max,
+        rpcs=tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
+        statahead_batch=after.statahead_batch, fabric_driver=after.fabric_driver,
     )
 
 

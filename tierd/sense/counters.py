@@ -56,7 +56,7 @@ class CounterTable(PairTable[JobEntry]):
         each = list(entries.values())
         return cls(texts([target for target, _ in entries]), texts([job for _, job in entries]),
                    texts([entry.start for entry in each]), columns_of([entry.samples for entry in each]),
-                   columns_of([entry.sums for entry in each]), columns_of([entry.sizes for entry in each]))
+                   columns_of([entry.sums for entry in each]), sizes=columns_of([entry.sizes for entry in each]))
 
     def value(self, row: int) -> JobEntry:
         """The counters of a row, without zeros."""
@@ -65,7 +65,7 @@ class CounterTable(PairTable[JobEntry]):
     def rows(self, which: Rows) -> CounterTable:
         """Some of the rows."""
         return CounterTable(self.target[which], self.job[which], self.start[which], self.samples.rows(which),
-                            self.sums.rows(which), self.sizes.rows(which))
+                            self.sums.rows(which), sizes=self.sizes.rows(which))
 
 
 def joined_tables(tables: list[CounterTable]) -> CounterTable:
@@ -82,7 +82,7 @@ def joined_tables(tables: list[CounterTable]) -> CounterTable:
 
     return CounterTable(column([one.target for one in tables]), column([one.job for one in tables]),
                         column([one.start for one in tables]), columns([one.samples for one in tables]),
-                        columns([one.sums for one in tables]), columns([one.sizes for one in tables]))
+                        columns([one.sums for one in tables]), sizes=columns([one.sizes for one in tables]))
 
 
 MAX_NUMBERS = 40_000_000
@@ -167,7 +167,7 @@ def increases(before: CounterTable, after: CounterTable) -> Increases:
         then[from_zero] = 0
         return Increases(Columns(names, now - then), _risen(before.sums, after.sums, row, from_zero),
                          _risen(before.sizes, after.sizes, row, from_zero), is_new, changed,
-                         less & both & (first == last))
+                         fell=less & both & (first == last))
 
 
 def _rows(columns: Columns[Any], names: tuple[Any, ...], row: Ints) -> Floats:

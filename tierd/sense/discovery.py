@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import glob
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
+
+log = logging.getLogger("tierd.sense")
 
 
 class LabelledTarget(NamedTuple):
@@ -65,10 +68,9 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 class Discovery:
     """Exporters from a fixed list, from files and from DNS names."""
 
-    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], log: Callable[[str], None]) -> None:
+    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource]) -> None:
         self._fixed = fixed
         self._places = places
-        self._log = log
         self._logged: dict[int, str] = {}
         self._last: frozenset[str] | None = None
 
@@ -79,11 +81,14 @@ class Discovery:
             urls.update(dict.fromkeys(place()))
             if place.problem != self._logged.get(number, ""):
                 self._logged[number] = place.problem
-                self._log(f"discovery: {place.problem}" if place.problem else "discovery: works again")
+                if place.problem:
+                    log.warning("discovery: %s", place.problem)
+                else:
+                    log.info("discovery: works again")
         found = frozenset(urls)
         if self._last is not None and found != self._last:
-            self._log(f"discovery: {len(found - self._last)} exporters came, {len(self._last - found)} went, "
-                      f"{len(found)} are known")
+            log.info("discovery: %d exporters came, %d went, %d are known", len(found - self._last),
+                     len(self._last - found), len(found))
         self._last = found
         return tuple(urls)
 

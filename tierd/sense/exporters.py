@@ -8,6 +8,7 @@ threads and are not waited for, so that a rack without power does not delay the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import LONGEST_SECONDS, ChangelogState, Reading, ServiceCounters, Stamp
 from tierd.text import utc_text
 
+log = logging.getLogger("tierd.sense")
 Found = TypeVar("Found")
 MAX_THREADS = 8
 """Requests at the same time. It bounds the memory for answers, and the threads: systemd limits the daemon's tasks."""
@@ -158,12 +160,10 @@ class ExporterReadings:
     the partner of a server shows its targets.
     """
 
-    def __init__(self, urls: Callable[[], Sequence[str]], ask: Ask, clock: Clock,
-                 log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, urls: Callable[[], Sequence[str]], ask: Ask, clock: Clock) -> None:
         self._urls = urls
         self._ask = ask
         self._clock = clock
-        self._log = log
         self._known: dict[str, Exporter] = {}
         self._failing: dict[str, float] = {}
         """Since when each exporter has not answered; epoch seconds."""
@@ -221,8 +221,10 @@ class ExporterReadings:
         missing = frozenset(url for url, since in self._failing.items() if now - since > LONGEST_SECONDS)
         if missing != self._logged:
             self._logged = missing
-            self._log(f"exporters do not answer: {self.problem}; tierd finds nothing on their targets" if missing
-                      else "all exporters answer again")
+            if missing:
+                log.warning("exporters do not answer: %s; tierd finds nothing on their targets", self.problem)
+            else:
+                log.info("all exporters answer again")
 
 
 def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], time: float,
@@ -249,7 +251,8 @@ def joined_reading(readings: Mapping[str, Reading], shown: Mapping[str, str], ti
     if sum(map(len, tables)) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
     return Reading(time, joined_tables(tables), frozenset(shown), conditions,
-                   all(one.omits_idle_jobs for one in readings.values()), changelogs, is_flash, limits,
+                   all(one.omits_idle_jobs for one in readings.values()), changelogs=changelogs, is_flash=is_flash,
+                   data_limits=limits,
                    services=services, stamps=stamps)
 
 

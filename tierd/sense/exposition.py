@@ -256,7 +256,7 @@ class ExporterView:
         rows = len(self._rows)
         return CounterTable(texts([target for target, _ in self._rows]), texts([job for _, job in self._rows]),
                             texts([""] * rows), self._samples.columns(rows), self._sums.columns(rows),
-                            sizes_of(self._buckets.columns(rows, np.nan)))
+                            sizes=sizes_of(self._buckets.columns(rows, np.nan)))
 
 
 def sizes_of(buckets: Columns[tuple[str, float]]) -> Columns[int]:

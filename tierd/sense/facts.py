@@ -109,8 +109,9 @@ class RecentDirectories:
             done = _difference(again[1] if again else self._counts(before, activity), _counts(activity))
             if any(done):
                 creates, opens, closes, unlinks, outgrown, write_opens = done
-                found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
-                                               outgrown, write_opens=write_opens, clients=activity.clients))
+                found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes,
+                                               unlinks=unlinks,
+                                               outgrown=outgrown, write_opens=write_opens, clients=activity.clients))
         return tuple(found), now - begun
 
     def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:

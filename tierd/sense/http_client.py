@@ -212,7 +212,7 @@ class HttpClient:
 
         ``more`` has further headers. ``query`` goes after the URL, and errors do not repeat it.
         """
-        return self.send("GET", url, None, kinds, {"Accept": accept, **(more or {})}, query)
+        return self.send("GET", url, None, kinds, {"Accept": accept, **(more or {})}, query=query)
 
     def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
         """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""

@@ -82,4 +82,4 @@ class Inventory:
             pools = pools_within(layout, status.size_bytes)
             if status.size_bytes and not self._pools.isdisjoint(pools):
                 self._found[status.fid] = StoredFile(status.fid, path, status.size_bytes, pools,
-                                                     max(status.atime, status.mtime), layout)
+                                                     max(status.atime, status.mtime), layout=layout)

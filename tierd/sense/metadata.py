@@ -82,10 +82,10 @@ def load_of(mdt: str, counters: CounterTable, more: Increases, seconds: float) -
     count = sum(done.values())
     rates = {name: value / seconds for name, value in done.items()}
     return MetadataLoad(mdt, rates.get("creates", 0.0), rates.get("unlinks", 0.0), rates.get("stats", 0.0),
-                        rates.get("opens", 0.0), rates.get("others", 0.0),
-                        tuple((job, value / seconds) for job, value in
+                        rates.get("opens", 0.0), others=rates.get("others", 0.0),
+                        jobs=tuple((job, value / seconds) for job, value in
                               sorted(jobs.items(), key=lambda item: (-item[1], item[0]))[:MAX_JOBS]),
-                        usec / count if count else 0.0)
+                        usec_per_operation=usec / count if count else 0.0)
 
 
 def _group(operation: str) -> str:
@@ -105,4 +105,5 @@ def service_of(node: str, first: _Snapshot, last: _Snapshot) -> MetadataService 
     if requests <= 0 or min(more.values()) < 0:
         return None
     return MetadataService(node, now.threads, now.threads_max, requests / (last.time - first.time),
-                           more["wait_usec"] / requests, more["active"] / requests, more["queued"] / requests, now.mdts)
+                           more["wait_usec"] / requests, active=more["active"] / requests,
+                           queued=more["queued"] / requests, mdts=now.mdts)

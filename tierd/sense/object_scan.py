@@ -83,7 +83,7 @@ def stored_file(filesystem: Filesystem, path: str, osts: Collection[int]) -> Sto
     if status.is_directory:
         return None
     return StoredFile(status.fid, path, status.size_bytes, pools_within(layout, status.size_bytes),
-                      max(status.atime, status.mtime), layout)
+                      max(status.atime, status.mtime), layout=layout)
 
 
 MAX_FILES = 50_000

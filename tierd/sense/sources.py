@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from lustre.access_log import AccessLogDevice
-from lustre.background import DaemonExecutor
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
 from tierd.clock import Clock
-from tierd.config.readers import ReaderSettings
 from tierd.config.sense import SenseSettings
+from tierd.config.settings import Settings
 from tierd.inotify import Watcher
+from tierd.integrations.protocol import SchedulerJob, Site
+from tierd.integrations.registry import started
 from tierd.model import DirectoryActivity
-from tierd.sense.access_logs import AccessLogs, HotFiles
 from tierd.sense.changelogs.follow import Follower, TimedCalls
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 from tierd.sense.changelogs.table import Batches
@@ -23,11 +23,9 @@ from tierd.sense.exporters import ExporterReadings, HttpAnswers
 from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
 from tierd.sense.http_client import HttpClient
 from tierd.sense.parameters import read_this_node
-from tierd.sense.powerflex import Gateway, PowerFlex
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
-from tierd.sense.robinhood import MySqlConnection, Robinhood
 from tierd.sense.watched import WatchedDirectories
 
 
@@ -64,24 +62,23 @@ BLIND_WINDOWS = 6
 MIN_BLIND_SECONDS = 30.0
 """Time without a tally of an MDT after which tierd begins nothing new, at least. A lease may expire and be taken."""
 ReadCounters = Callable[[], Reading]
-LogFunction = Callable[[str], None]
 
 
 def counter_source(
-    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], log: LogFunction
+    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str]
 ) -> ReadCounters:
     """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         client = HttpClient(sense.prometheus.access, sense.wait_seconds, environment)
-        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.wait_seconds, sense.stale_seconds,
-                                  sense.skew_seconds)
+        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.wait_seconds,
+                                  stale_seconds=sense.stale_seconds,
+                                  skew_seconds=sense.skew_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
         return ExporterReadings(
-            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None, log),
+            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None),
             HttpAnswers(client, clock, sense.wait_seconds, sense.skew_seconds),
             clock,
-            log,
         )
     return read_this_node(tree, clock)
 
@@ -94,7 +91,8 @@ def history_source(
     if not settings.url or not settings.learn_seconds:
         return None
     client = HttpClient(settings.access, settings.learn_timeout_seconds, environment)
-    return PrometheusHistory(settings, fsname, clock, client, settings.learn_timeout_seconds, sense.skew_seconds)
+    return PrometheusHistory(settings, fsname, clock, client, settings.learn_timeout_seconds,
+                             skew_seconds=sense.skew_seconds)
 
 
 def counter_source_name(sense: SenseSettings) -> str:
@@ -105,7 +103,7 @@ def counter_source_name(sense: SenseSettings) -> str:
 
 
 def exporter_discovery(
-    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None, log: LogFunction
+    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None
 ) -> Discovery:
     """Exporters of the list, the files and the DNS names of the configuration."""
     places: list[TargetSource] = []
@@ -113,129 +111,109 @@ def exporter_discovery(
         places.append(FileTargets(sense.exporter_files))
     if asking is not None:
         places.append(DnsTargets(sense.exporter_dns, asking(), clock, sense.dns_refresh_seconds))
-    return Discovery(sense.exporters, places, log)
+    return Discovery(sense.exporters, places)
 
 
-def powerflex_source(sense: SenseSettings, fsname: str, clock: Clock) -> PowerFlex | None:
-    """The configured PowerFlex gateway, or None."""
-    settings = sense.powerflex
-    if not settings.url:
-        return None
-    return PowerFlex(settings, fsname, Gateway(settings, clock.now), clock, DaemonExecutor("powerflex", 1))
+@dataclass(frozen=True, kw_only=True)
+class SourceParts:
+    """What the sources of one configuration read."""
 
-
-def noting(powerflex: PowerFlex, read: ReadCounters) -> ReadCounters:
-    """Counters in which targets on volumes that are rebuilt are unhealthy."""
-    return lambda: powerflex.noted(read())
+    settings: Settings
+    filesystem: Filesystem
+    read: ReadCounters
+    mdts: Sequence[str]
+    positions: Mapping[str, int]
+    """Last changelog record read, by MDT."""
+    clock: Clock
+    environment: Mapping[str, str]
+    mark: MakeMark | None = None
+    """Makes a file on an MDT whose records must appear."""
+    marks_allowed: Callable[[], bool] = lambda: True
+    inbox: TallyInbox | None = None
+    """Where the tallies of readers on other nodes arrive; None if changelogs are read here."""
 
 
 class Sources:
     """The sources of one configuration."""
 
-    def __init__(
-        self,
-        sense: SenseSettings,
-        mount: str,
-        read: ReadCounters,
-        filesystem: Filesystem,
-        mdts: Sequence[str],
-        positions: Mapping[str, int],
-        clock: Clock,
-        environment: Mapping[str, str],
-        flash_pools: Collection[str] = (),
-        mark: MakeMark | None = None,
-        marks_allowed: Callable[[], bool] = lambda: True,
-        inbox: TallyInbox | None = None,
-        reader: ReaderSettings | None = None,
-    ) -> None:
-        """``mark`` makes a file on an MDT whose records must appear. ``marks_allowed`` returns whether it may now.
-
-        With ``inbox``, changelog records come from readers on other nodes.
-        """
-        reader = reader or ReaderSettings()
-        self._clock = clock
-        self.powerflex = powerflex_source(sense, filesystem.fsname, clock)
-        note = (lambda: read.problem) if isinstance(read, ExporterReadings) else str
+    def __init__(self, parts: SourceParts) -> None:
+        sense, self._clock = parts.settings.sense, parts.clock
+        self.integrations = started(parts.settings.integrations.by_name, Site(
+            fsname=parts.filesystem.fsname, clock=parts.clock, environment=parts.environment,
+            stale_seconds=sense.stale_seconds, flash_pools=parts.settings.resolved_scopes.flash_pools))
+        read = parts.read
         self.counters = CheckedReadings(
-            counter_source_name(sense), read if self.powerflex is None else noting(self.powerflex, read), clock,
-            sense.stale_seconds, sense.skew_seconds, note)
-        self.history = history_source(sense, filesystem.fsname, clock, environment)
+            counter_source_name(sense), lambda: self._noted(read()), parts.clock, sense.stale_seconds,
+            skew_seconds=sense.skew_seconds,
+            note=(lambda: read.problem) if isinstance(read, ExporterReadings) else str)
+        self.history = history_source(sense, parts.filesystem.fsname, parts.clock, parts.environment)
         self._watcher: Watcher | None = None
-        self.timed_calls = TimedCalls(clock)
+        self.timed_calls = TimedCalls(parts.clock)
         """Calls to MDTs, with a limited wait."""
         self.follower: Follower | WatchedDirectories | TallySource
         self.records: CheckedRecords | TallySource
-        recording = None
-        if inbox is not None:
-            recording = RecordingCheck(filesystem.fsname, sense.readers, clock)
-            self.follower = self.records = TallySource(
-                inbox, {mdt: positions.get(mdt, 0) for mdt in mdts}, clock, sense.stale_seconds, sense.skew_seconds,
-                GAP_WINDOWS * reader.window_seconds, max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds),
-                recording)
-        elif sense.watch:
-            self._watcher = Watcher(clock.now)
-            self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
-                                               lambda: self.counters.jobs)
-        else:
-            recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.timed_calls.marking(mark),
-                                  marks_allowed)
-            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, clock, positions,
-                                     recording=recording)
+        recording = self._open_changelogs(parts)
         if not isinstance(self.follower, TallySource):
-            self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
-                                          sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
+            self.records = CheckedRecords(
+                "inotify" if sense.watch else "changelog", self.follower, parts.clock, sense.stale_seconds,
+                skew_seconds=sense.skew_seconds, note=recording.note if recording else str)
         self.live = LiveSource(self.counters, self.records, recording)
-        self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
-                          if sense.robinhood.database else None)
-        self.access_logs = (AccessLogs(sense.access_logs, AccessLogDevice, clock, sense.stale_seconds)
-                            if sense.access_logs else None)
-        self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
+
+    def _open_changelogs(self, parts: SourceParts) -> RecordingCheck | None:
+        """Begin to follow changelogs, tallies or directories. Returns the check that MDTs record, if there is one."""
+        sense, reader, clock = parts.settings.sense, parts.settings.reader, parts.clock
+        if parts.inbox is not None:
+            recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock)
+            blind_seconds = max(MIN_BLIND_SECONDS, BLIND_WINDOWS * reader.window_seconds)
+            self.follower = self.records = TallySource(
+                parts.inbox, {mdt: parts.positions.get(mdt, 0) for mdt in parts.mdts}, clock, sense.stale_seconds,
+                sense.skew_seconds, gap_seconds=GAP_WINDOWS * reader.window_seconds, blind_seconds=blind_seconds,
+                recording=recording)
+            return recording
+        if sense.watch:
+            self._watcher = Watcher(clock.now)
+            self.follower = WatchedDirectories(self._watcher, parts.filesystem, parts.settings.filesystem.mount,
+                                               sense.watch, lambda: self.counters.jobs)
+            return None
+        recording = RecordingCheck(parts.filesystem.fsname, sense.readers, clock,
+                                   parts.mark and self.timed_calls.marking(parts.mark), parts.marks_allowed)
+        self.follower = Follower(self.timed_calls.reading(parts.filesystem.changelog), parts.mdts, clock,
+                                 parts.positions, recording=recording)
+        return recording
+
+    def _noted(self, reading: Reading) -> Reading:
+        for source in self.integrations:
+            reading = source.noted(reading)
+        return reading
 
     def refresh(self) -> None:
-        """Refresh the sources of hints: read new access log entries, and check robinhood if that is due."""
-        if self.access_logs is not None:
-            self.access_logs.read()
-        if self.robinhood is not None and self.robinhood.due():
-            self.robinhood.check()
-        if self.powerflex is not None:
-            self.powerflex.refresh()
+        """Refresh the integrations."""
+        for source in self.integrations:
+            source.refresh()
 
     def states(self) -> tuple[SourceState, ...]:
         """The state of each source."""
-        beside = [source.age for source in (self.robinhood, self.access_logs, self.powerflex) if source is not None]
+        ages = (self.counters.age, self.records.age, *(source.age for source in self.integrations))
         now = self._clock.now()
-        return tuple(age.at(now) for age in (self.counters.age, self.records.age, *beside))
+        return tuple(age.at(now) for age in ages if age is not None)
 
     def enriched(self, activities: Sequence[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
-        """Activities with files that no changelog record named, and with the recent reads of each file.
-
-        A source that does not answer adds nothing; its state has the reason.
-        """
+        """Activities with what the integrations know about their files. The state of each source has its problem."""
         done = list(activities)
-        if self.robinhood is not None:
-            done = [self._with_known_files(activity, filesystem) for activity in done]
-        return done if self._hot_files is None else self._hot_files.with_recent_reads(done, filesystem)
+        for source in self.integrations:
+            done = source.enriched(done, filesystem)
+        return done
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
-        """Names in a directory, the longest unused first, by robinhood; empty without robinhood."""
-        if self.robinhood is None:
-            return ()
-        try:
-            return self.robinhood.coldest_first(filesystem.status(directory).fid)
-        except OSError:
-            return ()
+        """Names in a directory, the longest unused first; empty if no integration knows them."""
+        return next(filter(None, (source.coldest_first(directory, filesystem) for source in self.integrations)), ())
 
-    def _with_known_files(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
-        assert self.robinhood is not None
-        if not activity.directory.startswith("/"):
-            return activity
-        try:
-            return self.robinhood.completed(activity, filesystem.status(activity.directory).fid)
-        except OSError:
-            return activity
+    def jobs(self, names: Iterable[str]) -> Mapping[str, SchedulerJob]:
+        """What the scheduler says about jobs, as far as known. Never waits."""
+        return {name: job for source in self.integrations for name, job in source.jobs(names).items()}
 
     def close(self) -> None:
         """Close all sources."""
-        for source in (self.robinhood, self.access_logs, self._watcher):
+        for source in (*self.integrations, self._watcher):
             if source is not None:
                 source.close()

@@ -128,6 +128,6 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
         str(meta.get("name", folder.name)), str(meta.get("fsname", "lustre")),
         tuple(t for t, _ in snapshots),
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
-        tuple(sorted(records, key=lambda r: r.time)), left, paths,
-        {path: from_yaml(text) for path, text in layouts.items()},
+        tuple(sorted(records, key=lambda r: r.time)), undecoded_bytes=left, paths=paths,
+        layouts={path: from_yaml(text) for path, text in layouts.items()},
     )

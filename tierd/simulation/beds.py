@@ -100,8 +100,8 @@ def draw_bed(kind: BedKind, seed: int) -> Bed:
     cluster = replace(bed, osts=(*bed.osts[:2], *osts), pools={"flash": (0, 1), "hdd": disks}, clients=clients)
     factor = sum(small_ios_per_second(ost) for ost in osts) / (4 * 40.0)
     return Bed(kind, cluster, disks, min(rng.choice((1, 2, 4, 8)), count), factor,
-               rng.choice((2.0, 5.0, 5.0, 10.0, 15.0)),
-               ExporterLoad(0.0, rng.choice((0.1, 0.3, 1.0)), rng.choice((0.0, 0.0, 0.05))))
+               cycle_seconds=rng.choice((2.0, 5.0, 5.0, 10.0, 15.0)),
+               load=ExporterLoad(0.0, rng.choice((0.1, 0.3, 1.0)), rng.choice((0.0, 0.0, 0.05))))
 
 
 COUNTS = {
@@ -139,7 +139,7 @@ def draw_device(kind: BedKind, rng: Random) -> DeviceSettings:
             return HddSettings(rng.uniform(100e6, 250e6), rng.uniform(0.010, 0.016), size_bytes=size)
         case _:
             return RaidSettings(10, 8, 2, rng.choice((128, 256, 512)) * KIB, rng.uniform(60e6, 120e6),
-                                rng.uniform(0.010, 0.016), size_bytes=8 * size)
+                                seek_seconds=rng.uniform(0.010, 0.016), size_bytes=8 * size)
 
 
 def small_ios_per_second(ost: OstSettings) -> float:

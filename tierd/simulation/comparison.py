@@ -96,8 +96,9 @@ def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], se
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
     times = {time for job in jobs for time in (job.start_seconds, job.stop_seconds)} | set(changes)
-    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds),
-                      tierd_starts)
+    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until,
+                      phases=phases(times, seconds),
+                      tierd_starts=tierd_starts)
 
 
 def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:

@@ -135,7 +135,7 @@ class Trial:
         with_tierd = self.run_with(self.case.jobs, policy, starts)
         without = self.without_acts(policy, starts) if with_tierd.entries else with_tierd
         alone = self.without_suspects if self.case.suspects else without
-        return compared(self._seed, self.case, with_tierd, without, alone, starts)
+        return compared(self._seed, self.case, with_tierd, without, alone, starts=starts)
 
 
 def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outcome, alone: Outcome,
@@ -166,12 +166,13 @@ def compared(seed: int, case: RandomScenario, with_tierd: Outcome, without: Outc
     onset = max(case.noise_starts, starts)
     acts_at = [at for at, kind in zip(with_tierd.acted_at, with_tierd.kinds, strict=True) if not blames_nobody(kind)]
     return Verdict(
-        seed, case.kind, truth, loss, min(times) - onset if times else None,
-        any(not blames_nobody(kind) for kind in done), harm, recovery,
-        served, gain, met, case.bed.kind if case.bed else BedKind.RECORDED,
-        min(acts_at) - onset if acts_at else None,
-        all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
-        interval_holds(case, without, alone, onset) if truth == "aggressor" else None, under_way)
+        seed, case.kind, truth=truth, loss=loss, found_after=min(times) - onset if times else None,
+        acted=any(not blames_nobody(kind) for kind in done), harm=harm, recovery=recovery,
+        served=served, gain=gain, goal_met=met, bed=case.bed.kind if case.bed else BedKind.RECORDED,
+        acted_after=min(acts_at) - onset if acts_at else None,
+        layout_helps=all(isinstance(job, SmallFileWriter) for job in case.jobs if job.job_id in case.suspects),
+        interval_holds=interval_holds(case, without, alone, onset) if truth == "aggressor" else None,
+        under_way=under_way)
 
 
 SETTLED_SECONDS = 30.0

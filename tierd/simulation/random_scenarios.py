@@ -258,7 +258,7 @@ def placement_scenario(seed: int, workloads: Collection[str]) -> RandomScenario:
     streams = [replace(stream(rng, 0), start_seconds=0.0)] if rng.random() < 0.4 else []
     served = [replace(job, start_seconds=rng.uniform(20, 40)) for job in draw(rng)]
     return RandomScenario(kind, (*streams, *served), (), 20.0, [slow_disk(rng)] if rng.random() < 0.15 else [],
-                          PLACEMENT_SECONDS, tuple(job.job_id for job in served))
+                          seconds=PLACEMENT_SECONDS, served=tuple(job.job_id for job in served))
 
 
 LONG_SECONDS = 1450.0
@@ -277,7 +277,7 @@ def uneven_pool(rng: Random) -> RandomScenario:
     changes = [(1.0, Event(1.0, "files", {
         "directory": f"/proj/old{target}", "target": f"OST{target:04x}", "size_bytes": size,
         "files": int(rng.uniform(0.35, 0.6) * room / size), "idle_days": rng.uniform(30, 300)})) for target in full]
-    return RandomScenario(UNEVEN_POOL, tuple(jobs), (), 20.0, changes, LONG_SECONDS, goal=Goal.EVEN_POOL)
+    return RandomScenario(UNEVEN_POOL, tuple(jobs), (), 20.0, changes, seconds=LONG_SECONDS, goal=Goal.EVEN_POOL)
 
 
 def files_of_steps(rng: Random) -> RandomScenario:
@@ -285,7 +285,8 @@ def files_of_steps(rng: Random) -> RandomScenario:
     nodes, threads = rng.choice(((1, 16), (1, 40), (2, 8), (4, 8), (8, 4), (12, 4)))
     job = StepFiles(nodes=nodes, threads=threads, files_each=rng.randrange(2000, 5000) // (nodes * threads))
     mdt = MdtSettings(cores=rng.choice((1, 2, 4)), work_factor=rng.uniform(30, 80))
-    return RandomScenario(STEPS, (job,), (), 20.0, (), LONG_SECONDS, (job.job_id,), Goal.METADATA_RATE, mdt, nodes)
+    return RandomScenario(STEPS, (job,), suspects=(), noise_starts=20.0, changes=(), seconds=LONG_SECONDS,
+                          served=(job.job_id,), goal=Goal.METADATA_RATE, mdt=mdt, nodes=nodes)
 
 
 def small_files_that_are_hot(rng: Random) -> list[Job]:

@@ -15,6 +15,7 @@ from simulator.scheduler import VirtualScheduler
 from tierd.act.journal.entry import Entry
 from tierd.config.settings import Settings
 from tierd.daemon.log import found_sentences
+from tierd.logs import heard
 from tierd.model import Finding
 from tierd.policies.registry import has_victim
 from tierd.simulation.world import world
@@ -92,8 +93,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     asked = sorted(orders)
     watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
     with (VirtualScheduler(cluster) as scheduler,
-          world(cluster, policy or Settings(), lambda words: log.append((cluster.now, words)),
-                executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as simulated):
+          heard(lambda words: log.append((cluster.now, words))),
+          world(cluster, policy or Settings(), executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as simulated):
         started = False
         while cluster.now < seconds:
             if policy is not None and not started and cluster.now >= tierd_starts:
@@ -132,20 +133,21 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
                   for job, run in cluster.runs.items()}
-    return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
-                   {pool: tuple(shares) for pool, shares in used.items()},
-                   tuple(begun_at(entry, clocks) for entry in entries),
-                   tuple(kinds.get(entry.id, "") for entry in entries), operations,
-                   {job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
+    return Outcome(seconds, rates, findings=tuple(findings.values()), entries=entries, log=tuple(log),
+                   pools_used={pool: tuple(shares) for pool, shares in used.items()},
+                   acted_at=tuple(begun_at(entry, clocks) for entry in entries),
+                   kinds=tuple(kinds.get(entry.id, "") for entry in entries), operations=operations,
+                   operations_in={job: tuple(of.team.operations_in.get(second, 0) for second in range(int(seconds)))
                     for job, of in cluster.runs.items() if of.team.operations_in},
-                   targets_used, {pool: tuple(members) for pool, members in watching.pools().items()}, waiting,
-                   tuple(slowdowns))
+                   targets_used=targets_used,
+                   pools={pool: tuple(members) for pool, members in watching.pools().items()}, waiting_moves=waiting,
+                   slowdowns=tuple(slowdowns))
 
 
-def found_at(finding: Finding, log: Sequence[tuple[float, str]], now: float) -> float:
+def found_at(finding: Finding, lines: Sequence[tuple[float, str]], now: float) -> float:
     """When tierd logged a finding; ``now`` if it did not. Findings are collected some seconds later."""
     sentence = next(found_sentences(finding))
-    return next((time for time, words in reversed(log) if words == sentence), now)
+    return next((time for time, words in reversed(lines) if words == sentence), now)
 
 
 def forget_records(cluster: Cluster) -> None:

@@ -25,8 +25,8 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
-from tierd.daemon.log import LogFunction
-from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon, DaemonParts
+from tierd.daemon.node import Node
 from tierd.daemon.observe import AskHistory, Source
 from tierd.daemon.service import build_gate
 from tierd.model import MetadataSpace, SiteFacts
@@ -178,26 +178,27 @@ SourceHook = Callable[[LiveSource, VirtualClock], Source]
 """Wraps the source of a cluster, with an exporter or a fault for instance."""
 
 
-def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, dry_run: bool = False,
+def wire(cluster: Cluster, settings: Settings, folder: Path, dry_run: bool = False,
           hook: SourceHook | None = None, claim: FilesystemClaim | None = None, history: AskHistory | None = None,
           executor: Executor | None = None) -> World:
     """Connect tierd to a cluster. Parameter files and journal are in ``folder``."""
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
-    media = PoolMedia(settings.resolved_scopes.pool_pairs)
-    gate, undo = build_gate(simulated(settings, dry_run), filesystem, PortMover(filesystem), journal,
-                            claim or NoClaim(), clock, executor, media=media)
     recording = RecordingCheck(filesystem.fsname, settings.sense.readers, clock)
-    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], clock, recording=recording)
+    mdts = [mdt.short_name for mdt in cluster.mdts]
+    follower = Follower(filesystem.changelog, mdts, clock, recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
-    source = hook(near, clock) if hook else near
     tree = Tree(Roots.of(folder / "node" / "proc", folder / "node" / "sys"))
-    disks = DiskPoller({THIS_NODE: disks_of_node(tree)}, clock)
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim,
-                    metadata_targets=len(cluster.mdts), history=history, executor=executor, media=media,
-                    site_facts=partial(site_facts, cluster), creation=SimulatedObjectCreation(cluster), disks=disks)
-    return World(cluster, filesystem, source, gate, undo, journal, daemon)
+    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=near.reading, mdts=mdts, clock=clock,
+                claim=claim or NoClaim(), executor=executor, site_facts=partial(site_facts, cluster),
+                creation=SimulatedObjectCreation(cluster), disks=DiskPoller({THIS_NODE: disks_of_node(tree)}, clock))
+    media = PoolMedia(settings.resolved_scopes.pool_pairs)
+    gate, undo = build_gate(simulated(settings, dry_run), node, journal, media=media)
+    source = hook(near, clock) if hook else near
+    daemon = Daemon(DaemonParts(node=node, settings=settings, source=source, gate=gate, undo=undo, journal=journal,
+                                media=media, history=history))
+    return World(cluster, filesystem, source, gate, undo, journal=journal, daemon=daemon)
 
 
 def site_facts(cluster: Cluster) -> SiteFacts:
@@ -214,11 +215,11 @@ def simulated(settings: Settings, dry_run: bool) -> Settings:
 
 
 @contextmanager
-def world(cluster: Cluster, settings: Settings, say: LogFunction, dry_run: bool = False,
+def world(cluster: Cluster, settings: Settings, dry_run: bool = False,
           executor: Executor | None = None) -> Iterator[World]:
     """Connect tierd to a cluster with a temporary folder, which is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="tierd-simulate-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        at = wire(cluster, settings, say, Path(folder), dry_run, executor=executor)
+        at = wire(cluster, settings, Path(folder), dry_run, executor=executor)
         try:
             yield at
         finally:

@@ -268,7 +268,7 @@ def judge(act: Act, windows: Sequence[Window], tracks: Mapping[str, StreamTrack]
     # the finding may be of the window in which the neighbour came, of which it was there for a part only
     contended = median([totals.moved(w).get(finding.victim, 0.0) for w in before] or [contended])
     if now >= since + settings.harm_seconds and (
-            harmed := harmed_by_act(act, before, later, tracks, settings, totals)):
+            harmed := harmed_by_act(act, before, later, tracks, settings, totals=totals)):
         return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, harmed=harmed)
     if now < since + settings.judge_seconds:
         return Judgement(Verdict.TOO_EARLY, usual, contended, after)
@@ -318,7 +318,8 @@ def harmed_by_act(act: Act, before: Sequence[Window], later: Sequence[Window], t
              and any_at_work(finding.aggressor, finding.tasks, (job,))}
     near = jobs_on_targets(before, {*finding.targets, *flash})
     elsewhere = control_ratio(before, later, *compared_rates(before, later, totals.moved), finding, settings)
-    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings, totals, operations=act.on_mdt)
+    harmed = harmed_by(before, later, near, elsewhere, {finding.victim}, settings=settings, totals=totals,
+                       operations=act.on_mdt)
     found = {}
     for job, lost in harmed.items():
         track = tracks.get(job)
@@ -359,7 +360,7 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
 
     def judged(verdict: Verdict, was: float = 0.0, after: float = 0.0, elsewhere: float = 1.0,
                harmed: Mapping[str, float] | None = None) -> Judgement:
-        return Judgement(verdict, was, was, after, elsewhere, harmed or {}, own=True, operations=operations)
+        return Judgement(verdict, was, was, after, elsewhere, harmed=harmed or {}, own=True, operations=operations)
 
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
         return judged(Verdict.TOO_EARLY)
@@ -371,7 +372,7 @@ def judge_own(act: Act, windows: Sequence[Window], now: float, settings: Setting
     got = [rate for w in later if (rate := rate_of(w).get(finding.aggressor, 0.0)) > 0]
     contended, after = median(was) if was else 0.0, median(got) if got else 0.0
     near = jobs_on_targets(before, {*finding.targets, *act.flash})
-    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings, totals):
+    if harmed := harmed_by(before, later, near, elsewhere, {*finding.aggressors}, settings=settings, totals=totals):
         return judged(Verdict.HARMED_OTHERS, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return judged(Verdict.TOO_EARLY, contended, after, elsewhere)

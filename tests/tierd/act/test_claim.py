@@ -17,6 +17,7 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
+from tests.tierd.logged import logged
 from tests.tierd.simulated import COVERING, NOISE, STREAM, world
 from tierd.act.claim import (
     Claim,
@@ -195,12 +196,12 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     settings = Configuration()
     settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
     folder = MountedClaimFolder(tmp_path / ".tierd")
-    said: dict[str, list[str]] = {"a": [], "b": []}
+    said = logged()
     sites = {}
-    for name, sentences in said.items():
+    for name in ("a", "b"):
         (tmp_path / name).mkdir()
         held = Claim(folder, f"host={name} nonce={name}", lambda: cluster.now, SETTINGS)
-        sites[name] = wire(cluster, settings, sentences.append, tmp_path / name, claim=held)
+        sites[name] = wire(cluster, settings, tmp_path / name, claim=held)
     alive = ["a", "b"]
     while cluster.now < 200:
         cluster.advance(5)
@@ -210,8 +211,8 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
             sites[name].daemon.cycle(2)
     assert [e.outcome for e in sites["a"].journal.entries()] == ["done"]
     assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
-    assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
-    assert "claim: recovered" in said["b"]
+    assert sum("another tierd moves files of this file system: host a" in s for s in said) == 1
+    assert "claim: recovered" in said
 
 
 def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     settings = replace(settings, act=replace(settings.act, dry_run=False))
     folder, time = MountedClaimFolder(tmp_path / ".tierd"), Time()
     mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
-    at = wire(cluster, settings, lambda _: None, tmp_path, claim=mine)
+    at = wire(cluster, settings, tmp_path, claim=mine)
     assert mine.hold() is None
     inode = cluster.make_file("/proj/in/f", 1000)
     before = inode.layout

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lustre.parameters import Roots
 from tests.conftest import Unpack
-from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate, sdc, sds
+from tests.tierd.integrations.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate, sdc, sds
 from tierd.audit.checks import CHECKS, Line, State, audit
 from tierd.audit.node import Node, read_node
 from tierd.cli import tierctl
@@ -245,5 +245,5 @@ def test_the_node_is_compared_though_the_gateway_does_not_answer(
     roots = ["--path.procfs", str(node_root / "proc"), "--path.sysfs", str(node_root / "sys")]
     assert tierctl.main(["audit", "--config", str(config), *roots]) == 1
     printed = capsys.readouterr()
-    assert "PowerFlex is not compared" in printed.err
+    assert "is not compared" in printed.err
     assert "7 settings compared: " in printed.out

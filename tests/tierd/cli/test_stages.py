@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tierd.cli.stages import GRACE_SECONDS, Connection, prolog, stage
 from tierd.cli.tierctl import main
 from tierd.daemon.client import ControlError
 from tierd.daemon.control import ControlServer
+from tierd.integrations.slurm.command import GRACE_SECONDS, Connection, prolog, stage
 
 STAGING = {"id": 3, "job": "17", "user": "alice", "direction": "promote", "path": "/a", "state": "moving", "open": True,
            "succeeded": False, "finding": 1, "files": 1, "size_bytes": 9, "in_place": 0, "created_at": 0.0,

@@ -15,6 +15,7 @@ from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
+from tests.tierd.logged import logged
 from tierd.act.claim import Claim, ClaimFolder, MountedClaimFolder
 from tierd.act.dispatch import Dispatch, InProcessDispatch
 from tierd.act.gate import Gate
@@ -85,7 +86,7 @@ class ClusterWorld:
         assert self.claim.hold() is None
         self.finding = self.journal.add_finding(FINDING)
         self.closing: list[Callable[[], None]] = [self.journal.close]
-        self.log: list[str] = []
+        self.log = logged()
         self.limits = limits
 
     def new_claim(self, holder: str) -> Claim:
@@ -120,20 +121,20 @@ class ClusterWorld:
         return LeaseMover(made, destination, self.clock, fences or no_fence)
 
     def connection(self, role: str, **more: object) -> Connection:
-        made = Connection(replace(self.settings.cluster, **more), role, self.log.append)  # type: ignore[arg-type]
+        made = Connection(replace(self.settings.cluster, **more), role)  # type: ignore[arg-type]
         assert made.wait_until_connected(10)
         self.closing.append(made.close)
         return made
 
     def nats_dispatch(self, claim: Claim | None = None) -> NatsDispatch:
         return NatsDispatch(self.connection("leader"), self.names, claim or self.claim, self.port, self.settings,
-                            self.clock, self.journal.entry, self.journal.is_counted_as_moved, log=self.log.append)
+                            self.clock, self.journal.entry, self.journal.is_counted_as_moved)
 
     def mover(self, name: str, fault: Fault = no_fault, calls: Any = None, *, start: bool = True) -> Mover:
         fences = Fences(self.claims, self.clock)
         calls = calls or self.calls()
         made = Mover(name, "host", self.connection("mover"), self.names, self.engine(fences, calls),
-                     PortLook(calls, self.port), fences, self.settings, self.clock, self.log.append, fault)
+                     PortLook(calls, self.port), fences, self.settings, self.clock, fault)
         if start:
             threads = made.start()
             self.closing.append(lambda: [thread.join(5) for thread in threads])  # type: ignore[arg-type, return-value]

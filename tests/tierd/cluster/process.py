@@ -27,6 +27,7 @@ from tierd.cluster.streams import Names
 from tierd.config.act import ActSettings, BreakerSettings, ClaimSettings, MoverSettings
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
+from tierd.logs import log_to_standard_error
 from tierd.model import Action
 from tierd.refusal import Reason, Refusal
 
@@ -74,9 +75,9 @@ def move(role: Role) -> None:
     fences = Fences(MountedClaimFolder(Path(role.folder) / ".tierd"), clock)
     engine = LeaseMover(calls, Destination(port.pools, port.space, no_quota), clock, fences)
     settings = role.settings
-    connection = Connection(settings.cluster, "mover", say)
+    connection = Connection(settings.cluster, "mover")
     mover = Mover(role.name, role.name, connection, Names(role.fs), engine, PortLook(calls, port), fences, settings,
-                  clock, say)
+                  clock)
     threading.Thread(target=client.beat, args=(role.ack_wait_seconds / 2,), daemon=True).start()
     threads = mover.start()
     while any(thread.is_alive() for thread in threads):
@@ -90,7 +91,7 @@ def lead(role: Role) -> None:
     port = client.part("port")
     claim = Claim(MountedClaimFolder(Path(role.folder) / ".tierd"), f"host={role.name} nonce={role.name}",
                   clock.monotonic, ClaimSettings(expiry_seconds=role.expiry_seconds))
-    node = Candidate(settings, role.fs, claim, Connection(settings.cluster, "leader", say), clock, say)
+    node = Candidate(settings, role.fs, claim, Connection(settings.cluster, "leader"), clock)
     while not node.step():
         clock.wait(0.2)
     stop = threading.Event()
@@ -153,5 +154,6 @@ class SiteOfLeader:
 
 
 def main(arguments: Sequence[str]) -> None:
+    log_to_standard_error()
     role = Role(**json.loads(arguments[0]))
     (lead if role.role == "leader" else move)(role)

@@ -23,6 +23,7 @@ from tierd.cluster.streams import Names, declare_readers
 from tierd.cluster.tallies import NatsTallyInbox
 from tierd.config.cluster import ClusterSettings
 from tierd.config.readers import ReaderSettings
+from tierd.logs import log_to_standard_error
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
@@ -83,14 +84,14 @@ def new_table() -> ActivityTable:
 
 
 def reader_over(changelog: FileChangelog, connection: Connection, names: Names, name: str, mdts: Sequence[str],
-                settings: ReaderSettings = SETTINGS, log: Callable[[str], None] = lambda _: None) -> Reader:
+                settings: ReaderSettings = SETTINGS) -> Reader:
     clock = SystemClock()
 
     def make(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
         return MdtReader(mdt, name, changelog.read, changelog.clear, "cl1", new_table, settings, clock,
-                         clock.monotonic, publish, log)
+                         clock.monotonic, publish)
 
-    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, lambda: KEY, log)
+    return Reader(name, "host", mdts, connection, names, make, settings, clock, clock.monotonic, lambda: KEY)
 
 
 class Leader:
@@ -157,14 +158,11 @@ class ReaderProcess:
 
 def main(arguments: Sequence[str]) -> None:
     url, fs, folder, name = arguments
+    log_to_standard_error()
     connection = Connection(ClusterSettings(servers=(url,), replicas=1, timeout_seconds=3.0), "reader")
     connection.wait_until_connected(20.0)
 
-    def log(sentence: str) -> None:
-        sys.stdout.write(f"{sentence}\n")
-        sys.stdout.flush()
-
-    reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"], log=log).start()
+    reader_over(FileChangelog(Path(folder)), connection, Names(fs), name, ["MDT0000"]).start()
     threading.Event().wait()
 
 

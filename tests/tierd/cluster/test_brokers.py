@@ -76,7 +76,7 @@ def test_a_full_disk_of_the_server(tmp_path: Path) -> None:
     try:
         (path,) = world.files(1)
         until(lambda: reason(world) is None, "ready")
-        connection = world.dispatch._connection  # type: ignore[attr-defined]
+        connection = world.dispatch.connection  # type: ignore[attr-defined]
 
         def full() -> bool:
             try:

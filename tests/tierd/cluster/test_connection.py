@@ -124,8 +124,7 @@ def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
 
 
 def test_a_server_that_stands_still_leaves_the_result_unknown(own_broker: Broker) -> None:
-    lines: list[str] = []
-    made = Connection(own_broker.settings(timeout_seconds=0.5), "leader", lines.append)
+    made = Connection(own_broker.settings(timeout_seconds=0.5), "leader")
     try:
         assert made.wait_until_connected(10)
         made.declare_stream(Stream("S", ("s.>",), replicas=1))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.cluster.broker import Broker, new_fsname, until
+from tests.tierd.logged import logged
 from tierd.act.claim import Claim, MountedClaimFolder, read_key
 from tierd.act.journal.changes import KEYS, JournalCopy, row_from_json
 from tierd.act.journal.queue_store import Stamp
@@ -276,8 +277,8 @@ def test_changes_that_are_not_signed_with_the_key_on_lustre_are_ignored(
     connection.publish(names.journal_subject, signed(forged, secret) if secret else forged)
     work(journal, 10, 2)
     publisher.flush()
-    said: list[str] = []
-    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY, said.append)
+    said = logged()
+    follower = JournalFollower(connection, names, tmp_path / "follower", lambda: KEY)
     follower.step()
     assert contents(tmp_path / "follower") == contents(tmp_path / "leader")
     assert [sentence for sentence in said if sentence.startswith("ignored message 2 of the journal")]

@@ -19,7 +19,7 @@ class Site:
         self.clock = SettableClock()
         self.sent: list[Window] = []
         self.reader = MdtReader(MDT, "r1", self.log.read, None, "", new_table, ReaderSettings(window_seconds=0.4),
-                                self.clock, self.clock.now, self.sent.append, lambda _: None)
+                                self.clock, self.clock.now, self.sent.append)
 
     def step(self, seconds: float = 0.5) -> None:
         self.clock.at += seconds

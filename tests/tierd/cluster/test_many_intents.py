@@ -166,7 +166,7 @@ def lead(settings: Settings, fs: str, lustre: FakeLustre, folder: Path, generati
                   ClaimSettings(expiry_seconds=3600.0), lambda _: True)
     connection = Connection(settings.cluster, "leader")
     connection.wait_until_connected(10)
-    node = Candidate(settings, fs, claim, connection, clock, lambda _: None)
+    node = Candidate(settings, fs, claim, connection, clock)
     while not node.step():
         clock.wait(0.1)
     journal = Journal(Path(settings.act.journal), copied=True)

@@ -65,7 +65,7 @@ def message_for(world: ClusterWorld, of: str, **changes: Any) -> MoveMessage:
 
 
 def permit_of(world: ClusterWorld) -> bytes:
-    value = world.dispatch._connection.bucket(world.names.control).get(streams.PERMIT)  # type: ignore[attr-defined]
+    value = world.dispatch.connection.bucket(world.names.control).get(streams.PERMIT)  # type: ignore[attr-defined]
     assert value is not None
     return bytes(value.data)
 
@@ -74,7 +74,7 @@ def sent(world: ClusterWorld, message: MoveMessage, secret: str | None = None) -
     """What a mover reports of a message; None if it removes it without a result."""
     dispatch = world.dispatch
     assert isinstance(dispatch, NatsDispatch)
-    connection = dispatch._connection
+    connection = dispatch.connection
     streams.declare_source(connection, world.names, message.source, 1, 2.0)
     data = messages.sign(message, world.claim.holder if secret is None else secret)
     connection.publish(world.names.move_subject(message.source), data)
@@ -130,7 +130,7 @@ def test_what_does_not_match_lustre_is_not_moved(world: ClusterWorld, changes: d
     path = world.files(2)[0]
     message = message_for(world, path, **changes)
     if "generation" in changes:
-        world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+        world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
             streams.PERMIT, messages.encode(Permit(99, message.epoch)))
     word, words = result(world, message)
     assert word in {"refused", "gave-way", "stale"}
@@ -147,7 +147,7 @@ def test_a_message_of_another_file_system_or_target_is_removed(world: ClusterWor
 def test_while_moves_are_held_no_file_is_begun(world: ClusterWorld) -> None:
     (path,) = world.files(1)
     message = message_for(world, path)
-    world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+    world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         streams.PERMIT, messages.encode(Permit(message.generation, message.epoch, "maintenance")))
     assert result(world, message) == ("stale", "maintenance")
     assert world.pool(path) == "hdd"
@@ -260,7 +260,7 @@ def given_back_and_delivered_anew(world: ClusterWorld) -> str:
     with pytest.raises(Died):
         stepping_once(world, mover)
     assert [(str(each.result), each.detail) for each in world.gate.attend()] == [("gave-way", "by hand")]
-    connection, moves = world.dispatch._connection, world.names.moves  # type: ignore[attr-defined]
+    connection, moves = world.dispatch.connection, world.names.moves  # type: ignore[attr-defined]
     connection.call(lambda _: connection.jetstream.delete_consumer(moves, SOURCE))
     streams.declare_source(connection, world.names, SOURCE, 1, 2.0)
     return path
@@ -382,7 +382,7 @@ def test_a_lease_is_extended_only_by_an_answer_before_its_end(world: ClusterWorl
     held.go_on.set()
     thread.join(15)
     assert dict(mover.results) == {"done": 1}
-    assert world.dispatch._connection.stream_state(world.names.moves).messages == 1, "it was not acknowledged"  # type: ignore[attr-defined]
+    assert world.dispatch.connection.stream_state(world.names.moves).messages == 1, "it was not acknowledged"  # type: ignore[attr-defined]
 
 
 def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterWorld) -> None:
@@ -401,7 +401,7 @@ def test_a_mover_that_ends_extends_the_lease_of_the_file_in_hand(world: ClusterW
     held.go_on.set()
     mover.join(15)
     assert dict(mover.results) == {"done": 1}
-    assert world.dispatch._connection.stream_state(world.names.moves).messages == 0  # type: ignore[attr-defined]
+    assert world.dispatch.connection.stream_state(world.names.moves).messages == 0  # type: ignore[attr-defined]
 
 
 class SilentEngine:
@@ -478,7 +478,7 @@ def test_a_stale_result_of_a_file_that_was_moved_is_done(world: ClusterWorld) ->
 
 def test_a_leader_of_an_earlier_generation_cannot_write_the_permit(world: ClusterWorld) -> None:
     permit = json.loads(permit_of(world))
-    world.dispatch._connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
+    world.dispatch.connection.bucket(world.names.control).put(  # type: ignore[attr-defined]
         streams.PERMIT, messages.encode(Permit(permit["generation"] + 1, permit["epoch"] + 1)))
     world.dispatch._permit = None  # type: ignore[attr-defined]
     trouble = world.dispatch.trouble()

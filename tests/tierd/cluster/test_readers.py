@@ -19,6 +19,7 @@ from tests.tierd.cluster.reader_world import (
     new_table,
     reader_over,
 )
+from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.messages import signed
@@ -141,8 +142,7 @@ def forced(world: World, connection: Connection, name: str) -> MdtReader:
     clock = SystemClock()
     return MdtReader(MDT, name, world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
                      clock.monotonic, lambda window: connection.publish(
-                         world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id) and None,
-                     lambda _: None)
+                         world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id) and None)
 
 
 def position_of(world: World) -> Position:
@@ -202,7 +202,7 @@ def test_a_lost_tally_is_read_again(world, connect) -> None:
         connection.publish(world.names.tally_subject(MDT), signed(window.data, KEY), window.message_id)
 
     reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS, clock,
-                       clock.monotonic, publish, lambda _: None)
+                       clock.monotonic, publish)
 
     def step() -> bool:
         world.work(3)
@@ -302,7 +302,7 @@ def test_a_tally_that_is_not_signed_with_the_key_on_lustre_does_not_count(world,
     connection = connect("reader")
     sent: list[Window] = []
     reader = MdtReader(MDT, "r1", world.changelog.read, world.changelog.clear, "cl1", new_table, SETTINGS,
-                       SystemClock(), SystemClock().monotonic, sent.append, lambda _: None)
+                       SystemClock(), SystemClock().monotonic, sent.append)
     world.work(10)
     until(lambda: reader.step(1, position_of(world)) or [each for each in sent if each.tally.records], "it has read")
     for window in sent:
@@ -312,9 +312,9 @@ def test_a_tally_that_is_not_signed_with_the_key_on_lustre_does_not_count(world,
 
 
 def test_a_reader_keeps_its_tallies_until_there_is_a_key(world, connect) -> None:
-    said: list[str] = []
+    said = logged()
     key = [""]
-    made = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT], log=said.append)
+    made = reader_over(world.changelog, connect("reader"), world.names, "r1", [MDT])
     made._secret = lambda: key[0]
     world.work(10)
     threads = made.start()

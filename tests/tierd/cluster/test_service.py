@@ -16,6 +16,7 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.cluster.broker import Broker
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Clearing
 from tierd.act.claim import Claim, MountedClaimFolder
@@ -27,6 +28,7 @@ from tierd.cluster.leader import Candidate
 from tierd.cluster.mover import Fences, FoundFile, Mover
 from tierd.config.act import ClaimSettings
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
@@ -78,7 +80,7 @@ class Leader:
 
     def __init__(self, folder: Path, broker: Broker) -> None:
         self.cluster = FluidCluster(recorded_test_bed(), (STREAM, READ_AGAIN))
-        self.filesystem, self.folder, self.said = Clearing(self.cluster), folder, list[str]()
+        self.filesystem, self.folder, self.said = Clearing(self.cluster), folder, logged()
         settings = Settings()
         self.settings = replace(
             settings, act=replace(settings.act, dry_run=False, journal=str(folder / "journal.sqlite"),
@@ -89,18 +91,18 @@ class Leader:
         claim = Claim(self.claims, "host=a nonce=1", self.clock.monotonic, ClaimSettings(expiry_seconds=3600.0))
         self.connection = Connection(self.settings.cluster, "leader")
         assert self.connection.wait_until_connected(10)
-        self.node = Candidate(self.settings, self.filesystem.fsname, claim, self.connection, self.clock,
-                              self.said.append)
+        self.node = Candidate(self.settings, self.filesystem.fsname, claim, self.connection, self.clock)
         assert self.node.step(), self.said
-        self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
-                               parameter_files(self.cluster, folder / "node"), ["MDT0000", "MDT0001"],
-                               VirtualClock(self.cluster), self.said.append, claim=self.node.claim,
-                               own_nids=lambda: {"10.0.9.9@tcp"}, cluster=self.node)
+        self.service = Service(self.settings, Node(
+            filesystem=self.filesystem, mover=PortMover(self.filesystem),
+            read=parameter_files(self.cluster, folder / "node"), mdts=["MDT0000", "MDT0001"],
+            clock=VirtualClock(self.cluster), clear_changelog=self.filesystem.clear_changelog, claim=self.node.claim,
+            own_nids=lambda: {"10.0.9.9@tcp"}), cluster=self.node)
         self.of_mover = Connection(self.settings.cluster, "mover")
         assert self.of_mover.wait_until_connected(10)
         files = OnSimulator(self.filesystem)
         self.mover = Mover("m1", "node1", self.of_mover, self.node.names, files, files,
-                           Fences(self.claims, self.clock), self.settings, self.clock, self.said.append,
+                           Fences(self.claims, self.clock), self.settings, self.clock,
                            nids=lambda: self.nids_of_mover)
 
     def run_until_said(self, words: str, *, moving: bool = True) -> None:

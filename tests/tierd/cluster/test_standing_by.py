@@ -13,20 +13,22 @@ from tests.tierd.act.gate_world import FINDING
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import MiniLustre
 from tests.tierd.cluster.broker import Broker, new_fsname
+from tests.tierd.logged import logged
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.dispatch import RemoteStandby
 from tierd.act.journal.writer import Journal
 from tierd.cli.movers import mover_lines
 from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
+from tierd.cluster import mover_process
+from tierd.cluster.command import candidate
 from tierd.cluster.connection import Connection
 from tierd.cluster.leader import Candidate
 from tierd.config.act import ActSettings, ClaimSettings
 from tierd.config.settings import Settings
-from tierd.daemon import mover_process
 from tierd.daemon.answers import MoversAnswer, StandbyRow
 from tierd.daemon.client import ControlError, ask
-from tierd.daemon.process import candidate, stand_by, standby_server
+from tierd.daemon.process import stand_by, standby_server
 from tierd.daemon.standby import StandbyServer
 
 
@@ -44,19 +46,19 @@ class Waits:
         return self.rounds <= 0
 
 
-def node(folder: Path, broker: Broker, fs: str, name: str, said: list[str]) -> Candidate:
+def node(folder: Path, broker: Broker, fs: str, name: str) -> Candidate:
     settings = Settings(act=ActSettings(journal=f"{folder}/{name}.sqlite", dry_run=False), cluster=broker.settings())
     clock = SystemClock()
     claim = Claim(MountedClaimFolder(folder / ".tierd"), f"host={name} nonce={name}", clock.monotonic,
                   ClaimSettings(expiry_seconds=3600.0))
     connection = Connection(settings.cluster, "leader")
     assert connection.wait_until_connected(10)
-    return Candidate(settings, fs, claim, connection, clock, said.append)
+    return Candidate(settings, fs, claim, connection, clock)
 
 
 def test_a_standby_leads_after_the_leader_gave_up(shared_broker: Broker, tmp_path: Path) -> None:
-    fs, said, noted = new_fsname(), list[str](), list[dict[str, str]]()
-    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    fs, said, noted = new_fsname(), logged(), list[dict[str, str]]()
+    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
     assert stand_by(first, Waits(1), lambda **words: noted.append(words), 1.0)
     assert not stand_by(second, Waits(3), lambda **words: noted.append(words), 1.0)
     assert any("standing by" in sentence and "host a" in sentence for sentence in said)
@@ -70,8 +72,8 @@ def test_a_standby_leads_after_the_leader_gave_up(shared_broker: Broker, tmp_pat
 
 
 def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_path: Path) -> None:
-    fs, said = new_fsname(), list[str]()
-    first = node(tmp_path, shared_broker, fs, "a", said)
+    fs = new_fsname()
+    first = node(tmp_path, shared_broker, fs, "a")
     assert first.step()
     MountedClaimFolder(tmp_path / ".tierd").make(f"{2:018d}", "host=other")
     assert first.claim.hold() is not None
@@ -84,7 +86,7 @@ def test_a_claim_that_was_lost_is_not_taken_again(shared_broker: Broker, tmp_pat
     Settings(act=replace(ActSettings(), dry_run=False)),
     Settings(cluster=replace(Settings().cluster, servers=("nats://127.0.0.1:9",)))], ids=["alone", "dry run"])
 def test_who_works_alone_is_no_candidate(settings: Settings) -> None:
-    assert candidate(settings, SystemClock(), lambda _: None) is None
+    assert candidate(settings, SystemClock()) is None
 
 
 @pytest.mark.parametrize("settings", [
@@ -126,8 +128,8 @@ def serving(node: Candidate, folder: Path) -> StandbyServer:
 def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
     shared_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fs, said = new_fsname(), list[str]()
-    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    fs = new_fsname()
+    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
     assert first.step()
     journal = Journal(tmp_path / "a.sqlite", copied=True)
     first.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
@@ -162,8 +164,8 @@ def test_a_standby_shows_who_leads_and_how_far_its_copy_is(
 
 
 def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tmp_path: Path) -> None:
-    fs, said = new_fsname(), list[str]()
-    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    fs = new_fsname()
+    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
     assert first.step()
     journal = Journal(tmp_path / "a.sqlite", copied=True)
     dispatch = first.attach(journal, MiniPort(MiniLustre()), Settings(cluster=shared_broker.settings()))
@@ -188,8 +190,8 @@ def test_the_leader_knows_its_standbys_until_they_lead(shared_broker: Broker, tm
 
 
 def test_the_servers_of_a_standby_close_before_it_leads(shared_broker: Broker, tmp_path: Path) -> None:
-    fs, said = new_fsname(), list[str]()
-    first, second = (node(tmp_path, shared_broker, fs, name, said) for name in ("a", "b"))
+    fs = new_fsname()
+    first, second = (node(tmp_path, shared_broker, fs, name) for name in ("a", "b"))
     assert first.step()
     opened: list[StandbyServer] = []
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules import every
+from tests.tierd.logged import logged
 from tierd.__main__ import main
 from tierd.config.contradictions import why_no_pool_name
 from tierd.config.load import ConfigurationError, parse
@@ -110,8 +111,8 @@ WARNED = [
 
 @every("text, line, sentence", WARNED, lambda case: case[0])
 def test_what_has_no_effect_is_a_warning(text: str, line: int, sentence: str) -> None:
-    warnings: list[str] = []
-    parse(text.encode(), "t.toml", warn=warnings.append)
+    warnings = logged()
+    parse(text.encode(), "t.toml")
     (warning,) = warnings
     assert warning.startswith(f"t.toml:{line}: ")
     assert sentence in warning
@@ -126,8 +127,8 @@ SOUND = ["", '[limits.pools.flash]\nfiles_per_second = 1', '[web]\naddress = "::
 
 @every("text", SOUND)
 def test_what_fits_together_is_accepted_without_a_word(text: str) -> None:
-    warnings: list[str] = []
-    parse(text.encode(), "t.toml", warn=warnings.append)
+    warnings = logged()
+    parse(text.encode(), "t.toml")
     assert warnings == []
 
 
@@ -170,9 +171,9 @@ def test_an_invalid_setting_does_not_count_as_its_default(capsys: pytest.Capture
 
 
 def test_the_example_of_the_packages_is_accepted() -> None:
-    warnings: list[str] = []
+    warnings = logged()
     example = Path(__file__).parents[3] / "systemd" / "tierd.toml"
-    assert parse(example.read_bytes(), "tierd.toml", warn=warnings.append) == Settings()
+    assert parse(example.read_bytes(), "tierd.toml") == Settings()
     assert warnings == []
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tierd.logged import logged
 from tierd.clock import SystemClock
 from tierd.config.files import ConfigurationWatch
 from tierd.config.load import ConfigurationError, load
@@ -58,7 +59,7 @@ def test_every_file_that_is_no_toml_is_named(main: Path) -> None:
 
 @pytest.fixture
 def watch(main: Path) -> Iterator[ConfigurationWatch]:
-    made = ConfigurationWatch(main, lambda: Watcher(lambda: 0.0), pytest.fail)
+    made = ConfigurationWatch(main, lambda: Watcher(lambda: 0.0))
     yield made
     made.close()
 
@@ -105,8 +106,8 @@ def test_without_pyinotify_it_says_so_once_and_goes_on(main: Path) -> None:
     def none() -> Watcher:
         raise InotifyError(NO_PYINOTIFY)
 
-    said: list[str] = []
-    watch = ConfigurationWatch(main, none, said.append)
+    said = logged()
+    watch = ConfigurationWatch(main, none)
     assert not watch.changed()
     assert len(said) == 1
     assert "systemctl reload tierd" in said[0]

@@ -45,7 +45,7 @@ class RemediationWorld:
 
     def __post_init__(self) -> None:
         at, clock = self.at, VirtualClock(self.at.cluster)
-        self.finding_log = FindingLog(at.said.append, at.journal, clock, self.settings, LoopCounters())
+        self.finding_log = FindingLog(at.journal, clock, self.settings, LoopCounters())
         echo = OwnMoveFilter((), tuple, clock.now, at.journal.was_moved)
         self.remediations = Remediations(self.store, cast(Planner, self.planned), at.gate, at.journal,
                                          self.finding_log, echo, at.filesystem, clock, self.settings)

@@ -22,6 +22,7 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
+from tests.tierd.logged import LISTENING
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing
 from tierd.act.journal.entry import Entry
@@ -31,7 +32,9 @@ from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, Wake, describe_acts
 from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
+from tierd.logs import heard
 from tierd.model import Action
 from tierd.sense.readings import Reading
 from tierd.simulation.world import VirtualClock, parameter_files
@@ -138,9 +141,10 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
             at_once.sleep(made.look_seconds)
             return read()
 
-        service = Service(settings, filesystem, PortMover(filesystem), reading, ["MDT0000", "MDT0001"],
-                          VirtualClock(cluster), lambda words: said.append((cluster.now, words)),
-                          executor=at_once.executor(8))
+        LISTENING.enter_context(heard(lambda words: said.append((cluster.now, words))))
+        service = Service(settings, Node(
+            filesystem=filesystem, mover=PortMover(filesystem), read=reading, mdts=["MDT0000", "MDT0001"],
+            clock=VirtualClock(cluster), executor=at_once.executor(8)))
         made = Busy(at_once, cluster, filesystem, settings, service, said=said)
 
         def counted(activity: Activity) -> Wake:
@@ -240,8 +244,9 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
                                              socket=str(tmp_path / "tierd.sock"), pause_file=""),
                        web=replace(settings.web, enabled=False))
     executor = ThreadPoolExecutor(2)
-    service = Service(settings, filesystem, PortMover(filesystem), parameter_files(cluster, tmp_path / "node"),
-                      ["MDT0000", "MDT0001"], VirtualClock(cluster), lambda _: None, executor=executor)
+    service = Service(settings, Node(
+        filesystem=filesystem, mover=PortMover(filesystem), read=parameter_files(cluster, tmp_path / "node"),
+        mdts=["MDT0000", "MDT0001"], clock=VirtualClock(cluster), executor=executor))
     door, migrate = Door(), filesystem.migrate
     ended = threading.Event()
 

@@ -12,6 +12,7 @@ from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import recorded_test_bed, with_nodes
+from tests.tierd.logged import logged
 from tests.tierd.simulated import World
 from tierd.act.recovery import close_unfinished
 from tierd.acts import ActKind, Outcome
@@ -38,8 +39,8 @@ def storm_cluster(load: Load) -> Cluster:
 
 
 def storm(tmp_path: Path, load: Load = NODES, text: str = ON, dry_run: bool = False) -> World:
-    said: list[str] = []
-    at = simulation.wire(storm_cluster(load), parse(text.encode(), "t.toml"), said.append, tmp_path, dry_run)
+    said = logged()
+    at = simulation.wire(storm_cluster(load), parse(text.encode(), "t.toml"), tmp_path, dry_run)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
 
 

@@ -13,9 +13,11 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.conftest import Unpack
 from tests.tierd.daemon.test_lying_sources import lied_to
+from tests.tierd.logged import logged
 from tests.tierd.simulated import STREAM
 from tierd.act.movers.moves import PortMover
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.sense.parameters import why_jobs_are_unnamed
 from tierd.sense.readings import Reading
@@ -46,7 +48,7 @@ def test_jobs_without_names_are_reported_where_nothing_is_counted(tmp_path: Path
     cluster = Cluster(recorded_test_bed(), (STREAM,))
     settings = Settings()
     act = replace(settings.act, journal=str(tmp_path / "journal.sqlite"), socket=str(tmp_path / "tierd.sock"))
-    said: list[str] = []
+    said = logged()
     filesystem = Clearing(cluster)
     tree = disabled(tmp_path / "client")
     servers = parameter_files(cluster, tmp_path / "node")
@@ -55,9 +57,9 @@ def test_jobs_without_names_are_reported_where_nothing_is_counted(tmp_path: Path
         reading = servers()
         return reading if named else replace(reading, jobs={})
 
-    service = Service(replace(settings, act=act, web=replace(settings.web, enabled=False)), filesystem,
-                      PortMover(filesystem), read, ["MDT0000"], VirtualClock(cluster),
-                      said.append, unnamed=lambda: why_jobs_are_unnamed(tree))
+    node = Node(filesystem=filesystem, mover=PortMover(filesystem), read=read, mdts=["MDT0000"],
+                clock=VirtualClock(cluster), unnamed=lambda: why_jobs_are_unnamed(tree))
+    service = Service(replace(settings, act=act, web=replace(settings.web, enabled=False)), node)
     for _ in range(3):
         cluster.advance(5)
         service.cycle()

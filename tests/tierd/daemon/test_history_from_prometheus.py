@@ -12,6 +12,7 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
 from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS, AskHistory
@@ -38,8 +39,8 @@ def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | No
         readings.append(read())
     before = [window(*pair) for pair in pairwise(readings)]
     cluster.advance(60 - cluster.now)
-    said: list[str] = []
-    return wire(cluster, Settings(), said.append, folder, history=history(before)), said
+    said = logged()
+    return wire(cluster, Settings(), folder, history=history(before)), said
 
 
 def test_without_a_history_the_device_time_names_the_neighbour(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.worlds import TARGETS
 from tierd.config.settings import Settings
 from tierd.sense.counters import JobEntry
@@ -69,10 +70,10 @@ class Liar:
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(READINGS, st.none()), min_size=2, max_size=12), st.lists(RECORDS, max_size=10))
 def test_the_loop_survives_any_reading_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
-    said: list[str] = []
+    said = logged()
     cluster = Cluster(recorded_test_bed(), ())
     with tempfile.TemporaryDirectory() as folder:
-        at = wire(cluster, Settings(), said.append, Path(folder),
+        at = wire(cluster, Settings(), Path(folder),
                    hook=lambda _, clock: Liar(clock.now(), readings, records))
         for reported in readings:
             at.daemon.cycle(0)

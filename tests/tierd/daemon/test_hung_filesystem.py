@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,8 +177,9 @@ def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypat
 def test_the_watchdog_is_notified_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
     """The claim is on the file system. Renewing it in the thread that notifies the watchdog got the process killed."""
     door = Door()
-    site.service._claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
-    assert site.service._claim.hold() is None
+    claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
+    assert claim.hold() is None
+    site.service._node = replace(site.service._node, claim=claim)
     door.open.clear()
     with systemd_socket(tmp_path) as (systemd, notify):
         pulses = start_heartbeats(site.service, notify, 0.01)
@@ -227,8 +228,7 @@ class Hanging(ClaimFolder):
 
 
 def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    say = logging.getLogger("tierd").warning
-    with systemd_socket(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", say, 0.001):
+    with systemd_socket(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", 0.001):
         words = {systemd.recv(1000) for _ in range(10)}
     assert words == {b"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=starting: waiting for the file system at /mnt/lustre"}
     (line,) = caplog.messages

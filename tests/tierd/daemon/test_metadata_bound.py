@@ -9,6 +9,7 @@ from simulator.cluster import Cluster
 from simulator.jobs.metadata import StepFiles
 from simulator.servers.mdt import MdtSettings
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.simulated import World
 from tierd.config.load import parse
 from tierd.simulation import world as simulation
@@ -24,9 +25,9 @@ def lived(tmp_path: Path, jobs: int, threads: int, cores: int, work_factor: floa
     mdt = MdtSettings(cores=cores, work_factor=work_factor)
     every = tuple(StepFiles(f"steps.{n}", directory=f"/proj/steps{n}", threads=threads, files_each=2000, client=n % 2)
                   for n in range(jobs))
-    said: list[str] = []
+    said = logged()
     cluster = Cluster(replace(recorded_test_bed(), mdts=(mdt,)), every)
-    at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), said.append, tmp_path)
+    at = simulation.wire(cluster, parse(LOW.encode(), "t.toml"), tmp_path)
     at = World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)
     at.run(until=100, cycle_seconds=10)
     return at

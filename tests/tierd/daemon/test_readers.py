@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from lustre.fid import Fid
+from tests.tierd.logged import logged
 from tests.tierd.site import Clearing, Site, fetched, shown
 from tests.tierd.site import site as site
 from tierd.cluster.reader import MdtReader, Window
@@ -109,7 +110,7 @@ class WithReaders:
 
         user = {"MDT0000": "cl1"}.get(mdt, "")
         return MdtReader(mdt, "r1", filesystem.changelog, filesystem.clear_changelog, user, make_table, SETTINGS,
-                         clock, clock.now, publish, self.site.said.append)
+                         clock, clock.now, publish)
 
     def run(self, until: float, only: Sequence[str] = MDTS) -> None:
         while self.site.cluster.now < until:
@@ -188,8 +189,8 @@ def test_contradictions(text, words) -> None:
 
 
 def test_an_mdt_without_a_user_is_a_warning() -> None:
-    said: list[str] = []
+    said = logged()
     text = (b"[reader]\nenabled = true\n[cluster]\nservers = ['nats://a:4222']\n"
             b"[sense]\nmdts = ['MDT0000', 'MDT0001']\nreaders = {MDT0000 = 'cl1'}\n")
-    parse(text, "t.toml", warn=said.append)
+    parse(text, "t.toml")
     assert "no user for MDT0001" in said[0]

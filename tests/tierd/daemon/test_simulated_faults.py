@@ -12,6 +12,7 @@ from simulator.cluster import Cluster
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, Timeline
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.config.settings import Settings
 from tierd.simulation.world import World, wire
@@ -19,8 +20,8 @@ from tierd.simulation.world import World, wire
 
 @pytest.fixture(params=[Cluster, FluidCluster], ids=["events", "flows"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[World, list[str]]]:
-    said: list[str] = []
-    at = wire(request.param(recorded_test_bed(), (STREAM, NOISE)), Settings(), said.append, tmp_path)
+    said = logged()
+    at = wire(request.param(recorded_test_bed(), (STREAM, NOISE)), Settings(), tmp_path)
     yield at, said
     at.journal.close()
 
@@ -79,9 +80,9 @@ def test_after_a_clock_was_set_a_neighbour_is_found_by_what_was_seen_before(tmp_
     for begins in (30.0, 45.0):
         folder = tmp_path / str(begins)
         folder.mkdir()
-        said: list[str] = []
+        said = logged()
         jobs = (STREAM, replace(NOISE, start_seconds=begins))
-        at = wire(FluidCluster(recorded_test_bed(), jobs), Settings(), said.append, folder)
+        at = wire(FluidCluster(recorded_test_bed(), jobs), Settings(), folder)
         Timeline([Event(20, "clock_jump", {"seconds": seconds})]).apply(at.cluster)
         while not any(words.startswith("FOUND") for words in said):
             at.run(at.cluster.now + 5)

@@ -17,14 +17,13 @@ from tierd.cli.tierctl import main
 from tierd.clock import SystemClock
 from tierd.config.act import GeneralLimits
 from tierd.config.scopes import Scope
-from tierd.config.sense import SlurmSettings
 from tierd.config.settings import ControlAccess
 from tierd.daemon.answers import StagingAnswer, StagingsAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
 from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS, SCHEDULER_REQUESTS
-from tierd.sense.slurm import SlurmJobs
+from tierd.integrations.slurm.source import SlurmJobs, SlurmSettings
 
 ALICE, BOB = 1001, 1002
 
@@ -218,7 +217,7 @@ def test_the_user_of_the_scheduler_may_stage_and_nothing_else(tmp_path: Path) ->
 
 
 def test_stagings_and_jobs_are_metrics(site: Site) -> None:
-    site.settings = replace(site.settings, sense=replace(site.settings.sense, slurm=SlurmSettings("squeue")))
+    site.configure(slurm=SlurmSettings("squeue"))
     site.service.close()
     site.start()
     files(site, "/proj/a")
@@ -239,7 +238,7 @@ def test_names_of_jobs_stand_beside_their_ids(site: Site, capsys: pytest.Capture
     """The stream of the site has the id that Slurm gave it."""
     slurm = SlurmJobs(SlurmSettings("squeue", job_id=r"ior_stream\.(\d+)"),
                       lambda _: RECORDED.replace(b"4711", b"1002"), SystemClock(), Immediate())
-    site.service._users._scheduler = slurm.words
+    site.service._sources.integrations = (slurm,)
     site.run(until=20)
     assert main(["top", "--once", "--socket", site.socket]) == 0  # the first look has Slurm asked
     assert main(["top", "--once", "--json", "--socket", site.socket]) == 0

@@ -13,12 +13,14 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid.cluster import FluidCluster
 from simulator.scenarios.events import Event, Timeline
 from simulator.settings import recorded_test_bed
+from tests.tierd.logged import logged
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
 from tierd.act.claim import Claim, MountedClaimFolder
 from tierd.act.movers.moves import PortMover
 from tierd.config.settings import Settings
+from tierd.daemon.node import Node
 from tierd.daemon.service import Service
 from tierd.sense.readings import Reading
 from tierd.simulation.world import VirtualClock, parameter_files
@@ -32,7 +34,7 @@ class Client:
     def __init__(self, folder: Path, reader: str, dry_run: bool = False,
                  hide: Callable[[Reading], Reading] = lambda reading: replace(reading, changelogs={})) -> None:
         self.cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
-        self.said: list[str] = []
+        self.said = logged()
         filesystem, settings = SimulatedFilesystem(self.cluster), Settings()
         self.settings = replace(
             settings, act=replace(settings.act, dry_run=dry_run, journal=str(folder / "j.sqlite"), pause_file="",
@@ -47,8 +49,9 @@ class Client:
             self.marked.append(mdt)
             return filesystem.mark(mdt)
 
-        self.service = Service(self.settings, filesystem, PortMover(filesystem), lambda: hide(read()),
-                               ["MDT0000"], VirtualClock(self.cluster), self.said.append, claim=claim, mark=mark)
+        self.service = Service(self.settings, Node(
+            filesystem=filesystem, mover=PortMover(filesystem), read=lambda: hide(read()), mdts=["MDT0000"],
+            clock=VirtualClock(self.cluster), clear_changelog=filesystem.clear_changelog, claim=claim, mark=mark))
 
     @property
     def socket(self) -> str:

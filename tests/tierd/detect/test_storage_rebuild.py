@@ -18,7 +18,7 @@ def under(**work: StorageWork) -> list[Window]:
     return windows
 
 
-NVME = StorageWork("rebuild", "ost0", "nvme", 200e6, 3 << 30)
+NVME = StorageWork("rebuild", "ost0", "nvme", 200e6, 3 << 30, "PowerFlex")
 
 
 def test_each_pool_that_rebuilds_is_one_finding_with_all_its_targets() -> None:

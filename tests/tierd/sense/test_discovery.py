@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
 from tierd.sense import discovery
 from tierd.sense.discovery import Discovery, DnsTargets, FileTargets
@@ -164,16 +165,16 @@ def test_nobody_at_the_name_servers_place() -> None:
 class Place:
     urls: tuple[str, ...] = ()
     problem: str = ""
-    said: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=logged)
 
     def __call__(self) -> tuple[str, ...]:
         return self.urls
 
 
 def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
-    said: list[str] = []
+    said = logged()
     place = Place(("b", "a"))
-    found = Discovery(["a"], [place], said.append)
+    found = Discovery(["a"], [place])
     assert found() == ("a", "b")
     assert said == []
     place.urls, place.problem = ("c",), "file x is bad"

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.collectors import COLLECTORS
+from tests.tierd.logged import logged
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, answers, head, liar, silent
 from tierd.clock import SystemClock
@@ -321,8 +322,8 @@ def test_with_one_server_of_fifty_down_for_an_hour_the_others_have_windows_all_t
                  for n, url in enumerate(urls) if url not in down},
                 {url: SourceError(f"{url}: no answer within 4 s") for url in down})
 
-    said: list[str] = []
-    exporters = ExporterReadings(lambda: rack.urls, ask, clock, said.append)
+    said = logged()
+    exporters = ExporterReadings(lambda: rack.urls, ask, clock)
     guard = CheckedReadings("exporters", exporters, clock, 90.0, 30.0, lambda: exporters.problem)
     windows = windows_of(guard, clock, 780)
     others = [target for n in range(50) if (target := f"l-OST{n:04x}") != "l-OST0007"]

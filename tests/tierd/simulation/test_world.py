@@ -15,7 +15,7 @@ def test_neither_the_pause_file_nor_the_windows_of_this_node_hold_a_simulation(t
     pause_file = tmp_path / "pause"
     pause_file.write_text("maintenance\n", encoding="utf-8")
     act = replace(Settings().act, dry_run=True, pause_file=str(pause_file), windows=("Mon-Sun 00:00-00:01",))
-    at = wire(Cluster(recorded_test_bed(), ()), replace(Settings(), act=act), lambda _: None, tmp_path)
+    at = wire(Cluster(recorded_test_bed(), ()), replace(Settings(), act=act), tmp_path)
     assert not at.gate.operating_state.held
     assert at.undo.held() is None
     assert not at.gate.dry_run

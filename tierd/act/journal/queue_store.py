@@ -79,7 +79,8 @@ class QueueStore:
         rows = self._db.execute("SELECT place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since "
                                 "FROM waiting_moves ORDER BY id").fetchall()
         return [StoredMove(to_path(place), finding, _key(key), pool, size_bytes,
-                           None if fid is None else Fid.parse(fid), reason, Stamp(fs, bool(dry_run), since))
+                           fid=None if fid is None else Fid.parse(fid), reason=reason,
+                           stamp=Stamp(fs, bool(dry_run), since))
                 for place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, since in rows]
 
     def __len__(self) -> int:

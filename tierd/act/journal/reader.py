@@ -143,7 +143,8 @@ class JournalReader:
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
         rows = self._all("SELECT finding, time, verdict, usual, contended, after, won_back, low, high "  # noqa: S608
                          f"FROM judgements WHERE {where} time BETWEEN ? AND ? ORDER BY time", *values, since, until)
-        return [JudgementRow(number, time, verdict, usual, contended, after, None if low is None else (part, low, high))
+        return [JudgementRow(number, time, verdict, usual, contended, after=after,
+                             regained=None if low is None else (part, low, high))
                 for number, time, verdict, usual, contended, after, part, low, high in rows]
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:

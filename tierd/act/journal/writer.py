@@ -383,8 +383,9 @@ class Judgements:
         kind, time, aggressor, victim, targets, sentence, evidence, directories, subject = self._db.execute(
             "SELECT kind, time, aggressor, victim, targets, sentence, evidence, directories, subject FROM findings "
             "WHERE id = ?", (number,)).only()
-        return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                       evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)), subject=subject)
+        return Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence=sentence,
+                       evidence=evidence_of(kind, json.loads(evidence)), directories=tuple(json.loads(directories)),
+                       subject=subject)
 
     def default_layouts_in_force(self) -> list[Entry]:
         """All default layouts that were set and not undone, the newest first."""

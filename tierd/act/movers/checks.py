@@ -74,9 +74,10 @@ def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> Fi
     status = calls.status(descriptor)
     fid = calls.fid(descriptor)
     if not stat.S_ISREG(status.mode):
-        return FileFacts(fid, status, None, FileFlags.NONE, Hsm(), Belongings(), 0)
+        return FileFacts(fid, status, None, FileFlags.NONE, Hsm(), belongings=Belongings(), project=0)
     return FileFacts(fid, status, calls.layout(descriptor), calls.flags(descriptor),
-                 calls.hsm(descriptor) if hsm is None else hsm, calls.belongings(descriptor), calls.project(descriptor))
+                 calls.hsm(descriptor) if hsm is None else hsm, belongings=calls.belongings(descriptor),
+                     project=calls.project(descriptor))
 
 
 def layout_objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...]:

@@ -59,7 +59,8 @@ def verify_move(
         seen = _seen(calls, move, before, copied, clock)
     except OSError as error:
         detail = f"tierd cannot examine the file after the exchange: {error}"
-        return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail, before.layout, None, error=failure or error)
+        return MoveOutcome(move, MoveResult.DOUBTFUL, "unknown", detail, before.layout, after=None,
+                           error=failure or error)
     if seen is None:
         return removed_outcome(move, before.layout, failure)
     now, version = seen
@@ -67,7 +68,7 @@ def verify_move(
         if failure is not None:
             return outcome_of_error(move, failure, before.layout)
         detail = "no error was reported, but the file was not moved"
-        return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, before.layout, now.layout)
+        return MoveOutcome(move, MoveResult.FAILED, "not-moved", detail, before.layout, after=now.layout)
     if _moved_by_others(move, before, now, copied):
         return _changed_by_others(move, before, now, copied, failure)
     doubts = (_placement(move, now, copied, pools) + _belongings(before, now)
@@ -76,7 +77,7 @@ def verify_move(
     if not doubts and failure is not None and copied is not None:
         doubts.append(f"Lustre reported {failure}, but the move was done")
     reason = "" if result is MoveResult.DONE else "verification"
-    return MoveOutcome(move, result, reason, "; ".join(doubts), before.layout, now.layout, error=failure)
+    return MoveOutcome(move, result, reason, "; ".join(doubts), before.layout, after=now.layout, error=failure)
 
 
 def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout: Layout | None, project: int) -> bool:
@@ -94,7 +95,7 @@ def is_the_copy(before: FileFacts, copied: VerifiedCopy, status: Status, layout:
 
 def removed_outcome(move: Move, before: Layout | None, error: OSError | None) -> MoveOutcome:
     """The outcome for a file that was removed or replaced."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file was removed or replaced", before, None,
+    return MoveOutcome(move, MoveResult.GAVE_WAY, Reason.GONE, "the file was removed or replaced", before, after=None,
                    error=error if isinstance(error, Gone) else Gone(2, "removed or replaced", move.path))
 
 
@@ -161,7 +162,7 @@ def _examine_once(
             return now, 0
         version = calls.data_version(descriptor)
         if leaves_mdt(move.layout, before.layout) and layout_objects(now.layout) != layout_objects(before.layout):
-            return _times_restored(calls, descriptor, before, copied, now, version, clock)
+            return _times_restored(calls, descriptor, before, copied, now, version=version, clock=clock)
         return now, version
     finally:
         calls.close(descriptor)
@@ -230,8 +231,8 @@ def _changed_by_others(
     detail = "somebody else changed the layout during the move"
     if copied is None and failure is None:
         detail = "the file has neither the old nor the requested layout, as if somebody else had moved it"
-        return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, before.layout, now.layout)
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, before.layout, now.layout, error=failure)
+        return MoveOutcome(move, MoveResult.FAILED, "other-layout", detail, before.layout, after=now.layout)
+    return MoveOutcome(move, MoveResult.GAVE_WAY, "moved", detail, before.layout, after=now.layout, error=failure)
 
 
 def _placement(
@@ -319,11 +320,11 @@ def refusal_before(
     if refusal is None and facts.layout is not None and is_as_wanted(facts.layout, move.layout,
                                                                                   batch.pools):
         detail = "the file already has this layout"
-        return MoveOutcome(move, MoveResult.ALREADY, "already", detail, facts.layout, facts.layout)
+        return MoveOutcome(move, MoveResult.ALREADY, "already", detail, facts.layout, after=facts.layout)
     refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
     if refusal is None:
         return None
-    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, facts.layout, facts.layout)
+    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, facts.layout, after=facts.layout)
 
 
 def examine(calls: Calls, moves: Sequence[Move], batch: DestinationState, also: EngineCheck) -> Iterator[MoveOutcome]:

@@ -208,8 +208,9 @@ class LeaseMover:
             return MoveOutcome(
                 move, MoveResult.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes
             )
-        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(), failure,
-                                  self._clock)
+        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, batch.pools_afterwards(),
+                                         failure=failure,
+                                  clock=self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
 
     def _not_begun(

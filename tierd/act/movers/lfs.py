@@ -199,7 +199,7 @@ class LfsMover:
         age_seconds = int(self._clock.now()) - found.status.mtime_ns // 1_000_000_000
         if -CLOCK_AHEAD_SECONDS < age_seconds < RECENTLY_MODIFIED_SECONDS:
             return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "the file was modified just now, so it is in use",
-                           found.layout, found.layout)
+                           found.layout, after=found.layout)
         return found
 
     def _project(self, move: Move, facts: FileFacts, batch: DestinationState) -> Refusal | None:
@@ -223,7 +223,8 @@ class LfsMover:
         pools = batch.pools_afterwards()
         for ready in files:
             failure = _failure(finished, ready.place)
-            outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
+            outcome = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure=failure,
+                                             clock=self._clock)
             if checks.enters_mdt(ready.move.layout, ready.facts.layout):
                 yield self._without_half_a_move(ready, outcome, pools, failure)
             elif outcome.result is MoveResult.GAVE_WAY and _NO_LEASE in str(failure):
@@ -251,12 +252,12 @@ class LfsMover:
         except OSError as error:
             words = str(error)
         again = inspection.verify_move(self._calls, ready.move, ready.facts, None, pools,
-                                       failure or outcome.error, self._clock)
+                                       failure=failure or outcome.error, clock=self._clock)
         if not checks.mirror_left(ready.facts.layout, again.after):
             return again
         detail = (f"the move was interrupted, and the file is whole with two mirrors ({words or 'no message'}); remove "
                   f"the second: {' '.join(command)}")
-        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, again.after,
+        return MoveOutcome(ready.move, MoveResult.FAILED, "mirror-left", detail, outcome.before, after=again.after,
                            error=failure or outcome.error)
 
 

@@ -151,11 +151,12 @@ _REASONS: tuple[tuple[type[OSError], str, MoveResult], ...] = (
 def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -> MoveOutcome:
     """The outcome of a move that an error ended while the file was untouched."""
     if error.errno in _NO_FILE:
-        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file", before, before, error=error)
+        return MoveOutcome(move, MoveResult.REFUSED, "not-a-file", "not a regular file", before, after=before,
+                           error=error)
     for kind, reason, result in _REASONS:
         if isinstance(error, kind):
-            return MoveOutcome(move, result, reason, str(error), before, before, error=error)
-    return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, before, error=error)
+            return MoveOutcome(move, result, reason, str(error), before, after=before, error=error)
+    return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, after=before, error=error)
 
 
 def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:

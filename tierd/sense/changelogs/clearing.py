@@ -8,12 +8,14 @@ reading its device returns no data and no error. Clearing for such a reader fail
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from typing import Protocol
 
 from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ClearChangelog
 
+log = logging.getLogger("tierd.sense")
 CLEAR_AGAIN_SECONDS = 10.0
 """Interval at which the last index is cleared again if there are no new records. This detects a deregistered reader
 within two cycles, and Lustre does not count the reader as idle."""
@@ -40,13 +42,12 @@ class ChangelogClearing:
     """Clears the changelogs of MDTs with a configured reader."""
 
     def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: ClearedReader, clock: Clock,
-                 log: Callable[[str], None], fsname: str = "FSNAME") -> None:
+                 fsname: str = "FSNAME") -> None:
         self._fsname = fsname
         self._clear = clear
         self._readers = readers
         self._follower = follower
         self._clock = clock
-        self._log = log
         self._cleared: dict[str, tuple[int, float]] = {}
         """Last cleared index and its time, by MDT."""
         self._logged: dict[str, str] = {}
@@ -79,10 +80,10 @@ class ChangelogClearing:
                 words = f"it has restarted, and has no record {index}"
                 self._follower.restart_from_zero(mdt)
             if self._logged.get(mdt) != words:
-                self._log(f"changelog of {mdt} cannot be cleared for {reader}: {words}")
+                log.warning("changelog of %s cannot be cleared for %s: %s", mdt, reader, words)
             self._logged[mdt] = words
         else:
             self._cleared[mdt] = index, now
             if self._logged.pop(mdt, ""):
-                self._log(f"changelog of {mdt} can be cleared again for {reader}")
+                log.info("changelog of %s can be cleared again for %s", mdt, reader)
                 self._follower.restored(mdt, "clearing")

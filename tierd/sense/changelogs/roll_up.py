@@ -135,13 +135,13 @@ class RollUp:
                 job.name in self._own_jobs or self._is_echo(record, job.name)):
             return
         if kind is RecordType.CREATE:
-            self._create(job, time, record.target, record.parent, record.name, record.nid)
+            self._create(job, time, record.target, record.parent, record.name, nid=record.nid)
         elif kind is RecordType.CLOSE:
             self._close(job, time, record.target)
         elif kind is RecordType.UNLINK:
             self._unlink(job, time, record.target, record.parent, record.nid)
         elif kind is RecordType.OPEN:
-            self._open(job, time, record.target, record.parent, record.nid, record.open_mode or 0)
+            self._open(job, time, record.target, record.parent, record.nid, mode=record.open_mode or 0)
         elif kind is RecordType.LAYOUT:
             self._layout(record, job, time)
         elif kind is RecordType.RENAME:
@@ -170,11 +170,11 @@ class RollUp:
             if its_nid != nid_bytes:  # most records have that of the record before
                 nid_bytes, nid = its_nid, _nid(its_nid, False)
             if kind == _CREATE:
-                create(job, time, target, parent, data[name_at:end], nid)
+                create(job, time, target, parent, data[name_at:end], nid=nid)
             elif kind == _UNLINK:
                 unlink(job, time, target, parent, nid)
             else:
-                opened(job, time, target, parent, nid, mode)
+                opened(job, time, target, parent, nid, mode=mode)
 
     def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
         """FIDs of directories and opened files whose paths these records need and the cache lacks."""
@@ -203,7 +203,8 @@ class RollUp:
         if nid not in counts.clients:
             counts.add_client(nid)
         fid = as_fid(target)
-        self._known.remember(fid, File(counts, counts.directory, name, True, 0, 0, time, time))
+        self._known.remember(fid, File(counts, counts.directory, name, True, 0, reopened=0, created_at=time,
+                                       closed_at=time))
         self._known.keep(counts, fid)
 
     def _make_directory(self, record: Record) -> None:

@@ -65,8 +65,9 @@ def _recent_counts(known: CountTables, job: str, since: float) -> list[Directory
 
 
 def _summary(counts: DirectoryCounts) -> DirectoryActivity:
-    return DirectoryActivity(counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks,
-                             counts.outgrown, lately=counts.lately, last_time=counts.last_time,
+    return DirectoryActivity(counts.job, counts.directory, counts.creates, counts.opens, counts.closes,
+                             unlinks=counts.unlinks,
+                             outgrown=counts.outgrown, lately=counts.lately, last_time=counts.last_time,
                              write_opens=counts.write_opens, clients=counts.clients)
 
 
@@ -109,7 +110,8 @@ def works_in(known: CountTables, jobs: Iterable[str], directory: str, since: flo
 def _activity(known: CountTables, counts: DirectoryCounts) -> DirectoryActivity:
     mine = [(fid, known.files[fid]) for fid in known.of(counts)]
     return DirectoryActivity(
-        counts.job, counts.directory, counts.creates, counts.opens, counts.closes, counts.unlinks, counts.outgrown,
+        counts.job, counts.directory, counts.creates, counts.opens, counts.closes, unlinks=counts.unlinks,
+        outgrown=counts.outgrown,
         existing_files=tuple(OpenFile(fid, file.path) for fid, file in mine if not file.created),
         candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
                          for fid, file in mine if not file.open_count and file.path),

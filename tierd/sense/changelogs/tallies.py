@@ -156,7 +156,7 @@ class MoveCollector(OtherMovers):
     def moved(self, directory: str, job: str, time: float, record: Record | None = None) -> None:
         """Collect a layout change. Beyond the limit the first of each window are kept."""
         if record is not None and len(self._moved) < self._most_moves:
-            self._moved.append(OtherMove(directory, job, time, record.target, record.uid, record.nid))
+            self._moved.append(OtherMove(directory, job, time, record.target, record.uid, nid=record.nid))
 
     def take(self) -> tuple[OtherMove, ...]:
         """The layout changes since the last call."""
@@ -249,8 +249,9 @@ class TallyMaker:
             if file.counts not in places:
                 places[file.counts] = len(rows)
                 rows.append(DirectoryTally(file.counts.job, file.counts.directory))
-            files.append(FileTally(fid, places[file.counts], file.directory, file.name, file.created, file.open_count,
-                                   file.reopened, file.created_at, file.closed_at))
+            files.append(FileTally(fid, places[file.counts], file.directory, file.name, file.created,
+                                   open_count=file.open_count,
+                                   reopened=file.reopened, created_at=file.created_at, closed_at=file.closed_at))
         positions = {fid: place for place, fid in enumerate(fids)}
         for counts, added in members.items():
             place = places[counts]
@@ -258,8 +259,9 @@ class TallyMaker:
         self._touched.clear()
         renamed = tuple(self._renamed) if len(self._renamed) <= self._limits.max_renames else None
         self._renamed.clear()
-        return TallyContent(tuple(rows), tuple(files), tuple(removed - positions.keys()), tuple(moves), closes, renamed,
-                            waiting)
+        return TallyContent(tuple(rows), tuple(files), tuple(removed - positions.keys()), tuple(moves), closes,
+                            renamed=renamed,
+                            waiting=waiting)
 
     def _chosen(self) -> tuple[list[DirectoryCounts], int]:
         """The counts of this tally, the most active first, and how many wait."""
@@ -276,7 +278,7 @@ class TallyMaker:
         before = self._told.get(counts, _NOTHING)
         now = self._told[counts] = _numbers(counts)
         return DirectoryTally(counts.job, counts.directory, now[0] - before[0], now[1] - before[1], now[2] - before[2],
-                              now[3] - before[3], now[4] - before[4], counts.last_time,
+                              unlinks=now[3] - before[3], outgrown=now[4] - before[4], last_time=counts.last_time,
                               write_opens=now[5] - before[5], clients=counts.clients)
 
     def _gone(self) -> set[Fid]:
@@ -379,7 +381,8 @@ def add_tally(known: CountTables, content: TallyContent, movers: OtherMovers, is
         known.forget(fid)
     files = known.files
     for fid, place, directory, name, created, open_count, reopened, created_at, closed_at in content.files:
-        files[fid] = File(counts[place], directory, name, created, open_count, reopened, created_at, closed_at)
+        files[fid] = File(counts[place], directory, name, created, open_count, reopened=reopened,
+                          created_at=created_at, closed_at=closed_at)
     while len(files) > known.max_files:
         known.forget_first_files()
     for mine, row in zip(counts, content.directories, strict=True):

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from tests.tierd.logged import logged
 from tests.tierd.sense.changelogs.test_follow import Log, drained
 from tierd.sense.changelogs.clearing import CLEAR_AGAIN_SECONDS, ChangelogClearing
 from tierd.sense.changelogs.follow import Follower
@@ -19,8 +20,8 @@ class World:
         self.time = 1000.0
         self.fault = 0
         self.cleared: list[tuple[str, str, int]] = []
-        self.said: list[str] = []
-        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self, self.said.append)
+        self.said = logged()
+        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self)
 
     def clear(self, mdt: str, reader: str, index: int) -> None:
         if self.fault:

@@ -18,22 +18,23 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
 
-from tierd.clock import Clock
-from tierd.config.sense import PowerFlexSettings, ServerAccess
-from tierd.model import StorageWork
-from tierd.sense.freshness import SourceAge
+from annotated_types import Ge, Gt
+
+from tierd.config.sense import ServerAccess, asks_http
 from tierd.sense.http_client import HttpClient, SourceError, StatusError, read_secret
-from tierd.sense.readings import Reading
 
 Json = Mapping[str, object]
+_OST = re.compile(r"([^/\s]+-)?OST[0-9a-f]{4}")
 KIB = 1024
 MAX_NUMBER = 1 << 60
 JSON_TYPES = ("application/json",)
@@ -49,6 +50,61 @@ TUNABLES: Mapping[str, Mapping[str, int]] = {
             "sdc_max_inflight_data": 20},
 }
 """Settings of the paper "Lustre on PowerFlex" with their values, by type of instance."""
+
+
+@dataclass(frozen=True)
+class PowerFlexSettings:
+    """The gateway of a PowerFlex (VxFlex OS) system below the OSTs."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    url: str = ""
+    """``https://gateway.example.org``. Empty: it is not used."""
+    release: Literal[3, 4] = 4
+    """Release of the gateway, which decides how tierd logs in: 3 (also VxFlex OS and ScaleIO), or 4."""
+    user: str = ""
+    """User that may only read (role ``Monitor``)."""
+    password_file: str = ""
+    """File with its password, mode 0600. Its certificate is always verified."""
+    ca_file: str = ""
+    """CA certificates (PEM) for the gateway's certificate; empty: the system's certificates."""
+    volumes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Targets on each volume: ``{"ost0" = ["OST0000"]}``."""
+    interval_seconds: Annotated[float, Ge(5)] = 30.0
+    timeout_seconds: Annotated[float, Gt(0)] = 10.0
+    """Limit of the time of one answer."""
+    stale_seconds: Annotated[float, Gt(0)] = 180.0
+    """Age of the last answer above which tierd does not know whether a rebuild runs."""
+    min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
+    """Rate from which a rebalance counts as work that slows applications. A rebuild always counts."""
+    max_bytes: Annotated[int, Gt(0)] = 32 << 20
+    """Maximum length of an answer; a longer one is refused."""
+
+
+def validated(settings: PowerFlexSettings) -> PowerFlexSettings:
+    """The settings. Raises ValueError for an invalid or unsafe URL, and for invalid targets."""
+    if not settings.url:
+        return settings
+    if not asks_http(settings.url) or not is_safe_url(settings.url):
+        raise ValueError("url: give the whole address: https://gateway.example.org")
+    if not settings.user or not settings.password_file:
+        raise ValueError("user, password_file: the gateway needs both")
+    named = [target for targets in settings.volumes.values() for target in targets]
+    if wrong := [target for target in named if not _OST.fullmatch(target)]:
+        raise ValueError(f"volumes: name targets as OST0000 or lustre-OST0000, not {wrong[0]!r}")
+    if len(set(named)) < len(named):
+        raise ValueError("volumes: each target is on one volume")
+    return settings
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether a password may be sent there: over TLS, or on this node.
+
+    >>> [is_safe_url(url) for url in ("https://gw:443", "http://gw", "http://127.0.0.1:8080")]
+    [True, False, True]
+    """
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in {"localhost", "127.0.0.1", "::1"}
 
 
 class Work(StrEnum):
@@ -253,7 +309,7 @@ def pool_of(record: Json, numbers: Json) -> StoragePool:
     known = [one for one in degraded if one is not None]
     return StoragePool(name_of(record), work, bytes_of(numbers, "maxCapacityInKb"),
                        bytes_of(numbers, "capacityInUseInKb"), sum(known) if known else None,
-                       bytes_of(numbers, "failedCapacityInKb"))
+                       failed_bytes=bytes_of(numbers, "failedCapacityInKb"))
 
 
 def instance_of(record: Json, kind: str) -> Instance:
@@ -284,9 +340,9 @@ def system_of(instances: Mapping[str, Sequence[Json]], numbers: Mapping[str, Map
     devices = Counter(text_of(one.get("deviceState")) or "unknown" for one in instances.get("Device", ()))
     return PowerFlexSystem(
         name_of(whole), text_of(cluster.get("clusterState")), count_of_json(cluster.get("goodNodesNum")),
-        count_of_json(cluster.get("goodReplicasNum")), tuple(pools.values()), tuple(volumes),
-        tuple([instance_of(one, "Sds") for one in instances.get("Sds", ())]),
-        tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), dict(devices),
+        count_of_json(cluster.get("goodReplicasNum")), tuple(pools.values()), volumes=tuple(volumes),
+        data_servers=tuple([instance_of(one, "Sds") for one in instances.get("Sds", ())]),
+        data_clients=tuple([instance_of(one, "Sdc") for one in instances.get("Sdc", ())]), devices=dict(devices),
     )
 
 
@@ -397,116 +453,3 @@ class Gateway:
 
 def _basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
-
-
-# -- What tierd uses of it.
-
-
-REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
-
-
-def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> StorageWork | None:
-    """The work of a pool that slows its volumes; None if it does none.
-
-    A rebuild counts from its first byte. A rebalance gives way to applications, so it counts from this rate.
-    """
-    rebuilds = [work for kind, work in pool.work.items() if kind is not Work.REBALANCE]
-    if any(work.active_bytes or work.bytes_per_second for work in rebuilds):
-        kind, counted = REBUILD, rebuilds
-    elif (pool.work[Work.REBALANCE].bytes_per_second or 0.0) >= min_bytes_per_second:
-        kind, counted = REBALANCE, [pool.work[Work.REBALANCE]]
-    elif all(work.active_bytes is None and work.bytes_per_second is None for work in rebuilds):
-        kind, counted = UNKNOWN, []
-    else:
-        return None
-    return StorageWork(kind, volume, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
-                       sum([work.pending_bytes or 0 for work in counted]))
-
-
-class PowerFlex:
-    """The gateway as a source. It is read in a thread of its own, so that nothing waits for it."""
-
-    def __init__(
-        self, settings: PowerFlexSettings, fsname: str, gateway: Gateway, clock: Clock, executor: Executor
-    ) -> None:
-        self.settings = settings
-        self.gateway = gateway
-        self.system: PowerFlexSystem | None = None
-        """The last answer."""
-        self._targets = {volume: tuple([full_name(fsname, target) for target in targets])
-                         for volume, targets in settings.volumes.items()}
-        self._clock = clock
-        self._executor = executor
-        self._asked_at: float | None = None
-        self._answered_at: float | None = None
-        self._problem = ""
-        self._under_way: Future[PowerFlexSystem] | None = None
-
-    @property
-    def age(self) -> SourceAge:
-        """The source with the time of its last answer and its present problem."""
-        absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
-        note = f"no volume is called {', '.join(absent)}" if absent else ""
-        return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
-
-    def refresh(self) -> None:
-        """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
-        now = self._clock.now()
-        if self._under_way is not None and self._under_way.done():
-            self._take(self._under_way)
-            self._under_way = None
-        due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
-        if self._under_way is None and due:
-            self._asked_at = now
-            self._under_way = self._executor.submit(self.gateway.read)
-            if self._under_way.done():
-                self._take(self._under_way)
-                self._under_way = None
-
-    def _take(self, answer: Future[PowerFlexSystem]) -> None:
-        try:
-            self.system = answer.result()
-        except SourceError as error:
-            self._problem = str(error)
-        else:
-            self._problem, self._answered_at = "", self._asked_at
-
-    def storage_work(self) -> dict[str, StorageWork]:
-        """What slows the volume of each target now, by full target name. Targets on quiet volumes are left out."""
-        age = self.age
-        system = self.system if age.age_seconds(self._clock.now()) <= age.limit_seconds else None
-        found: dict[str, StorageWork] = {}
-        for volume, targets in self._targets.items():
-            work = self._work(system, volume)
-            if work is not None:
-                found |= dict.fromkeys(targets, work)
-        return found
-
-    def _work(self, system: PowerFlexSystem | None, volume: str) -> StorageWork | None:
-        if system is not None:
-            names = {one.name: one.pool for one in system.volumes}
-            for pool in system.pools:
-                if pool.name and pool.name == names.get(volume):
-                    return work_of(pool, volume, self.settings.min_bytes_per_second)
-        return StorageWork(UNKNOWN, volume, "", 0.0, 0)
-
-    def targets(self) -> Iterator[tuple[str, str]]:
-        """Each configured volume with the full name of each of its targets."""
-        for volume, targets in self._targets.items():
-            for target in targets:
-                yield volume, target
-
-    def noted(self, reading: Reading) -> Reading:
-        """A reading in which targets on volumes under a rebuild are unhealthy, so that nobody is blamed there."""
-        work = self.storage_work()
-        conditions = {target: f"PowerFlex {one.kind}" for target, one in work.items()}
-        return replace(reading, conditions={**conditions, **reading.conditions}, storage_work=work)
-
-
-def full_name(fsname: str, target: str) -> str:
-    """Full name of a target of this file system.
-
-    >>> full_name("lustre", "OST0003"), full_name("lustre", "lustre-OST0003")
-    ('lustre-OST0003', 'lustre-OST0003')
-    """
-    return target if "-" in target else f"{fsname}-{target}"

@@ -10,9 +10,9 @@ import pytest
 from tests.tierd.cluster.broker import Broker, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
 from tests.tierd.cluster.cluster_world import over_nats
+from tierd.cluster import mover_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.mover import Mover
-from tierd.daemon import mover_process
 
 
 @pytest.fixture

@@ -23,59 +23,81 @@ Slurm 21.08 to 22.05 write plain numbers (plugins ``openapi/v0.0.37`` and ``v0.0
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from pydantic import AfterValidator
 
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
-from tierd.config.sense import ServerAccess, SlurmSettings
+from tierd.config.sense import ServerAccess, asks_http
+from tierd.integrations.protocol import Integration, SchedulerJob, Site, Source, plain
 from tierd.sense.http_client import HttpClient, SourceError, one_line, read_secret
+from tierd.text import printable
 
 MAX_JOBS = 4096
 """Jobs that tierd remembers. The one that was asked for longest ago is forgotten."""
 MAX_IDS = 500
 """Jobs that one ``sacct`` looks up."""
 MAX_NUMBER = 10**11
-MAX_NAME = 80
-"""Characters of a name; users choose names of jobs."""
+log = logging.getLogger("tierd.integrations")
 SOON_SECONDS = 10.0
 """Time between two answers while a job is not known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmJob:
-    """A job as Slurm describes it."""
+@dataclass(frozen=True)
+class SlurmSettings:
+    """Where names, users, accounts and partitions of jobs come from. Without it, tierd shows job ids only."""
 
-    id: int
-    name: str
-    user: str
-    uid: int | None
-    """None where the source gives the user's name only."""
-    account: str
-    partition: str
-    directory: str
-    """Working directory."""
-    task: str = ""
-    """Array and task, as ``1234_7``; empty for other jobs."""
-    nodes: int | None = None
-    """Number of nodes; None if the source does not give it."""
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    @property
-    def words(self) -> str:
-        """The job for a person, beside its id."""
-        what = [self.name, f"account {self.account}" if self.account else "",
-                f"partition {self.partition}" if self.partition else ""]
-        return f"{self.user}: {', '.join(filter(None, what))}"
+    source: Literal["", "squeue", "sacct", "slurmrestd"] = ""
+    """``squeue`` and ``sacct`` run the program of this node with ``--json`` (Slurm 21.08 and newer; ``sacct`` needs
+    slurmdbd). ``slurmrestd`` requests ``url``. Empty: Slurm is not used."""
+    url: str = ""
+    """``https://slurm01:6820/slurm/v0.0.41/jobs``, with the version of an API that this slurmrestd has."""
+    user: str = ""
+    """User of the token."""
+    token_file: str = ""
+    """File with a JSON web token (``scontrol token``). It is read for every request."""
+    ca_file: str = ""
+    """CA certificates (PEM) for the server's certificate; empty: the system's certificates."""
+    job_id: str = r"(\d+)(?:_(?:\d+|\[\]))?"
+    """Regular expression for a whole job id of Lustre. Its first group is the number of Slurm's job. For
+    ``jobid_name=%e.%j``: ``.+\\.(\\d+)``. A task of an array may be ``1234_7``; ``1234_[]`` is tierd's name for all."""
+    refresh_seconds: Annotated[float, Ge(5)] = 60.0
+    timeout_seconds: Annotated[float, Gt(0)] = 20.0
+    max_bytes: Annotated[int, Gt(0)] = 64 << 20
+    """Maximum length of an answer; a longer one is refused. ``sacct`` gives only the jobs that tierd shows."""
 
 
-def parse(data: bytes) -> list[SlurmJob]:
+def validated(settings: SlurmSettings) -> SlurmSettings:
+    """The settings. Raises ValueError for an invalid URL or expression."""
+    if settings.source == "slurmrestd" and not asks_http(settings.url):
+        raise ValueError("url: give the whole address: https://slurm01:6820/slurm/v0.0.41/jobs")
+    if settings.url and settings.source != "slurmrestd":
+        raise ValueError('url: it is used with source = "slurmrestd" only')
+    try:
+        groups = re.compile(settings.job_id).groups
+    except re.error as error:
+        raise ValueError(f"job_id: {error}") from None
+    if groups < 1:
+        raise ValueError(r"job_id: put the number of the job into a group: .+\.(\d+)")
+    return settings
+
+
+def parse(data: bytes) -> list[SchedulerJob]:
     """The jobs of an answer; entries that are no jobs are left out. Raises ValueError.
 
     Slurm copies names of jobs and directories as they are, so they may hold bytes that are not UTF-8.
@@ -87,7 +109,7 @@ def parse(data: bytes) -> list[SlurmJob]:
     return [job for each in jobs if isinstance(each, dict) and (job := _job(each)) is not None]
 
 
-def _job(entry: Mapping[str, object]) -> SlurmJob | None:
+def _job(entry: Mapping[str, object]) -> SchedulerJob | None:
     number = number_of(entry.get("job_id"))
     if number is None:
         return None
@@ -95,26 +117,17 @@ def _job(entry: Mapping[str, object]) -> SlurmJob | None:
     if not isinstance(array, dict):
         array = {"job_id": entry.get("array_job_id"), "task_id": entry.get("array_task_id")}
     of, task = number_of(array.get("job_id")), number_of(array.get("task_id"))
-    return SlurmJob(
+    return SchedulerJob(
         number, _text(entry, "name"), _text(entry, "user_name") or _text(entry, "user"),
-        number_of(entry.get("user_id")), _text(entry, "account"), _text(entry, "partition"),
-        _path(entry.get("current_working_directory") or entry.get("working_directory")),
-        f"{of}_{task}" if of and task is not None else "",
-        number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
+        number_of(entry.get("user_id")), _text(entry, "account"), partition=_text(entry, "partition"),
+        directory=_path(entry.get("current_working_directory") or entry.get("working_directory")),
+        task=f"{of}_{task}" if of and task is not None else "",
+        nodes=number_of(entry.get("node_count", entry.get("allocation_nodes"))) or None)
 
 
 def _text(entry: Mapping[str, object], key: str) -> str:
     found = entry.get(key)
     return plain(found) if isinstance(found, str) else ""
-
-
-def plain(name: str) -> str:
-    r"""A name for metrics and the journal, which take UTF-8 only; cut to ``MAX_NAME``.
-
-    >>> plain(os.fsdecode(b"run\xff")), len(plain(1000 * "x"))
-    ('run?', 80)
-    """
-    return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
 def _path(found: object) -> str:
@@ -195,7 +208,11 @@ def _from_slurmrestd(settings: SlurmSettings, environment: Mapping[str, str]) ->
     return client.get(settings.url, ("application/json",), "application/json", headers).body
 
 
-class SlurmJobs:
+MAX_JOB_INFOS = 200
+"""Jobs with a series that names user, account and partition."""
+
+
+class SlurmJobs(Source):
     """Jobs that tierd shows, looked up in the background. No method waits; safe in any thread."""
 
     def __init__(self, settings: SlurmSettings, read: Read, clock: Clock, executor: Executor | None = None) -> None:
@@ -205,7 +222,7 @@ class SlurmJobs:
         self._clock = clock
         self._executor = executor or DaemonExecutor("tierd-slurm", 1)
         self._lock = threading.RLock()
-        self._known: OrderedDict[str, SlurmJob | None] = OrderedDict()
+        self._known: OrderedDict[str, SchedulerJob | None] = OrderedDict()
         """By job id of Lustre; None while Slurm is not asked, or does not know it."""
         self._asked_at = float("-inf")
         self._answered: set[str] = set()
@@ -214,9 +231,9 @@ class SlurmJobs:
         self.problem = ""
         """Why the last answer could not be used; empty if it was."""
 
-    def jobs(self, names: Iterable[str]) -> dict[str, SlurmJob]:
+    def jobs(self, names: Iterable[str]) -> dict[str, SchedulerJob]:
         """What is known about jobs, by their job ids of Lustre. What is not known yet is known later."""
-        found: dict[str, SlurmJob] = {}
+        found: dict[str, SchedulerJob] = {}
         with self._lock:
             for name in names:
                 if self._pattern.fullmatch(name) is None:
@@ -231,15 +248,18 @@ class SlurmJobs:
             self._refresh_if_due()
         return found
 
-    def words(self, names: Iterable[str]) -> dict[str, str]:
-        """What is known about jobs, for a person."""
-        return {name: job.words for name, job in self.jobs(names).items()}
+    def metrics(self) -> Iterator[Metric]:
+        """Jobs that tierd showed last, as Slurm describes them."""
+        info = InfoMetricFamily("tierd_job", "Always 1. The labels have name, user, account and partition of a job, by"
+                                             " Slurm, for the jobs that tierd showed last.")
+        for jobid, job in sorted(self.last(MAX_JOB_INFOS).items()):
+            info.add_metric((), {"jobid": jobid, "name": job.name, "user": job.user, "account": job.account,
+                                 "partition": job.partition})
+        yield info
+        yield GaugeMetricFamily("tierd_slurm_up", "Whether the last answer of Slurm could be used (1) or not (0).",
+                                float(not self.problem))
 
-    def nodes(self, names: Iterable[str]) -> dict[str, int]:
-        """The number of nodes of jobs, as far as known."""
-        return {name: job.nodes for name, job in self.jobs(names).items() if job.nodes is not None}
-
-    def last(self, most: int) -> dict[str, SlurmJob]:
+    def last(self, most: int) -> dict[str, SchedulerJob]:
         """The jobs that were asked for last, as far as they are known."""
         with self._lock:
             found = [(name, job) for name, job in reversed(self._known.items()) if job is not None]
@@ -255,7 +275,7 @@ class SlurmJobs:
 
     def _refresh(self, names: Sequence[str]) -> None:
         problem = ""
-        jobs: dict[str, SlurmJob] = {}
+        jobs: dict[str, SchedulerJob] = {}
         try:
             last = [int(number) for name in reversed(names) if (number := self._number(name).partition("_")[0])]
             for job in parse(self._read(sorted(set(last[:MAX_IDS])))):
@@ -265,6 +285,9 @@ class SlurmJobs:
                     jobs.setdefault(job.task.partition("_")[0], job)
         except (OSError, ValueError, RecursionError) as error:
             problem = one_line(str(error))
+        if problem != self.problem:
+            log.warning("%s", f"names of jobs cannot be read: {printable(problem)}" if problem else
+                        "Slurm answers again")
         with self._lock:
             self._busy, self.problem = False, problem
             if problem:
@@ -282,3 +305,13 @@ class SlurmJobs:
         whole = re.fullmatch(r"\d+_\d+", name)
         number = name if whole else found[1]
         return number if re.fullmatch(r"\d{1,11}(_\d{1,11})?", number) else ""
+
+
+def start(settings: SlurmSettings, site: Site) -> SlurmJobs:
+    """Slurm's jobs, looked up in the background."""
+    return SlurmJobs(settings, reader(settings, site.environment), site.clock)
+
+
+INTEGRATION = Integration(
+    settings=Annotated[SlurmSettings, AfterValidator(validated)], defaults=SlurmSettings(),
+    configured=lambda settings: bool(settings.source), start=start)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tierd.audit.checks import POWERFLEX, Line, State
-from tierd.sense.powerflex import TUNABLES, Instance, PowerFlexSystem, Work
+from tierd.integrations.powerflex.gateway import TUNABLES, Instance, PowerFlexSystem, Work
 from tierd.text import binary_text, count_of, first_names, rate_text
 
 BEST_PROFILE = "HighPerformance"
@@ -46,9 +46,9 @@ def _profiles(subject: str, kind: str, instances: Sequence[Instance]) -> Iterato
             f"performance profile = {profile or 'unknown'} on {count_of(len(names), WHAT[kind])}: "
             f"{first_names(names)}",
             f"more threads and requests than the defaults ({POWERFLEX})",
-            "The profile sets threads, connections and requests in flight together.",
-            "" if state is not State.NOTE else "More IOPS of each OST, for more memory and processor time.",
-            "" if state is not State.NOTE else
+            why="The profile sets threads, connections and requests in flight together.",
+            expect="" if state is not State.NOTE else "More IOPS of each OST, for more memory and processor time.",
+            command="" if state is not State.NOTE else
             f"scli --set_performance_parameters --all_{kind.lower()} --apply_to_mdm --profile high_performance",
         )
 
@@ -61,8 +61,9 @@ def _tunable(subject: str, kind: str, name: str, value: int, instances: Sequence
     command = "" if state is State.OK else (
         "scli --query_performance_parameters shows it" if state is State.UNKNOWN else
         f"scli --set_performance_parameters --all_{kind.lower()} --{name} {value}")
-    return Line("powerflex-settings", state, subject, setting, f"{value} on {WHAT[kind]}s ({POWERFLEX})", MEANING[name],
-                "Measured with one system only: compare before and after." if other else "", command)
+    return Line("powerflex-settings", state, subject, setting, f"{value} on {WHAT[kind]}s ({POWERFLEX})",
+                why=MEANING[name],
+                expect="Measured with one system only: compare before and after." if other else "", command=command)
 
 
 def _states(subject: str, system: PowerFlexSystem) -> Iterator[Line]:
@@ -71,18 +72,20 @@ def _states(subject: str, system: PowerFlexSystem) -> Iterator[Line]:
         normal = system.cluster_state in NORMAL_CLUSTERS
         yield Line("powerflex-state", State.OK if normal else State.ADVICE, subject,
                    f"cluster of MDMs = {system.cluster_state}", source,
-                   "The metadata managers decide where data is.", "", "" if normal else "scli --query_cluster")
+                   why="The metadata managers decide where data is.", expect="",
+                   command="" if normal else "scli --query_cluster")
     for kind, instances in (("Sds", system.data_servers), ("Sdc", system.data_clients)):
         lost = [one.name for one in instances if one.connected is False]
         if lost:
             yield Line("powerflex-state", State.ADVICE, subject, f"not connected = {first_names(lost)}", source,
-                       f"These {WHAT[kind]}s are not connected to the metadata manager.", "",
-                       f"scli --query_all_{kind.lower()}")
+                       why=f"These {WHAT[kind]}s are not connected to the metadata manager.", expect="",
+                       command=f"scli --query_all_{kind.lower()}")
     for pool in system.pools:
         for kind, work in pool.work.items():
             if work.active_bytes or work.bytes_per_second:
                 yield Line("powerflex-state", State.NOTE if kind is Work.REBALANCE else State.ADVICE, subject,
                            f"{kind.value} of pool {pool.name} = {rate_text(work.bytes_per_second or 0.0)}, "
                            f"{binary_text(work.pending_bytes or 0)} wait", source,
-                           "It slows the OSTs on volumes of this pool.", "The OSTs are as fast as before when it ends.",
-                           "")
+                           why="It slows the OSTs on volumes of this pool.",
+                           expect="The OSTs are as fast as before when it ends.",
+                           command="")

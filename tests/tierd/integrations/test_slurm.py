@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.conftest import CAPTURES
 from tests.tierd.later import Later, Time
 from tests.tierd.sense.loopback_server import answers_json, liar
-from tierd.config.sense import SlurmSettings, slurm_settings
+from tierd.integrations.slurm.source import MAX_JOBS, SlurmJobs, SlurmSettings, parse, reader, validated
 from tierd.sense.http_client import SourceError
-from tierd.sense.slurm import MAX_JOBS, SlurmJobs, parse, reader
 
 RECORDED = (CAPTURES / "slurm" / "squeue-22.05.8.json").read_bytes()
 SQUEUE = SlurmSettings("squeue")
@@ -38,9 +37,9 @@ def test_the_number_of_nodes_in_each_form() -> None:
     absent = {"job_id": 8}
     assert [job.nodes for job in parse(json.dumps({"jobs": [later, absent]}).encode())] == [16, None]
     slurm = Slurm()
-    slurm.jobs.nodes(["1"])
+    slurm.jobs.jobs(["1"])
     slurm.later.run()
-    assert slurm.jobs.nodes(["1", "ior.1002"]) == {"1": 1}
+    assert {name: job.nodes for name, job in slurm.jobs.jobs(["1", "ior.1002"]).items()} == {"1": 1}
 
 
 def test_names_of_any_bytes_are_text_and_directories_keep_their_bytes() -> None:
@@ -106,23 +105,23 @@ class Slurm:
 
 def test_jobs_are_looked_up_in_the_background_and_remembered() -> None:
     slurm = Slurm()
-    assert slurm.jobs.words(["1", "2_3", "ior.1002", "99"]) == {}
+    assert slurm.jobs.jobs(["1", "2_3", "ior.1002", "99"]) == {}
     assert slurm.later.run() == 1
     assert slurm.asked == [[1, 2, 99]]
-    found = slurm.jobs.words(["1", "2_3", "ior.1002", "99", "2_4"])
+    found = slurm.jobs.jobs(["1", "2_3", "ior.1002", "99", "2_4"])
     assert set(found) == {"1", "2_3"}
     assert slurm.later.run() == 0  # soon enough
     slurm.clock.time = 11.0
-    slurm.jobs.words(["2_4"])
+    slurm.jobs.jobs(["2_4"])
     assert slurm.later.run() == 1
     slurm.clock.time = 30.0
     slurm.answer = b'{"jobs": []}'
-    assert set(slurm.jobs.words(["2_4"])) == {"2_4"}
+    assert set(slurm.jobs.jobs(["2_4"])) == {"2_4"}
     assert slurm.later.run() == 0
     slurm.clock.time = 80.0
-    slurm.jobs.words(["2_4"])
+    slurm.jobs.jobs(["2_4"])
     assert slurm.later.run() == 1
-    assert set(slurm.jobs.words(["1", "2_4"])) == {"1", "2_4"}  # ended, and still known
+    assert set(slurm.jobs.jobs(["1", "2_4"])) == {"1", "2_4"}  # ended, and still known
     assert list(slurm.jobs.last(1)) == ["2_4"]
 
 
@@ -153,7 +152,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_an_id_of_another_form_is_read_with_an_expression() -> None:
-    slurm = Slurm(slurm_settings(replace(SQUEUE, job_id=r".+\.(\d+)")))
+    slurm = Slurm(validated(replace(SQUEUE, job_id=r".+\.(\d+)")))
     slurm.jobs.jobs(["python.1", "1"])
     slurm.later.run()
     assert set(slurm.jobs.jobs(["python.1", "1"])) == {"python.1"}
@@ -164,7 +163,7 @@ def test_an_id_of_another_form_is_read_with_an_expression() -> None:
     (SlurmSettings(job_id="("), "job_id"), (SlurmSettings(job_id="1"), "into a group")])
 def test_a_mistake_in_the_settings_is_reported(settings: SlurmSettings, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        slurm_settings(settings)
+        validated(settings)
 
 
 def program(folder: Path, name: str, body: str) -> Mapping[str, str]:
@@ -204,7 +203,7 @@ def test_slurmrestd_gets_the_token_in_its_own_header(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("geheim\n")
     with liar(answers_json(RECORDED.decode())) as server:
         settings = SlurmSettings("slurmrestd", f"{server.url}/slurm/v0.0.38/jobs", "tierd", str(tmp_path / "token"))
-        assert len(parse(reader(slurm_settings(settings), {})([]))) == 3
+        assert len(parse(reader(validated(settings), {})([]))) == 3
     (request,) = server.requests
     assert request.startswith("GET /slurm/v0.0.38/jobs HTTP/1.1")
     assert "X-SLURM-USER-TOKEN: geheim\r\n" in request

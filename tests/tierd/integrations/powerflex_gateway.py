@@ -18,9 +18,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tierd.clock import Clock
-from tierd.config.sense import PowerFlexSettings
+from tierd.integrations.powerflex.gateway import (
+    ErrorKind,
+    Gateway,
+    GatewayError,
+    PowerFlexSettings,
+    PowerFlexSystem,
+    system_of,
+)
+from tierd.integrations.powerflex.source import PowerFlex
 from tierd.sense.http_client import SourceError
-from tierd.sense.powerflex import ErrorKind, Gateway, GatewayError, PowerFlex, PowerFlexSystem, system_of
 
 USER, PASSWORD = "monitor", "pass word"
 NO_RATE = {"numSeconds": 0, "totalWeightInKb": 0, "numOccured": 0}

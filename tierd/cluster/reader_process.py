@@ -12,30 +12,38 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from lustre import mounts
+from lustre.filesystem import Filesystem
 from lustre.parameters import Roots, Tree
 from tierd.act.claim import ClaimFolder, MountedClaimFolder, read_key
 from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
+from tierd.cluster.process import end_at_signals, host_name, report_until
 from tierd.cluster.reader import MdtReader, Reader, Window
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
-from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import collect_garbage_rarely, mdts_of, set_process_name
-from tierd.daemon.service import ClearingFilesystem
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.changelogs.follow import TimedCalls
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.changelogs.tallies import JobsOnly, TallyLimits
 
-log = logging.getLogger("tierd")
+log = logging.getLogger("tierd.cluster")
 STOP_SECONDS = 15.0
 
 
+class ClearingFilesystem(Filesystem, Protocol):
+    """A file system whose changelogs can be cleared."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Clear the records of a changelog user up to an index."""
+
+
 def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[str, ...], connection: Connection,
-              claims: ClaimFolder, clock: SystemClock, say: Callable[[str], None]) -> Reader:
+              claims: ClaimFolder, clock: SystemClock) -> Reader:
     """The reader for a file system. ``claims`` has the key that signs its tallies."""
     limits = TallyLimits(settings.reader.max_directories, settings.reader.max_files_each, settings.reader.max_files)
     names = Names(filesystem.fsname)
@@ -47,12 +55,15 @@ def reader_of(settings: Settings, filesystem: ClearingFilesystem, mdts: tuple[st
 
     def make_reader(mdt: str, publish: Callable[[Window], None]) -> MdtReader:
         calls = TimedCalls(clock)
-        return MdtReader(mdt, name, calls.reading(filesystem.changelog), calls.clearing(filesystem.clear_changelog),
-                         settings.sense.readers.get(mdt, ""), make_table, settings.reader, clock, clock.monotonic,
-                         publish, say, filesystem.fsname)
+        return MdtReader(mdt, name, read=calls.reading(filesystem.changelog),
+                         clear=calls.clearing(filesystem.clear_changelog),
+                         user=settings.sense.readers.get(mdt, ""), make_table=make_table, settings=settings.reader,
+                         clock=clock, monotonic=clock.monotonic,
+                         publish=publish, fsname=filesystem.fsname)
 
-    return Reader(name, host, mdts, connection, names, make_reader, settings.reader, clock, clock.monotonic,
-                  lambda: read_key(claims), say)
+    return Reader(name, host, mdts=mdts, connection=connection, names=names, make_reader=make_reader,
+                  settings=settings.reader, clock=clock, monotonic=clock.monotonic,
+                  secret=lambda: read_key(claims))
 
 
 def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
@@ -75,17 +86,17 @@ def run(reader: Reader, notify: Callable[..., None], end: threading.Event,
     return sound
 
 
-def local_reader(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Reader:
+def local_reader(settings: Settings, connection: Connection, clock: SystemClock) -> Reader:
     """The reader for the mounted file system of the settings. Raises OSError if a part is missing."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     mdts = tuple(settings.sense.mdts or mdts_of(tree, mount.fsname))
     claims = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
-    return reader_of(settings, filesystem, mdts, connection, claims, clock, say)
+    return reader_of(settings, filesystem, mdts, connection, claims, clock=clock)
 
 
-MakeReader = Callable[[Settings, Connection, SystemClock, Callable[[str], None]], Reader]
+MakeReader = Callable[[Settings, Connection, SystemClock], Reader]
 
 
 def serve(settings: Settings, make: MakeReader = local_reader) -> int:
@@ -100,9 +111,9 @@ def serve(settings: Settings, make: MakeReader = local_reader) -> int:
     faulthandler.enable()
     end = end_at_signals()
     clock = SystemClock()
-    connection = Connection(settings.cluster, "reader", log.info)
+    connection = Connection(settings.cluster, "reader")
     try:
-        reader = make(settings, connection, clock, log.info)
+        reader = make(settings, connection, clock)
         collect_garbage_rarely()
         sound = run(reader, Notifier(os.environ), end)
     finally:

@@ -19,8 +19,7 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from lustre.background import DaemonExecutor
 from tests.pki import Pki
 from tests.pki import authority as authority
-from tests.tierd.sense.clocks import SettableClock
-from tests.tierd.sense.powerflex_gateway import (
+from tests.tierd.integrations.powerflex_gateway import (
     PASSWORD,
     USER,
     AtOnce,
@@ -31,25 +30,22 @@ from tests.tierd.sense.powerflex_gateway import (
     sdc,
     sds,
 )
-from tierd.config.sense import PowerFlexSettings
-from tierd.config.sense import powerflex as checked
-from tierd.daemon.metrics import powerflex_metrics
-from tierd.model import StorageWork
-from tierd.sense.http_client import SourceError
-from tierd.sense.powerflex import (
+from tests.tierd.sense.clocks import SettableClock
+from tierd.integrations.powerflex.gateway import (
     LOGIN_AGAIN_SECONDS,
-    REBALANCE,
-    REBUILD,
-    UNKNOWN,
     ErrorKind,
     Gateway,
-    PowerFlex,
+    PowerFlexSettings,
     PowerFlexSystem,
     Work,
     records,
     statistics,
     system_of,
 )
+from tierd.integrations.powerflex.gateway import validated as checked
+from tierd.integrations.powerflex.source import REBALANCE, REBUILD, UNKNOWN, PowerFlex
+from tierd.model import StorageWork
+from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading, window
 
 NOW = 1_795_000_000.0
@@ -122,7 +118,7 @@ def test_a_rebuild_slows_the_targets_on_volumes_of_its_pool(
     stub.statistics(**shown)
     powerflex = source(stub, password, clock)
     powerflex.refresh()
-    work = StorageWork(kind or "", "ost0", "nvme", speed, pending)
+    work = StorageWork(kind or "", "ost0", "nvme", speed, pending, "PowerFlex", "scli --query_all")
     assert powerflex.storage_work() == ({"lustre-OST0000": work, "lustre-OST0001": work} if kind else {})
 
 
@@ -145,7 +141,7 @@ class Metrics:
         self._powerflex = powerflex
 
     def collect(self) -> Iterator[Metric]:
-        yield from powerflex_metrics(self._powerflex)
+        yield from self._powerflex.metrics()
 
 
 def registry_of(powerflex: PowerFlex) -> CollectorRegistry:

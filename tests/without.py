@@ -1,6 +1,6 @@
-"""Runs tierd without one of its modules: as if a policy and its lines in the registry, or a package, were deleted.
+"""Runs tierd without a module or package: as if it and its line in the registry were deleted.
 
-``python -m tests.tierd.policies.without MODULE…`` tries each in a process of its own, and prints what fails. Nothing of
+``python -m tests.without MODULE…`` tries each in a process of its own, and prints what fails. Nothing of
 tierd that knows a policy may be imported before.
 """
 
@@ -27,18 +27,18 @@ import simulator.settings
 from simulator.jobs.large_files import StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 
-TIERD = Path(__file__).parents[3] / "tierd"
-POLICIES = "tierd.policies"
+TIERD = Path(__file__).parent.parent / "tierd"
+POLICIES, INTEGRATIONS = "tierd.policies", "tierd.integrations"
 
 
 class Registry(SourceFileLoader):
-    """Loads the registry without the lines of one policy."""
+    """Loads a registry without the lines of one policy or integration."""
 
     without = ""
 
     def get_data(self, path: str) -> bytes:
         text = Path(path).read_text(encoding="utf-8")
-        return re.sub(rf'^    "{self.without}",\n', "", text, flags=re.MULTILINE).encode()
+        return re.sub(rf'^    "(tierd\.)?{self.without}(\.command)?"(: .*)?,\n', "", text, flags=re.MULTILINE).encode()
 
     def path_stats(self, path: str) -> dict[str, float]:
         raise OSError(f"{path} is not cached")
@@ -54,13 +54,13 @@ class Deleted(MetaPathFinder):
                   target: ModuleType | None = None) -> ModuleSpec | None:
         if f"{fullname}.".startswith(f"{self.name}."):
             raise ModuleNotFoundError(f"{fullname} was removed", name=fullname)
-        if fullname != f"{POLICIES}.registry":
+        if fullname not in (f"{POLICIES}.registry", f"{INTEGRATIONS}.registry", "tierd.__main__"):
             return None
         spec = PathFinder.find_spec(fullname, path)
         assert spec is not None
         assert spec.origin is not None
         loader = Registry(fullname, spec.origin)
-        loader.without = self.name.removeprefix(f"{POLICIES}.")
+        loader.without = self.name.rpartition(".")[2]
         spec.loader = loader
         return spec
 
@@ -72,7 +72,8 @@ def story(folder: Path) -> list[str]:
             SmallFileWriter(start_seconds=25.0))
     said: list[str] = []
     cluster = simulator.fluid.cluster.FluidCluster(simulator.settings.recorded_test_bed(), jobs)
-    world.wire(cluster, demo.settings(), said.append, folder, False, None).run(until=70)
+    with import_module("tierd.logs").heard(said.append):
+        world.wire(cluster, demo.settings(), folder, False, None).run(until=70)
     return said
 
 

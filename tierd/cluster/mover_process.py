@@ -22,19 +22,19 @@ from tierd.act.movers import engines
 from tierd.clock import SystemClock
 from tierd.cluster.connection import Connection
 from tierd.cluster.mover import Fences, Mover, PortLook
+from tierd.cluster.process import end_at_signals, host_name, report_until
 from tierd.cluster.streams import Names
 from tierd.config.settings import Settings
-from tierd.daemon.cluster_process import end_at_signals, host_name, report_until
 from tierd.daemon.process import set_process_name
 from tierd.daemon.systemd import BEAT_SECONDS, Notifier
 from tierd.sense.parameters import own_nids
 
-log = logging.getLogger("tierd")
+log = logging.getLogger("tierd.cluster")
 STOP_SECONDS = 110.0
 """Time to complete the file in progress; systemd kills the process after 120 s."""
 
 
-def local_mover(settings: Settings, connection: Connection, clock: SystemClock, say: Callable[[str], None]) -> Mover:
+def local_mover(settings: Settings, connection: Connection, clock: SystemClock) -> Mover:
     """The mover for the mounted file system of the settings. Raises OSError if a part is missing."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
@@ -46,7 +46,8 @@ def local_mover(settings: Settings, connection: Connection, clock: SystemClock, 
     calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
     host = host_name()
     return Mover(settings.cluster.name or host, host, connection, Names(mount.fsname), engine,
-                 PortLook(calls, filesystem), fences, settings, clock, say, nids=lambda: own_nids(tree))
+                 look=PortLook(calls, filesystem), fences=fences, settings=settings, clock=clock,
+                 nids=lambda: own_nids(tree))
 
 
 def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: threading.Event,
@@ -68,7 +69,7 @@ def run(mover: Mover, connection: Connection, notify: Callable[..., None], end: 
     return sound
 
 
-MakeMover = Callable[[Settings, Connection, SystemClock, Callable[[str], None]], Mover]
+MakeMover = Callable[[Settings, Connection, SystemClock], Mover]
 
 
 def serve(settings: Settings, make: MakeMover = local_mover) -> int:
@@ -83,9 +84,9 @@ def serve(settings: Settings, make: MakeMover = local_mover) -> int:
     faulthandler.enable()
     end = end_at_signals()
     clock = SystemClock()
-    connection = Connection(settings.cluster, "mover", log.info)
+    connection = Connection(settings.cluster, "mover")
     try:
-        mover = make(settings, connection, clock, log.info)
+        mover = make(settings, connection, clock)
         sound = run(mover, connection, Notifier(os.environ), end)
     finally:
         connection.close()

@@ -14,9 +14,10 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.simulated import COVERING
+from tierd.integrations.access_logs import logs as access_logs
+from tierd.integrations.access_logs.logs import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, AccessLogs, HotFiles
 from tierd.model import Candidate, DirectoryActivity
-from tierd.sense import access_logs, space
-from tierd.sense.access_logs import HALF_LIFE_SECONDS, NAME_LOOKUP_SECONDS, AccessLogs, HotFiles
+from tierd.sense import space
 
 HOT, COLD = Fid(0x200000402, 1), Fid(0x200000402, 2)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tierd.daemon.systemd import BEAT_SECONDS
 
-log = logging.getLogger("tierd")
+log = logging.getLogger("tierd.cluster")
 
 
 def host_name() -> str:

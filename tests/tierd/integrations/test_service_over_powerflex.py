@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ import pytest
 from simulator.fluid.cluster import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.servers import program
-from tests.tierd.sense.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate
+from tests.tierd.integrations.powerflex_gateway import PASSWORD, USER, PowerFlexStub, gateway, rate
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
-from tierd.config.sense import PowerFlexSettings
+from tierd.integrations.powerflex.gateway import PowerFlexSettings
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def over_powerflex(site: Site, stub: PowerFlexStub, tmp_path: Path) -> Site:
     password.chmod(0o600)
     targets = tuple(f"OST{number:04x}" for number in range(16))
     settings = PowerFlexSettings(stub.url, 4, USER, str(password), volumes={"ost0": targets})
-    site.settings = replace(site.settings, sense=replace(site.settings.sense, powerflex=settings))
+    site.configure(powerflex=settings)
     return site
 
 

@@ -11,12 +11,12 @@ from tests.tierd.cluster.broker import new_fsname, until
 from tests.tierd.cluster.broker import shared_broker as shared_broker
 from tests.tierd.cluster.reader_world import KEY, SETTINGS, FileChangelog, Leader, life, path_of
 from tierd.clock import SystemClock
+from tierd.cluster import reader_process
 from tierd.cluster.connection import Connection
 from tierd.cluster.reader import Reader
 from tierd.cluster.streams import Names
 from tierd.config.cluster import ClusterSettings
 from tierd.config.settings import Settings
-from tierd.daemon import reader_process
 
 MDTS = ("MDT0000", "MDT0001", "MDT0002", "MDT0003")
 
@@ -59,8 +59,7 @@ def settings_for(name: str) -> Settings:
 
 
 def reader(filesystem, connection, name: str) -> Reader:
-    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock(),
-                                    lambda _: None)  # type: ignore[arg-type]
+    return reader_process.reader_of(settings_for(name), filesystem, MDTS, connection, Keys(), SystemClock())  # type: ignore[arg-type]
 
 
 def test_two_readers_share_four_mdts_and_one_takes_over_what_the_other_releases(tmp_path, connect) -> None:

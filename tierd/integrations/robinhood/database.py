@@ -15,11 +15,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Annotated, ClassVar, Protocol, TypeVar
+
+from annotated_types import Ge, Gt, Lt
 
 from lustre.fid import Fid
 from tierd.clock import Clock
-from tierd.config.sense import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
@@ -41,6 +42,31 @@ NEEDED_COLUMNS = frozenset({"id", "size", "last_mod", "last_mdchange", "creation
 Row = Sequence[str | bytes | int | None]
 """One row of a query. Text columns of robinhood are binary."""
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class RobinhoodSettings:
+    """Address of the database. Give tierd its own account with the grant ``SELECT`` only."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    database: str = ""
+    """``robinhood_lustre``. Empty: it is not used."""
+    host: str = "localhost"
+    port: Annotated[int, Gt(0), Lt(65536)] = 3306
+    socket: str = ""
+    """Unix socket of a server on this node, instead of host and port."""
+    user: str = "tierd"
+    password_file: str = ""
+    password_env: str = ""
+    ca_file: str = ""
+    """CA certificates (PEM) for the server's certificate; empty: no TLS."""
+    max_files: Annotated[int, Gt(0)] = 5000
+    """Maximum number of files of one directory."""
+    statement_seconds: Annotated[float, Gt(0)] = 5.0
+    """Time after which the server aborts a statement."""
+    stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
+    """Maximum age of the rows, by the last scan or changelog record that the database names."""
 
 
 class Connection(Protocol):

@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 
 from lustre.fid import Fid
+from tests.tierd.integrations.mariadb import Root, mariadb
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import written
-from tests.tierd.sense.mariadb import Root, mariadb
-from tierd.config.sense import RobinhoodSettings
+from tierd.integrations.robinhood import database as robinhood
+from tierd.integrations.robinhood.database import (
+    FILES_QUERY,
+    NEEDED_COLUMNS,
+    MySqlConnection,
+    Robinhood,
+    RobinhoodSettings,
+)
 from tierd.model import Candidate, DirectoryActivity
-from tierd.sense import robinhood
 from tierd.sense.http_client import SourceError
-from tierd.sense.robinhood import FILES_QUERY, NEEDED_COLUMNS, MySqlConnection, Robinhood
 
 NOW = 1_795_000_000
 DIRECTORY = Fid(0x200000401, 0x10)

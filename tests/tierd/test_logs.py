@@ -1,0 +1,93 @@
+"""What the one on call sees: priorities of journald, and which sentences are warnings."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.simulated import Faulty, world
+from tierd.act.journal.reader import JournalReader
+from tierd.acts import Outcome
+from tierd.clock import SystemClock
+from tierd.config.settings import Settings
+from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.logs import JournalFormatter, TerminalFormatter, heard, is_journal
+
+
+def record(level: int, words: str) -> logging.LogRecord:
+    return logging.LogRecord("tierd.act", level, "", 0, "%s", (words,), None)
+
+
+@pytest.mark.parametrize(("level", "priority"), [
+    (logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (logging.DEBUG, 7), (1, 7)])
+def test_journald_gets_the_priority_of_each_line(level: int, priority: int) -> None:
+    shown = JournalFormatter().format(record(level, "a job \x1b[2J\nof uid 7"))
+    assert shown == f"<{priority}>a job \\x1b[2J\\nof uid 7"
+
+
+def test_each_line_of_a_traceback_has_the_priority() -> None:
+    try:
+        raise OSError("away")
+    except OSError as error:
+        failed = record(logging.ERROR, "it failed")
+        failed.exc_info = (OSError, error, error.__traceback__)
+    lines = JournalFormatter().format(failed).split("\n")
+    assert len(lines) > 3
+    assert all(line.startswith("<3>") for line in lines)
+
+
+def test_a_terminal_shows_the_word() -> None:
+    shown = [TerminalFormatter().format(record(level, "x")) for level in (logging.INFO, logging.WARNING, logging.ERROR)]
+    assert shown == ["x", "warning: x", "error: x"]
+
+
+def test_journald_is_known_by_device_and_inode(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream:
+        found = os.fstat(stream.fileno())
+        assert is_journal(stream, f"{found.st_dev}:{found.st_ino}")
+        assert not is_journal(stream, "")
+    assert not is_journal(io.StringIO(), "1:2")
+
+
+def test_a_listener_hears_until_it_leaves() -> None:
+    heard_words: list[str] = []
+    with heard(heard_words.append):
+        logging.getLogger("tierd.sense").info("one %d", 1)
+    logging.getLogger("tierd.sense").warning("two")
+    assert heard_words == ["one 1"]
+
+
+def test_a_lost_source_is_a_warning_and_a_finding_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tierd")
+    at = world(tmp_path, hook=lambda near, _: Faulty(near))
+    at.run(until=100)
+    assert isinstance(at.source, Faulty)
+    at.source.fault = OSError("the exporter is down")
+    at.run(until=110)
+    levels = {words: each.levelno for each in caplog.records for words in [each.getMessage()]}
+    assert {level for words, level in levels.items() if words.startswith(("FOUND", "SET", "MOVED", "QUEUED"))} == {
+        logging.INFO}
+    assert [level for words, level in levels.items() if "the exporter is down" in words] == [logging.WARNING]
+    at.source.fault = None
+    at.run(until=120)
+    assert [each.levelno for each in caplog.records if "recovered" in each.getMessage()] == [logging.INFO]
+
+
+@pytest.mark.parametrize(("outcome", "level"), [
+    (Outcome.UNDONE, logging.INFO), (Outcome.FAILED, logging.WARNING), (Outcome.REFUSED, logging.WARNING)])
+def test_an_undo_that_did_nothing_is_a_warning(outcome: Outcome, level: int, tmp_path: Path,
+                                               caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tierd")
+    at = world(tmp_path)
+    at.run_until_said("SET default layout", before=150)
+    (entry,) = at.journal.entries()
+    finding_log = FindingLog(at.journal, SystemClock(), Settings(), LoopCounters())
+    finding_log.undone(1, entry, outcome, "it was changed meanwhile")
+    (logged,) = [each for each in caplog.records if "it was changed meanwhile" in each.getMessage()]
+    assert logged.levelno == level
+    stored = JournalReader(tmp_path / "journal.sqlite").messages(1)
+    assert "it was changed meanwhile" in stored[-1].sentence

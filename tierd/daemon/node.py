@@ -1,0 +1,71 @@
+"""What the service uses of the node that it runs on, and of the file system mounted there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lustre.creation import NoObjectCreation, ObjectCreation
+from lustre.filesystem import Filesystem
+from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.dispatch import Dispatch
+from tierd.act.journal.writer import Journal
+from tierd.act.movers.moves import Mover
+from tierd.act.user_rights import User, Users
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon.users import name_of
+from tierd.model import SiteFacts
+from tierd.refusal import Refusal
+from tierd.sense.changelogs.follow import ClearChangelog
+from tierd.sense.changelogs.recording import MakeMark
+from tierd.sense.changelogs.tally_source import TallyInbox
+from tierd.sense.facts import ClientSource, DiskSource, NoClients
+from tierd.sense.sources import ReadCounters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """The node of this process. What has a default is left out by tests and demonstrations."""
+
+    filesystem: Filesystem
+    mover: Mover
+    read: ReadCounters
+    mdts: Sequence[str]
+    """MDTs whose changelogs are read."""
+    clock: Clock
+    nudge: Callable[[], None] = lambda: None
+    """Begins a cycle at once."""
+    clear_changelog: ClearChangelog | None = None
+    claim: FilesystemClaim = field(default_factory=NoClaim)
+    clients: ClientSource = field(default_factory=NoClients)
+    disks: DiskSource | None = None
+    own_nids: Callable[[], Collection[str]] = tuple
+    site_facts: Callable[[], SiteFacts] = SiteFacts
+    unnamed: Callable[[], str] = str
+    """Why jobs have no names; "" if they have."""
+    mark: MakeMark | None = None
+    """Makes a file on an MDT whose records must appear in its changelog."""
+    executor: Executor | None = None
+    """Runs several file system requests at the same time. The service shuts it down."""
+    user_name: Callable[[int], str] = name_of
+    """The account name of a user id, or "" for an unknown id. It may hang."""
+    creation: ObjectCreation = field(default_factory=NoObjectCreation)
+    """The limits of new objects on OSTs, where this node serves MDTs."""
+    rights_of: Callable[[int, int], User | Refusal] = field(default_factory=Users)
+    """The user of a job with all groups."""
+
+
+class Cluster(Protocol):
+    """Several nodes that work on the file system, as the service of the leader uses them."""
+
+    def attach(self, journal: Journal, filesystem: Filesystem, settings: Settings) -> Dispatch:
+        """Copy the changes of the journal to followers from now on. Returns the dispatch for the gate."""
+
+    def detach(self) -> None:
+        """Publish the last changes of the journal, which will be closed."""
+
+    def tally_inbox(self, settings: Settings) -> TallyInbox | None:
+        """Where tallies of changelog readers arrive; None if the leader reads the changelogs itself."""

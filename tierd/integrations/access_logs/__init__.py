@@ -1,0 +1,1 @@
+"""Access logs of the OSTs of this node: which files are read most."""

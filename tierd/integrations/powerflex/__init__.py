@@ -1,0 +1,1 @@
+"""PowerFlex below the OSTs: rebuilds, state and settings, by its gateway."""

@@ -1,0 +1,161 @@
+"""PowerFlex as a source: which targets a rebuild slows, so that no job is blamed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from prometheus_client.core import Metric
+from pydantic import AfterValidator
+
+from lustre.background import DaemonExecutor
+from tierd.clock import Clock, SystemClock
+from tierd.integrations.powerflex.gateway import (
+    Gateway,
+    PowerFlexSettings,
+    PowerFlexSystem,
+    StoragePool,
+    Work,
+    validated,
+)
+from tierd.integrations.powerflex.metrics import powerflex_metrics
+from tierd.integrations.protocol import Integration, Site, Source
+from tierd.model import StorageWork
+from tierd.sense.freshness import SourceAge
+from tierd.sense.http_client import SourceError
+from tierd.sense.readings import Reading
+from tierd.text import short_name
+
+if TYPE_CHECKING:
+    from tierd.audit.checks import Line
+
+SYSTEM = "PowerFlex"
+REBUILD, REBALANCE, UNKNOWN = "rebuild", "rebalance", "unknown"
+
+
+def work_of(pool: StoragePool, volume: str, min_bytes_per_second: float) -> StorageWork | None:
+    """The work of a pool that slows its volumes; None if it does none.
+
+    A rebuild counts from its first byte. A rebalance gives way to applications, so it counts from this rate.
+    """
+    rebuilds = [work for kind, work in pool.work.items() if kind is not Work.REBALANCE]
+    if any(work.active_bytes or work.bytes_per_second for work in rebuilds):
+        kind, counted = REBUILD, rebuilds
+    elif (pool.work[Work.REBALANCE].bytes_per_second or 0.0) >= min_bytes_per_second:
+        kind, counted = REBALANCE, [pool.work[Work.REBALANCE]]
+    elif all(work.active_bytes is None and work.bytes_per_second is None for work in rebuilds):
+        kind, counted = UNKNOWN, []
+    else:
+        return None
+    return StorageWork(kind, volume, pool.name, sum([work.bytes_per_second or 0.0 for work in counted]),
+                       sum([work.pending_bytes or 0 for work in counted]), system=SYSTEM, command="scli --query_all")
+
+
+class PowerFlex(Source):
+    """The gateway as a source. It is read in a thread of its own, so that nothing waits for it."""
+
+    def __init__(
+        self, settings: PowerFlexSettings, fsname: str, gateway: Gateway, clock: Clock, executor: Executor
+    ) -> None:
+        self.settings = settings
+        self.gateway = gateway
+        self.system: PowerFlexSystem | None = None
+        """The last answer."""
+        self._targets = {volume: tuple([full_name(fsname, target) for target in targets])
+                         for volume, targets in settings.volumes.items()}
+        self._clock = clock
+        self._executor = executor
+        self._asked_at: float | None = None
+        self._answered_at: float | None = None
+        self._problem = ""
+        self._under_way: Future[PowerFlexSystem] | None = None
+
+    @property
+    def age(self) -> SourceAge:
+        """The source with the time of its last answer and its present problem."""
+        absent = sorted(self._targets.keys() - {volume.name for volume in self.system.volumes}) if self.system else []
+        note = f"no volume is called {', '.join(absent)}" if absent else ""
+        return SourceAge("powerflex", self._answered_at, self.settings.stale_seconds, self._problem, note)
+
+    def refresh(self) -> None:
+        """Take the answer of the last request if there is one, and send the next if it is due. Never waits."""
+        now = self._clock.now()
+        if self._under_way is not None and self._under_way.done():
+            self._take(self._under_way)
+            self._under_way = None
+        due = self._asked_at is None or not 0 <= now - self._asked_at < self.settings.interval_seconds
+        if self._under_way is None and due:
+            self._asked_at = now
+            self._under_way = self._executor.submit(self.gateway.read)
+            if self._under_way.done():
+                self._take(self._under_way)
+                self._under_way = None
+
+    def _take(self, answer: Future[PowerFlexSystem]) -> None:
+        try:
+            self.system = answer.result()
+        except SourceError as error:
+            self._problem = str(error)
+        else:
+            self._problem, self._answered_at = "", self._asked_at
+
+    def storage_work(self) -> dict[str, StorageWork]:
+        """What slows the volume of each target now, by full target name. Targets on quiet volumes are left out."""
+        age = self.age
+        system = self.system if age.age_seconds(self._clock.now()) <= age.limit_seconds else None
+        found: dict[str, StorageWork] = {}
+        for volume, targets in self._targets.items():
+            work = self._work(system, volume)
+            if work is not None:
+                found |= dict.fromkeys(targets, work)
+        return found
+
+    def _work(self, system: PowerFlexSystem | None, volume: str) -> StorageWork | None:
+        if system is not None:
+            names = {one.name: one.pool for one in system.volumes}
+            for pool in system.pools:
+                if pool.name and pool.name == names.get(volume):
+                    return work_of(pool, volume, self.settings.min_bytes_per_second)
+        return StorageWork(UNKNOWN, volume, "", 0.0, 0)
+
+    def metrics(self) -> Iterator[Metric]:
+        """Errors, slowed targets, and the last answer."""
+        work = self.storage_work()
+        slowed = {(short_name(target), volume): target in work
+                  for volume, targets in self._targets.items() for target in targets}
+        return powerflex_metrics(self.gateway.errors, slowed, self.system)
+
+    def noted(self, reading: Reading) -> Reading:
+        """A reading in which targets on volumes under a rebuild are unhealthy, so that nobody is blamed there."""
+        work = self.storage_work()
+        conditions = {target: f"{SYSTEM} {one.kind}" for target, one in work.items()}
+        return replace(reading, conditions={**conditions, **reading.conditions}, storage_work=work)
+
+
+def full_name(fsname: str, target: str) -> str:
+    """Full name of a target of this file system.
+
+    >>> full_name("lustre", "OST0003"), full_name("lustre", "lustre-OST0003")
+    ('lustre-OST0003', 'lustre-OST0003')
+    """
+    return target if "-" in target else f"{fsname}-{target}"
+
+
+def start(settings: PowerFlexSettings, site: Site) -> PowerFlex:
+    """The gateway as a source, read in a thread of its own."""
+    return PowerFlex(settings, site.fsname, Gateway(settings, site.clock.now), site.clock,
+                     DaemonExecutor("powerflex", 1))
+
+
+def audit(settings: PowerFlexSettings) -> Sequence[Line]:
+    """Compare the system with the paper. Raises OSError."""
+    from tierd.integrations.powerflex.audit import powerflex_lines  # noqa: PLC0415 -- of tierctl audit only
+
+    return tuple(powerflex_lines(Gateway(settings, SystemClock().now).read()))
+
+
+INTEGRATION = Integration(
+    settings=Annotated[PowerFlexSettings, AfterValidator(validated)], defaults=PowerFlexSettings(),
+    configured=lambda settings: bool(settings.url), start=start, audit=audit)

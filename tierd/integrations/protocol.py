@@ -1,0 +1,124 @@
+"""What an integration is: its settings, and the source that it becomes while tierd runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import Metric
+
+from lustre.filesystem import Filesystem
+from tierd.clock import Clock
+from tierd.model import DirectoryActivity
+from tierd.sense.freshness import SourceAge
+from tierd.sense.readings import Reading
+
+if TYPE_CHECKING:
+    from tierd.audit.checks import Line
+
+
+MAX_NAME = 80
+"""Characters of a name; users choose names of jobs."""
+
+
+def plain(name: str) -> str:
+    r"""A name for metrics and the journal, which take UTF-8 only; cut to ``MAX_NAME``.
+
+    >>> plain(b"run\xff".decode(errors="surrogateescape")), len(plain(1000 * "x"))
+    ('run?', 80)
+    """
+    return name[:MAX_NAME].encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerJob:
+    """A job as its scheduler describes it."""
+
+    id: int
+    name: str
+    user: str
+    uid: int | None
+    """None where the source gives the user's name only."""
+    account: str
+    partition: str
+    directory: str
+    """Working directory."""
+    task: str = ""
+    """Array and task, as ``1234_7``; empty for other jobs."""
+    nodes: int | None = None
+    """Number of nodes; None if the source does not give it."""
+
+    @property
+    def words(self) -> str:
+        """The job for a person, beside its id."""
+        what = [self.name, f"account {self.account}" if self.account else "",
+                f"partition {self.partition}" if self.partition else ""]
+        return f"{self.user}: {', '.join(filter(None, what))}"
+
+
+class Source:
+    """A configured integration while tierd runs. What it does not override has no effect."""
+
+    @property
+    def age(self) -> SourceAge | None:
+        """The time of its last data and its present problem; None if status and metrics do not show it as a source."""
+        return None
+
+    def refresh(self) -> None:
+        """Read what is new, once in each cycle. Problems are shown in :attr:`age`, not raised."""
+
+    def noted(self, reading: Reading) -> Reading:
+        """Counters, with what the integration knows about their targets."""
+        return reading
+
+    def enriched(self, activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
+        """Activities, with what the integration knows about their files. Nothing is added if it does not answer."""
+        return activities
+
+    def coldest_first(self, _: str, __: Filesystem) -> Sequence[str]:
+        """Names in a directory, the longest unused first, as a hint. Empty if they are not known."""
+        return ()
+
+    def jobs(self, _: Iterable[str]) -> Mapping[str, SchedulerJob]:
+        """What is known about jobs, by their job ids of Lustre. Never waits."""
+        return {}
+
+    def metrics(self) -> Iterator[Metric]:
+        """Its families, read without waiting."""
+        return iter(())
+
+    def close(self) -> None:
+        """Release what is open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What a source may need of the daemon."""
+
+    fsname: str
+    clock: Clock
+    environment: Mapping[str, str]
+    stale_seconds: float
+    """Maximum age of data, where the integration has no setting of its own."""
+    flash_pools: Collection[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integration:
+    """One integration. Its name in the registry is that of its settings in ``[sense]``."""
+
+    settings: Any
+    """Type of its settings, with limits and validators as annotations."""
+    defaults: Any
+    """Settings with which nothing is read."""
+    configured: Callable[[Any], bool]
+    """Whether settings name something to read."""
+    start: Callable[[Any, Site], Source]
+    """The source of settings that are configured."""
+    contradictions: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
+    """Settings that surely were meant otherwise: the name of each, and what to write instead. They are warnings."""
+    audit: Callable[[Any], Sequence[Line]] | None = None
+    """Compares what the settings name with advised values, for ``tierctl audit``. Raises OSError."""
+
+

@@ -1,0 +1,93 @@
+"""Where the log goes: standard error with the priorities of journald, or a function that shows each sentence.
+
+Each package has one logger (``tierd.act``, ``tierd.daemon`` …). Warnings and errors are for the one on call
+(``journalctl -p warning -u tierd``): a source is lost, the breaker is open, an undo failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from tierd.text import printable
+
+PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (logging.DEBUG, 7))
+"""Least level of each priority of syslog (``sd-daemon(3)``)."""
+log = logging.getLogger("tierd")
+
+
+class PlainFormatter(logging.Formatter):
+    """Sentences in which job ids and names of files, which may hold anything, cannot disturb a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- of the base class
+        """The sentence."""
+        return printable(record.message)
+
+
+class TerminalFormatter(PlainFormatter):
+    """Sentences, with the word ``warning`` or ``error`` before those for the one on call."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- of the base class
+        """The word and the sentence."""
+        word = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        return word + super().formatMessage(record)
+
+
+class JournalFormatter(PlainFormatter):
+    r"""Sentences with the prefix by which journald knows the priority of each line.
+
+    >>> record = logging.LogRecord("tierd", logging.WARNING, "", 0, "NATS is lost: %s", ("a\nb",), None)
+    >>> JournalFormatter().format(record)
+    '<4>NATS is lost: a\\nb'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Each line with its prefix, also those of a traceback."""
+        priority = next((number for level, number in PRIORITIES if record.levelno >= level), PRIORITIES[-1][1])
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).split("\n"))
+
+
+def is_journal(stream: IO[str], journal_stream: str) -> bool:
+    """Whether journald reads a stream, whose device and inode systemd puts into ``JOURNAL_STREAM``."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return journal_stream == f"{found.st_dev}:{found.st_ino}"
+
+
+def log_to_standard_error() -> None:
+    """Log to standard error from now on, with priorities where journald reads it."""
+    handler = logging.StreamHandler(sys.stderr)
+    to_journal = is_journal(sys.stderr, os.environ.get("JOURNAL_STREAM", ""))
+    handler.setFormatter(JournalFormatter() if to_journal else TerminalFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class Listener(logging.Handler):
+    """Hands each sentence to a function."""
+
+    def __init__(self, listen: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(PlainFormatter())
+        self._listen = listen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand it over."""
+        self._listen(self.format(record))
+
+
+@contextmanager
+def heard(listen: Callable[[str], None]) -> Iterator[None]:
+    """Hand each sentence that tierd logs to a function, for demonstrations and simulations."""
+    listener = Listener(listen)
+    log.addHandler(listener)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(listener)
