@@ -116,7 +116,7 @@ class Judge:
             alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash, on_mdt), windows, tracks, now,
                           settings, totals=self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
+            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS} or judgement.is_slower:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
                     case.moves_held = True
                     self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])

@@ -208,6 +208,11 @@ class Judgement:
     """Interval that holds ``part`` with a probability of 90%; None where the posterior was not asked."""
 
     @property
+    def is_slower(self) -> bool:
+        """Whether the victim is slower than before the act for an unknown reason, which may be the moves themselves."""
+        return self.verdict is Verdict.CANNOT_TELL and 0 < self.after < self.contended
+
+    @property
     def regained(self) -> tuple[float, float, float] | None:
         """``part`` and its interval, where the posterior knows it."""
         return None if self.part is None or self.interval is None else (self.part, *self.interval)
