@@ -326,7 +326,7 @@ def slow_disk(site: Site) -> None:
 
 def disks_stay_slow(site: Site) -> None:
     """A disk fails half-way after the act: the stream stays slow whatever the layout."""
-    site.event("slow", target="OST0002", factor=3.0)
+    site.event("slow", target="OST0002", factor=1.45)
 
 
 USELESS = replace(ACTING, verify=replace(ACTING.verify, min_gain=0.999999, judge_seconds=20.0))

@@ -102,7 +102,7 @@ def test_runs_too_short_to_be_seen_while_the_file_is_open_are_learnt_from_the_ch
     if restart:
         at.journal.close()
         settings = parse(f"[act]\non = ['shared-file-contention']\n{text}".encode(), "t.toml")
-        again = simulation.wire(at.cluster, settings, at.said.append, tmp_path)
+        again = simulation.wire(at.cluster, settings, tmp_path)
         at = replace(at, filesystem=again.filesystem, source=again.source, gate=again.gate, undo=again.undo,
                      journal=again.journal, daemon=again.daemon)
         at.run(330)
