@@ -62,7 +62,7 @@ def opaque_sentences() -> Iterator[None]:
             self, entry, verdict, opaque(detail), now))
         patch.setattr(Journal, "add_messages", lambda self, number, said, now: add(
             self, number, map(opaque, said), now))
-        patch.setattr(FindingLog, "all", lambda self, said: log(self, map(opaque, said)))
+        patch.setattr(FindingLog, "all", lambda self, said, *level: log(self, map(opaque, said), *level))
         yield
 
 
