@@ -104,7 +104,7 @@ choice."""
 LIMITED = 0.1
 """Probability that a device has a limit of operations beside that of its time. Volumes of a cloud and arrays with
 quality of service do, disks and RAID groups do not. A choice: with 0.2 fewer neighbours that were there before tierd
-are acted on, with 0.05 hardly more."""
+are acted on, with 0.05 some more (docs/detection.md)."""
 IO_BOUND = 0.25
 """Part of the device time for small I/O from which the I/O limit of a device that has one is full."""
 
