@@ -13,7 +13,7 @@ from functools import lru_cache
 from exporter.counters import StatsRule
 from exporter.exposition import SINGLE_VALUES, Counter, Family, Gauge, Histogram, doubling, escape
 from exporter.rpc_stats import LATENCY_UNIT_SECONDS, RpcFamilies
-from lustre.formats.import_ import Brief
+from lustre.formats.import_ import Import
 
 Sample = tuple[Family, bytes, int]
 """A family, further label text, and a value (in microseconds if the family is in seconds)."""
@@ -42,7 +42,7 @@ class ConnectionFamilies:
             "avg_waittime_usec": self.average_wait,
         }
 
-    def import_gauges(self, link: Brief) -> Iterator[Sample]:
+    def import_gauges(self, link: Import) -> Iterator[Sample]:
         """Yield the gauges of the present state of the connection."""
         if link.state is not None:
             yield self.imports, _label(b"state", link.state), 1
@@ -51,7 +51,7 @@ class ConnectionFamilies:
         if link.avg_waittime_usec is not None:
             yield self.average_wait, b"", link.avg_waittime_usec
 
-    def import_counters(self, link: Brief) -> Iterator[tuple[Counter, bytes, int]]:
+    def import_counters(self, link: Import) -> Iterator[tuple[Counter, bytes, int]]:
         """Yield the counters of events of the connection since the mount."""
         if link.connection_attempts is not None:
             yield self.attempts, b"", link.connection_attempts

@@ -81,7 +81,7 @@ class _ImportOfDevice:
         if found is not None and (shared := self._shared(found[0])) is not None:
             self._form, numbers, _ = found
             return Rendered(Row(shared[0], (shared[1], self._labels, numbers)), 0)
-        link = import_.brief(import_.parse(data))
+        link = import_.parse(data)
         samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
         return Rendered(tuple(self._words.lines(samples)), link.skipped)
 

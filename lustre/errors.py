@@ -21,19 +21,9 @@ class LustreError(OSError):
 
 
 def copied_before(error: OSError) -> int | None:
-    """Bytes that a migration copied before this error ended it; None if the file system does not tell.
-
-    >>> copied_before(OSError(16, "busy")), copied_before(with_copied(OSError(16, "busy"), 4096))
-    (None, 4096)
-    """
+    """Bytes that a migration copied before this error ended it; None if the file system does not tell."""
     copied_bytes = getattr(error, "copied_bytes", None)
     return copied_bytes if isinstance(copied_bytes, int) else None
-
-
-def with_copied(error: OSError, copied_bytes: int) -> OSError:
-    """The error of a migration, with the bytes that it had copied."""
-    error.copied_bytes = copied_bytes  # type: ignore[attr-defined]
-    return error
 
 
 class Busy(LustreError):
