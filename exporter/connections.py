@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
@@ -48,7 +49,6 @@ class ConnectionsByTarget:
         self._sources = (*stats, imports)
 
     def collect(self, node: Node, page: MetricsPage, labelled: Iterable[tuple[str, bytes]]) -> None:
-        """Show each (device, label text)."""
         for source in self._sources:
             source.collect(node, page, labelled)
 
@@ -81,7 +81,7 @@ class _ImportOfDevice:
         if found is not None and (shared := self._shared(found[0])) is not None:
             self._form, numbers, _ = found
             return Rendered(Row(shared[0], (shared[1], self._labels, numbers)), 0)
-        link = import_.brief(import_.parse(data))
+        link = import_.parse(data)
         samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
         return Rendered(tuple(self._words.lines(samples)), link.skipped)
 
@@ -91,11 +91,10 @@ ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]] | None
 
 
 def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportForm], ImportTemplates]:
-    """Return a function that gives the families of a form and their templates."""
 
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
-        constant = form.link._replace(avg_waittime_usec=None)
+        constant = replace(form.link, avg_waittime_usec=None)
         shown = [(families.of_import[name], templates.of_samples(families.of_import[name], Opcode.LABELS, [b""]))
                  for name in form.fields]  # fmt: skip
         shown += [(family, family.line(Opcode.LABELS + extra, value))
@@ -237,8 +236,6 @@ class StatsLines:
 
 
 class _Shown(NamedTuple):
-    """The source of a device's lines."""
-
     of: Contribution
     templates: tuple[bytes, ...]
     """Templates of the plan, for texts without a form."""
@@ -264,7 +261,6 @@ class ConnectionSums(Generic[G]):
         )
 
     def collect(self, node: Node, page: MetricsPage, groups: Mapping[str, G]) -> None:
-        """Read every device, and show the sums by group."""
         for summed in (self._stats, self._imports):
             summed.refresh(node, groups)
             summed.put(page, {self._average_wait: max})
@@ -278,7 +274,6 @@ def group_of(client: ClientDevice, pool: str) -> MountPool:
 
 
 def labels_of(client: ClientDevice, pool: str) -> bytes:
-    """Return the label text of an object storage client with its own series."""
     return label_text(fs=client.device.fsname, mount=client.mount, target=client.device.target, pool=pool)
 
 

@@ -7,7 +7,7 @@ that a large one is never in memory twice.
 
 The kernel prints a histogram up to its last bucket that is not empty, with counts that are not cumulative.
 
->>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats", unit="bytes")
+>>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats")
 >>> print(reads.head(openmetrics=True).decode(), end="")
 # HELP lustre_llite_read_bytes Bytes read.
 # TYPE lustre_llite_read_bytes counter
@@ -91,7 +91,6 @@ def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
 
 
 def single_values(last: int) -> tuple[float, ...]:
-    """Return the bounds of a table of single values, from 1 to the last."""
     return tuple(map(float, range(1, last + 1)))
 
 
@@ -101,7 +100,6 @@ SINGLE_VALUES = single_values(30)
 
 @lru_cache(maxsize=4096)
 def with_usual_bounds(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
-    """The given bounds, and the usual ones above them."""
     last = bounds[-1] if bounds else 0.0
     return (*bounds, *[upper for upper in usual if upper > last])
 
@@ -127,11 +125,16 @@ class Family:
     labels: tuple[str, ...]
     source: str
     """The kernel's parameter, as ``lctl get_param`` names it."""
-    unit: str = ""
     versions: str = "2.10+"
     """Lustre releases that have the parameter."""
+    unit: str = field(init=False)
+    """Base unit at the end of the name: ``bytes``, ``seconds``, ``ratio`` or nothing."""
 
     kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        object.__setattr__(self, "unit", last if last in {"bytes", "seconds", "ratio"} else "")
 
     def head(self, *, openmetrics: bool) -> bytes:
         """Return the HELP and TYPE lines. The only difference: OpenMetrics names a counter without ``_total``."""
@@ -231,7 +234,6 @@ class MetricsPage:
             self.add(family, family.line(labels, value))
 
     def lines(self) -> tuple[tuple[Family, bytes], ...]:
-        """Return each family with all its lines."""
         return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
 
 
@@ -282,7 +284,6 @@ def _gzip_accepted(accept_encoding: str) -> bool:
 
 
 def render(result: ScrapeResult, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
-    """Yield the exposition in pieces of moderate size."""
     return _pieces(_lists(result.families, own_metrics(registry, openmetrics=openmetrics), openmetrics=openmetrics))
 
 

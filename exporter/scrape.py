@@ -62,7 +62,6 @@ class WorkerThread(Generic[T]):
         return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call returned within this time."""
         return self._future is None or self._wait(self._future, max(0.0, seconds))
 
     def result(self, seconds: float) -> T:
@@ -96,7 +95,7 @@ LOG_AGAIN_SECONDS = 3600.0
 """Time between two log lines on implausible values of a parameter."""
 MAX_NAMED_PARAMETERS = 3
 """Maximum number of parameters that a log line names."""
-LOOK_SHARE = 1 / 4
+CHECK_SHARE = 1 / 4
 """Share of a turn between two checks of a read, after which it counts as hanging."""
 TURN_SHARE = 1 / 8
 """Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
@@ -123,8 +122,6 @@ class CollectorStatus:
 
 
 class _CollectorRun:
-    """One collector and its worker thread."""
-
     def __init__(self, collector: Collector, context: Context, clock: Clock, wait: Wait) -> None:
         self._wall = context.wall
         self._read_at = 0.0
@@ -137,7 +134,7 @@ class _CollectorRun:
         self._busy = False
         self._state: PassState | None = None
         self._reading: Reading | None = None
-        """The read that was in progress at the last look."""
+        """The read that was in progress at the last check."""
 
     def start(self, snapshot: NodeSnapshot, turn_seconds: float) -> None:
         """Start a pass unless the last pass still runs. Returns when the pass is done or its turn is over."""
@@ -147,7 +144,7 @@ class _CollectorRun:
         self._launch(snapshot)
         while not self._busy and not self.worker.wait(turn_seconds):
             self._is_hanging()
-            if self._reading is None or self.worker.wait(turn_seconds * LOOK_SHARE):
+            if self._reading is None or self.worker.wait(turn_seconds * CHECK_SHARE):
                 return
             if not self._is_hanging() or not self._leave_behind():
                 return
@@ -208,7 +205,6 @@ class _CollectorRun:
         return page
 
     def _note(self, reason: str) -> None:
-        """Log once when the collector begins to fail, and once when it works again."""
         if reason and self.outcome.success:
             log.warning("collector %s: %s", self.collector.name, reason)
         elif not reason and not self.outcome.success:
@@ -246,7 +242,6 @@ class Scraper:
 
     @property
     def outcomes(self) -> dict[str, CollectorStatus]:
-        """The state of each collector, by name."""
         return {running.collector.name: running.outcome for running in self._running}
 
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> ScrapeResult:

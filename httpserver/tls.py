@@ -56,7 +56,6 @@ class TlsConfig:
     """Names of which a client's certificate must have one; empty allows any name."""
 
     def accepts_client(self, secured: ssl.SSLSocket) -> bool:
-        """Whether the verified certificate of this client has an allowed name."""
         if not self.allowed_sans:
             return True
         certificate = secured.getpeercert() or {}
@@ -74,7 +73,6 @@ def _names(pairs: Iterable[object]) -> Iterator[str]:
 
 
 def tls_files(section: Section, folder: Path) -> tuple[Path, ...]:
-    """Return the files that the section names, relative to the folder of the configuration."""
     names = ("cert_file", "key_file", "client_ca_file")
     return tuple([folder / section.text(name) for name in names if name in section.values])
 
@@ -118,7 +116,7 @@ def _clients(context: ssl.SSLContext, section: Section, folder: Path) -> None:
         return
     authority = "client_ca_file" in section.values
     if authority and policy == "NoClientCert":
-        section.wrong("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert beside it")
+        section.wrong("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert")
     if CLIENT_AUTH[policy] is not ssl.CERT_NONE and not authority:
         section.wrong("client_auth_type", f"{policy} needs client_ca_file with the CA of the clients' certificates")
     if authority and _readable(section, "client_ca_file", folder):

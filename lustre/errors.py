@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class LustreError(OSError):
@@ -21,19 +24,9 @@ class LustreError(OSError):
 
 
 def copied_before(error: OSError) -> int | None:
-    """Bytes that a migration copied before this error ended it; None if the file system does not tell.
-
-    >>> copied_before(OSError(16, "busy")), copied_before(with_copied(OSError(16, "busy"), 4096))
-    (None, 4096)
-    """
+    """Bytes that a migration copied before this error ended it; None if it is unknown."""
     copied_bytes = getattr(error, "copied_bytes", None)
     return copied_bytes if isinstance(copied_bytes, int) else None
-
-
-def with_copied(error: OSError, copied_bytes: int) -> OSError:
-    """The error of a migration, with the bytes that it had copied."""
-    error.copied_bytes = copied_bytes  # type: ignore[attr-defined]
-    return error
 
 
 class Busy(LustreError):
@@ -61,7 +54,7 @@ class ReadOnly(LustreError):
 
 
 class NotLustre(LustreError):
-    """The file is not on Lustre, or this release does not know the request."""
+    """The file is not on Lustre, or this release does not support the request."""
 
 
 class Unsupported(LustreError):
@@ -107,7 +100,6 @@ _KINDS: dict[int, type[LustreError]] = {
 
 
 def kind_of(number: int) -> type[LustreError]:
-    """Return the error class for an errno."""
     return _KINDS.get(number, LustreError)
 
 
@@ -128,6 +120,14 @@ def typed(what: str, path: str | None = None) -> Iterator[None]:
         raise
     except OSError as error:
         raise of_errno(error.errno or errno.EIO, what, path or _name(error)) from error
+
+
+def understood(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode what a file system returned. Raises UnknownLayout, which is an OSError like other file errors."""
+    try:
+        return decode(data)
+    except ValueError as error:
+        raise UnknownLayout(errno.EBADMSG, str(error)) from error
 
 
 def _name(error: OSError) -> str | None:

@@ -21,6 +21,7 @@ from lustre.filesystem import Belongings, FileFlags, Hsm, Status
 from lustre.layout.model import Layout
 from lustre.layout.xattr import of_new_file
 from lustre.llapi.calls import Library
+from lustre.llapi.directories import opened
 from lustre.llapi.layouts import open_with_layout
 
 _BLOCK_BYTES = 512
@@ -94,7 +95,6 @@ class PlainCalls:
 
 
 def status_from(found: os.stat_result) -> Status:
-    """Convert a stat result to the status that a mover needs."""
     return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, atime_ns=found.st_atime_ns,
                   mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns,
                   held_bytes=found.st_blocks * _BLOCK_BYTES)  # fmt: skip
@@ -218,12 +218,8 @@ class MountedCalls(PlainCalls):
         A sequence of FIDs belongs to one MDT for ever, so each is looked up once.
         """
         if fid.sequence not in self._mdt_of_sequence:
-            with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
-                root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
+            with opened(self._mount) as root:  # closed at once, because an open descriptor blocks an unmount
                 self._mdt_of_sequence[fid.sequence] = self._library.mdt_index_of(root, fid)
-            finally:
-                os.close(root)
         return self._mdt_of_sequence[fid.sequence]
 
     def layout(self, descriptor: int) -> Layout | None:
@@ -250,7 +246,6 @@ class MountedCalls(PlainCalls):
             return attributes.inode_flags(descriptor)
 
     def _pin(self, descriptor: int) -> bytes:
-        """Read the pin of a file; b"" for a release that does not support pins."""
         try:
             return os.getxattr(descriptor, "lustre.pin")
         except OSError as error:
@@ -283,7 +278,6 @@ class MountedCalls(PlainCalls):
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """Return the data version, which changes with the data. All clients first write back their dirty pages."""
         return self._library.data_version(descriptor, flush=True)
 
     def stored_version(self, descriptor: int) -> int:

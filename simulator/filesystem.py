@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from lustre.changelog.record import RecordType
-from lustre.errors import of_errno, with_copied
+from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, MetadataSpace, Space
 from lustre.layout.directory import DefaultStriping, DirectoryStripes
@@ -171,10 +171,11 @@ class SimulatedFilesystem:
         """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
         self._wait(migration.finished)
-        if isinstance(migration.finished.error, OSError):
-            raise with_copied(migration.finished.error, migration.copied_bytes)
-        if migration.finished.error is not None:
-            raise migration.finished.error
+        error = migration.finished.error
+        if isinstance(error, OSError):
+            error.copied_bytes = migration.copied_bytes  # type: ignore[attr-defined]
+        if error is not None:
+            raise error
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Read the raw records of one MDT above an index, oldest first.

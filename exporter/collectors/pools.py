@@ -24,27 +24,16 @@ from lustre.formats.df import Df
 LABELS = ("fs", "pool")
 SPILL_ACTIVE = Gauge(
     "lustre_pool_spill_active",
-    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).",
-    LABELS,
-    "lod.*.pool.*.spill_is_active",
-    versions="2.15+",
-)
+    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).", LABELS,
+    "lod.*.pool.*.spill_is_active", versions="2.15+")
 SPILL_THRESHOLD = Gauge(
     "lustre_pool_spill_threshold_ratio",
-    "Used share of the pool above which new files spill to another pool. 0 disables spilling.",
-    LABELS,
-    "lod.*.pool.*.spill_threshold_pct",
-    "ratio",
-    "2.15+",
-)
+    "Used share of the pool above which new files spill to another pool. 0 disables spilling.", LABELS,
+    "lod.*.pool.*.spill_threshold_pct", "2.15+")
 SPILLED_FILES = Counter(
     "lustre_pool_spilled_files_total",
     "Files created in another pool because this pool was above its threshold, summed over this node's metadata"
-    " targets.",
-    LABELS,
-    "lod.*.pool.*.spill_hit",
-    versions="2.15+",
-)
+    " targets.", LABELS, "lod.*.pool.*.spill_hit", versions="2.15+")
 SPILL_FAMILIES = (SPILL_ACTIVE, SPILL_THRESHOLD, SPILLED_FILES)
 _SPILL_KEYS = ("hits",)
 
@@ -56,7 +45,6 @@ class PoolSpill:
         self._hits: Ledger[tuple[str, str], str] = Ledger()
 
     def collect(self, node: Node, page: MetricsPage) -> None:
-        """Show whether any metadata target spills a pool, and the sum of all spilled files."""
         places = {
             f"{name}/{pool}": (name, device.fsname, pool)
             for name, device in node.devices("lod")
@@ -86,34 +74,22 @@ TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "l
 REPORTING = Gauge(
     "lustre_pool_targets_reporting",
     "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.",
-    LABELS,
-    "osc.*.kbytestotal",
-)
+    LABELS, "osc.*.kbytestotal")
 MEMBER = Gauge(
     "lustre_pool_target_info",
     "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
-    ("fs", "target", "pool"),
-    "lod.*.pools.*",
-)
+    ("fs", "target", "pool"), "lod.*.pools.*")
 STATS = "osc.*.stats"
 MOUNT_LABELS = ("fs", "mount", "pool")
-READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS, "bytes")
-WRITTEN = Counter(
-    "lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS, "bytes"
-)
+READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS)
+WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS)
 OPERATIONS = Counter(
-    "lustre_pool_operations_total",
-    "Requests from the mount to the pool's targets, by operation.",
-    (*MOUNT_LABELS, "operation"),
-    STATS,
-)
+    "lustre_pool_operations_total", "Requests from the mount to the pool's targets, by operation.",
+    (*MOUNT_LABELS, "operation"), STATS)
 SECONDS = Counter(
     "lustre_pool_operation_seconds_total",
     "Total time from sending requests to the pool's targets until the reply, by operation.",
-    (*MOUNT_LABELS, "operation"),
-    STATS,
-    "seconds",
-)
+    (*MOUNT_LABELS, "operation"), STATS)
 POOL_FAMILIES: Mapping[Family, Counter] = {
     OSC.rule.byte_sums[b"read_bytes"]: READ,
     OSC.rule.byte_sums[b"write_bytes"]: WRITTEN,
@@ -132,9 +108,9 @@ def start(context: Context) -> Collect:
     def collect(node: Node, page: MetricsPage) -> None:
         nonlocal seen, pools
         room = space.by_target(node)
-        now = room, space.asleep, node.membership(), *inputs_of(node)
+        now = room, space.idle_targets, node.membership(), *inputs_of(node)
         if not same(now, seen):
-            seen, pools = now, [*_pools(node, room, space.asleep)]
+            seen, pools = now, [*_pools(node, room, space.idle_targets)]
         for labels, targets, reporting, whole in pools:
             page.sample(TARGETS, labels, targets)
             page.sample(REPORTING, labels, reporting)
@@ -147,14 +123,14 @@ def start(context: Context) -> Collect:
 
 
 def _pools(node: Node, room: Mapping[tuple[str, str], Df],
-           asleep: Collection[tuple[str, str]]) -> Iterator[tuple[bytes, int, int, Df]]:
+           idle_targets: Collection[tuple[str, str]]) -> Iterator[tuple[bytes, int, int, Df]]:
     """Yield label text, number of targets, number of targets with known space, and the whole space of each pool.
 
     The space of a pool with an idle connection is unknown: the sum over the others would be too small.
     """
     for (fs, pool), targets in _members(node, room).items():
         known = [room[fs, target] for target in targets if (fs, target) in room]
-        whole = total(() if any((fs, target) in asleep for target in targets) else known)
+        whole = total(() if any((fs, target) in idle_targets for target in targets) else known)
         yield label_text(fs=fs, pool=pool), len(targets), len(known), whole
 
 
@@ -169,7 +145,7 @@ class _Space:
         self._inputs: Inputs = ()
         self._idle: frozenset[str] = frozenset()
         """Connections that a request would wake."""
-        self.asleep: frozenset[tuple[str, str]] = frozenset()
+        self.idle_targets: frozenset[tuple[str, str]] = frozenset()
         """File system and target of each target whose space is not read for this reason."""
         self._asked: list[tuple[str, list[str]]] = []
         self._read: list[list[Df]] = []
@@ -203,8 +179,8 @@ class _Space:
                 found |= {target: room for target, room in zip(first, rooms, strict=True) if room.size_bytes}
                 left = [(name, target) for name, target in left if name != first[target]]
         self._found = found
-        self.asleep = frozenset([(one.device.fsname, one.device.target) for one in node.clients("osc")
-                                 if one.name in idle]) - found.keys()
+        self.idle_targets = frozenset([(one.device.fsname, one.device.target) for one in node.clients("osc")
+                                       if one.name in idle]) - found.keys()
         return found
 
 
@@ -214,12 +190,10 @@ def inputs_of(node: Node) -> Inputs:
 
 
 def same(these: Sequence[object], those: Sequence[object]) -> bool:
-    """Whether two sequences have the same objects."""
     return len(these) == len(those) and all(map(is_, these, those))
 
 
 def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
-    """Return the targets of each pool, and the targets without a pool."""
     membership = node.membership()
     members: dict[tuple[str, str], list[str]] = {
         (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
@@ -239,7 +213,6 @@ def _membership(node: Node, page: MetricsPage) -> None:
 
 
 def _targets(node: Node) -> set[tuple[str, str]]:
-    """Return the object targets that this node uses or serves, with or without known space."""
     return {
         (device.fsname, device.target)
         for devices in (
@@ -251,7 +224,6 @@ def _targets(node: Node) -> set[tuple[str, str]]:
 
 
 def _traffic(osc: SummedParameter[MountPool], page: MetricsPage) -> None:
-    """Show the traffic of mounts to each pool: the sum over its groups of targets."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
     sums: dict[tuple[str, str, str], dict[SeriesKey, int]] = {key: {} for key in shown}
     for (fs, mount, joined), totals in osc.by_group().items():

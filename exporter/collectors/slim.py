@@ -30,10 +30,8 @@ OPERATIONS = frozenset(
 REQUESTS = frozenset({b"req_waittime", b"read_bytes", b"write_bytes"})
 IN_FLIGHT = Gauge(
     "lustre_osc_requests_in_flight",
-    "Requests to object servers in flight now, of all kinds. Only the slim profile shows it.",
-    ("fs", "mount", "pool"),
-    "osc.*.import",
-)
+    "Requests to object servers in flight now, of all kinds. Only the slim profile shows it.", ("fs", "mount", "pool"),
+    "osc.*.import")
 BUDGET = "max_read_ahead_mb"
 _IMPORT_KEYS = (b"\n    state: ", b"\n       inflight: ")
 
@@ -73,7 +71,6 @@ class _Imports:
         """State and requests in flight of each connection; an empty state if it is not known."""
 
     def collect(self, node: Node, page: MetricsPage, by_device: Mapping[str, MountPool]) -> None:
-        """Read the changed connections, and show all."""
         if by_device is not self._by_device:
             moved = self._texts.set_devices([*by_device])
             self._links = [_UNKNOWN if at is None else self._links[at] for at in moved]

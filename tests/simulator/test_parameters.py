@@ -102,8 +102,7 @@ def test_the_small_ones(cluster: Cluster, files: dict[str, bytes]) -> None:
 def test_imports(cluster: Cluster, files: dict[str, bytes]) -> None:
     osc = cluster.clients[0].oscs[2]
     read = import_.parse(files[f"{DEBUGFS}/osc/{osc.name}/import"])
-    assert (read.state, read.target, read.skipped) == (b"FULL", b"lustre-OST0002_UUID", 0)
-    assert read.inflight == sum(osc.in_flight)
+    assert (read.state, read.skipped) == (b"FULL", 0)
     waited = osc.stats["req_waittime"]
     assert read.avg_waittime_usec == waited.total // waited.samples
 

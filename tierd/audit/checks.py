@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lustre.formats import brw_stats, import_, read_ahead_stats, rpc_stats, statahead_stats
+from lustre.formats import brw_stats, fields, read_ahead_stats, rpc_stats, statahead_stats
 from lustre.formats.histogram import Histogram
 from lustre.parameters import parse_device
 from tierd.advised import (
@@ -179,8 +179,7 @@ def client_rpc_size(node: Node) -> Iterator[Line]:
 
 def accepted_bytes(text: str | None) -> int:
     """The largest RPC that a server accepts, from the client's ``import``; 0 if unknown."""
-    found = import_.parse(text.encode() + b"\n").max_brw_bytes if text else None
-    return found or 0
+    return fields.number(fields.parse(text.encode() + b"\n").values.get(b"max_brw_size")) or 0 if text else 0
 
 
 def client_rpcs_in_flight(node: Node) -> Iterator[Line]:

@@ -23,8 +23,8 @@ def test_recorded_imports_have_few_forms_and_are_read_alike(capture: Unpack) -> 
     known = [text for tree in TREES for text in texts(capture(tree), "import")]
     forms, found = import_.import_forms(), set()
     for text in known:
-        brief, form = import_.watched(text, forms, None)
-        assert brief == import_.brief(import_.parse(text))
+        link, form = import_.watched(text, forms, None)
+        assert link == import_.parse(text)
         assert form is not None
         found.add(form)
     assert 0 < len(found) < len(known) / 4
@@ -44,6 +44,6 @@ def test_imports_of_a_form_are_read_alike(capture, first, second, damages, numbe
         text, renumbered(text, numbers, every), text.replace(b"usecs", b"0 usecs"), text[:cut], text + text,
         text.replace(b"FULL", b"IDLE"), *(damaged(text, *one) for one in damages),
     ):  # fmt: skip
-        expected = import_.brief(import_.parse(changed))
+        expected = import_.parse(changed)
         for form in (like, None):
             assert import_.watched(changed, forms, form)[0] == expected

@@ -66,15 +66,7 @@ time_waited: 4
 def test_an_import_in_order(capture: Unpack) -> None:
     path = capture("2.17.57/tree-load-2") / DEBUG / f"osc/lustre-OST0002-osc-{MOUNT}/import"
     link = import_.parse(path.read_bytes())
-    assert (link.target, link.state, link.target_version) == (b"lustre-OST0002_UUID", b"FULL", b"2.17.57.62")
-    assert (link.failover_nids, link.current_connection) == ((b"0@lo",), b"0@lo")
-    assert (link.inflight, link.timeouts, link.avg_waittime_usec, link.idle_sec) == (0, 0, 9109, 3)
-    assert (link.connection_attempts, link.generation) == (3, 3)
-    assert (link.service_estimate_sec, link.network_estimate_sec) == (5, 5)
-    assert (link.read_bytes_per_rpc, link.read_usecs_per_rpc) == (66861, 3494)
-    assert (link.write_bytes_per_rpc, link.write_usecs_per_rpc) == (792635, 41328)
-    assert link.connect_flags is not None
-    assert b"jobstats" in link.connect_flags
+    assert link == import_.Import(b"FULL", b"2.17.57.62", 3, 0, 9109, 0)
 
 
 def test_every_import_of_a_node_is_understood(capture: Unpack) -> None:
@@ -84,15 +76,7 @@ def test_every_import_of_a_node_is_understood(capture: Unpack) -> None:
 
 
 def test_an_import_of_2_10() -> None:
-    link = import_.parse(IMPORT_2_10)
-    assert (link.failover_nids, link.current_connection) == ((b"10.0.0.1@o2ib", b"10.0.0.2@o2ib"), b"10.0.0.2@o2ib")
-    assert (link.idle_sec, link.inflight, link.avg_waittime_usec, link.skipped) == (None, 4, 777, 0)
-    assert (link.read_bytes_per_rpc, link.write_bytes_per_rpc, link.write_usecs_per_rpc) == (None, 4096, 300)
-
-
-def test_an_import_cut_within_a_list_has_none() -> None:
-    link = import_.parse(IMPORT_2_10[: IMPORT_2_10.index(b", server_lock")])
-    assert (link.state, link.connect_flags) == (b"FULL", None)
+    assert import_.parse(IMPORT_2_10) == import_.Import(b"FULL", b"2.10.0.0", 2, 1, 777, 0)
 
 
 def test_pools(capture: Unpack) -> None:
@@ -114,8 +98,8 @@ def test_room(capture: Unpack) -> None:
 def test_a_cached_mount(capture: Unpack) -> None:
     path = capture("2.17.57/tree-load-2") / DEBUG / f"llite/lustre-{MOUNT}/max_cached_mb"
     cached = max_cached_mb.parse(path.read_bytes())
-    assert (cached.users, cached.max_bytes, cached.used_bytes) == (10, 2961 << 20, 40 << 20)
-    assert (cached.reclaims, cached.max_read_ahead_bytes, cached.skipped) == (0, 256 << 20, 0)
+    assert (cached.max_bytes, cached.used_bytes) == (2961 << 20, 40 << 20)
+    assert (cached.reclaims, cached.skipped) == (0, 0)
 
 
 def test_recovery_in_its_states(capture: Unpack) -> None:
@@ -125,7 +109,7 @@ def test_recovery_in_its_states(capture: Unpack) -> None:
     assert (done.in_recovery, done.completed_clients, done.clients, done.skipped) == (False, 11, 12, 0)
     assert (done.recovery_duration_seconds, done.connected_clients) == (21, None)
     waiting = recovery_status.parse(WAITING)
-    assert (waiting.in_recovery, waiting.time_waited_seconds, waiting.skipped) == (True, 4, 0)
+    assert (waiting.in_recovery, waiting.skipped) == (True, 0)
 
 
 def test_nothing_known_of_recovery_is_not_done() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from lustre.access_log import Access, encode
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -58,7 +58,7 @@ class Node:
 
 
 def reads(fid: Fid, count: int, at: int, writes: bool = False) -> bytes:
-    return encode(Access(fid, 0, 65536, at, 65536, 1, writes)) * count
+    return struct.pack("<16sQQQIIII8x", fid, 0, 65536, at, 65536, 1, 1 + writes, 0) * count
 
 
 @pytest.fixture
