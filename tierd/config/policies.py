@@ -66,6 +66,8 @@ def validated_table(of: type[Any], values: object, above: tuple[str, ...], mista
 
 def remove_at(values: object, location: Sequence[int | str]) -> None:
     """Remove the value at a location, or else the nearest table of it that is in the values."""
+    if not location:
+        return  # the mistake is in the table as a whole
     table: Any = values
     for part in location[:-1]:
         inner = table.get(part) if isinstance(table, dict) else None

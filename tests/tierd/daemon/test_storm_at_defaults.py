@@ -22,9 +22,8 @@ def test_a_job_that_fills_a_directory_in_each_step_is_found_and_its_next_ones_ar
     mdt = MdtSettings(capacity=Capacity(1 << 40, 1 << 26), work_factor=1.4)
     job = StepFiles(nodes=NODES, threads=4, files_each=560)
     cluster = Cluster(replace(with_nodes(recorded_test_bed(), NODES), mdts=(mdt, mdt)), (job,))
-    said: list[str] = []
-    at = simulation.wire(cluster, parse(b"[act]\non = ['metadata-storm']\n", "t.toml"), said.append, tmp_path)
+    at = simulation.wire(cluster, parse(b"[act]\non = ['metadata-storm']\n", "t.toml"), tmp_path)
     while cluster.now < 120 and not list(at.journal.entries()):
         at.run(until=cluster.now + 30, cycle_seconds=10)
     assert [(entry.kind, entry.place) for entry in at.journal.entries()] == [
-        (ActKind.SET_DEFAULT_STRIPING, "/proj/steps")], said
+        (ActKind.SET_DEFAULT_STRIPING, "/proj/steps")]

@@ -77,7 +77,7 @@ def test_one_command_restores_the_default_striping_of_a_storm(
                             tables=storm.tables)
     site.begin_again(storm_cluster(NODES))
     site.run_until_said("SET default striping of /proj/steps", before=900)
-    undone = shown(capsys, "undo", "F1", site=site)
+    undone = shown(capsys, "undo", "F2", site=site)  # of all steps together; F1 is the first one's
     assert "0 queued moves dropped, 1 directory default to restore" in undone
     assert "undone: set-default-striping of /proj/steps: by " in undone
     assert site.filesystem.default_striping("/proj/steps") is None
