@@ -135,7 +135,6 @@ With Python's default, the searches take a twentieth of a scrape."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the exporter and return the exit status of the process."""
     parser = build_parser()
     given = parser.parse_args(argv)
     configure_logging(given.log_level, given.log_format)
@@ -168,7 +167,6 @@ class Arguments:
 
 
 def check_arguments(given: argparse.Namespace) -> Arguments:
-    """Validate the arguments. Raises ConfigError with all mistakes."""
     wrong: list[str] = []
     addresses: list[Address] = []
     roots, web_config = Roots.of("/", "/"), None

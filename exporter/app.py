@@ -14,9 +14,9 @@ from exporter.clock import Clock
 from exporter.exposition import ScrapeResult
 from exporter.landing import LandingPage
 from exporter.scrape import Scraper
+from exporter.single_flight import SingleFlight, WaitTimeoutError
 from httpserver.bodies import RETRY_SECONDS, Client, HeldBodies, LocalClient, NoRoomError, Reader
 from httpserver.server import SLOT_KEY
-from httpserver.single_flight import SingleFlight, WaitTimeoutError
 
 HEALTH_PATH = "/-/healthy"
 MARGIN_SECONDS = 0.5
@@ -45,11 +45,10 @@ class App:
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
-        self._flight: SingleFlight[frozenset[str], ScrapeResult] = SingleFlight(frozenset.isdisjoint, clock)
+        self._flight: SingleFlight[ScrapeResult] = SingleFlight(clock)
         self._landing = LandingPage(scraper, telemetry_path, HEALTH_PATH)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request. For HEAD, the server omits the body."""
         status, headers, body = self._answer(environ)
         start_response(status, headers)
         return body
@@ -106,7 +105,6 @@ class App:
 
 
 def _scrape_timeout_seconds(timeout: str) -> float | None:
-    """Derive the time limit of a pass from the scrape timeout that Prometheus sent; None without a timeout."""
     try:
         seconds = float(timeout) - MARGIN_SECONDS
     except ValueError:

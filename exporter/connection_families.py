@@ -43,7 +43,6 @@ class ConnectionFamilies:
         }
 
     def import_gauges(self, link: Import) -> Iterator[Sample]:
-        """Yield the gauges of the present state of the connection."""
         if link.state is not None:
             yield self.imports, _label(b"state", link.state), 1
         if link.target_version is not None:
@@ -52,7 +51,6 @@ class ConnectionFamilies:
             yield self.average_wait, b"", link.avg_waittime_usec
 
     def import_counters(self, link: Import) -> Iterator[tuple[Counter, bytes, int]]:
-        """Yield the counters of events of the connection since the mount."""
         if link.connection_attempts is not None:
             yield self.attempts, b"", link.connection_attempts
         if link.timeouts is not None:
@@ -74,12 +72,10 @@ class FamilyMaker:
     def counter(
         self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+"
     ) -> Counter:
-        """Make a counter with the name ``lustre_<kind>_<name>_total``."""
         labels = (*self.labels, *more)
         return Counter(f"lustre_{self.kind}_{name}_total", text, labels, self._of(parameter), unit, versions)
 
     def gauge(self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+") -> Gauge:
-        """Make a gauge with the name ``lustre_<kind>_<name>``."""
         return Gauge(f"lustre_{self.kind}_{name}", text, (*self.labels, *more), self._of(parameter), unit, versions)
 
     def histogram(

@@ -48,7 +48,6 @@ class ConnectionsByTarget:
         self._sources = (*stats, imports)
 
     def collect(self, node: Node, page: MetricsPage, labelled: Iterable[tuple[str, bytes]]) -> None:
-        """Show each (device, label text)."""
         for source in self._sources:
             source.collect(node, page, labelled)
 
@@ -91,7 +90,6 @@ ImportTemplates = tuple[tuple[Family, ...], tuple[bytes, ...]] | None
 
 
 def import_templates(families: ConnectionFamilies) -> Callable[[import_.ImportForm], ImportTemplates]:
-    """Return a function that gives the families of a form and their templates."""
 
     @lru_cache(maxsize=256)
     def of_form(form: import_.ImportForm) -> ImportTemplates:
@@ -237,8 +235,6 @@ class StatsLines:
 
 
 class _Shown(NamedTuple):
-    """The source of a device's lines."""
-
     of: Contribution
     templates: tuple[bytes, ...]
     """Templates of the plan, for texts without a form."""
@@ -264,7 +260,6 @@ class ConnectionSums(Generic[G]):
         )
 
     def collect(self, node: Node, page: MetricsPage, groups: Mapping[str, G]) -> None:
-        """Read every device, and show the sums by group."""
         for summed in (self._stats, self._imports):
             summed.refresh(node, groups)
             summed.put(page, {self._average_wait: max})
@@ -278,7 +273,6 @@ def group_of(client: ClientDevice, pool: str) -> MountPool:
 
 
 def labels_of(client: ClientDevice, pool: str) -> bytes:
-    """Return the label text of an object storage client with its own series."""
     return label_text(fs=client.device.fsname, mount=client.mount, target=client.device.target, pool=pool)
 
 

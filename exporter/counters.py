@@ -65,7 +65,6 @@ class StatsPlan:
     """Number of counters without a family."""
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """Return one template per part."""
         return tuple(
             [
                 b"".join([family.template(labels, extra) for _, extra in self.keys[part]])
@@ -92,7 +91,6 @@ class StatsPlanner:
         self._plans: dict[Shape, StatsPlan] = {}
 
     def plan(self, stats: Stats) -> tuple[StatsPlan, Sequence[bytes]]:
-        """Return the plan for a file, and the columns for the plan."""
         samples, sums = stats.samples, stats.sums
         if any(map(is_no_sum, sums)):
             sums = tuple([b"" if is_no_sum(digits) else digits for digits in sums])
@@ -167,7 +165,6 @@ def _outputs(
 
 
 def operation(name: bytes) -> bytes:
-    """Return the further label text for an operation."""
     return b',operation="%b"' % escape(name)
 
 

@@ -91,7 +91,6 @@ def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
 
 
 def single_values(last: int) -> tuple[float, ...]:
-    """Return the bounds of a table of single values, from 1 to the last."""
     return tuple(map(float, range(1, last + 1)))
 
 
@@ -101,7 +100,6 @@ SINGLE_VALUES = single_values(30)
 
 @lru_cache(maxsize=4096)
 def with_usual_bounds(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
-    """The given bounds, and the usual ones above them."""
     last = bounds[-1] if bounds else 0.0
     return (*bounds, *[upper for upper in usual if upper > last])
 
@@ -231,7 +229,6 @@ class MetricsPage:
             self.add(family, family.line(labels, value))
 
     def lines(self) -> tuple[tuple[Family, bytes], ...]:
-        """Return each family with all its lines."""
         return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
 
 
@@ -282,7 +279,6 @@ def _gzip_accepted(accept_encoding: str) -> bool:
 
 
 def render(result: ScrapeResult, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
-    """Yield the exposition in pieces of moderate size."""
     return _pieces(_lists(result.families, own_metrics(registry, openmetrics=openmetrics), openmetrics=openmetrics))
 
 

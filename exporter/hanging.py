@@ -38,7 +38,6 @@ class HangingReads:
             self._reads.pop(reading[:2], None)
 
     def devices(self, kind: str) -> frozenset[str]:
-        """Return the devices of a kind that are not read."""
         return frozenset([device for of_kind, device in [*self._reads] if of_kind == kind]) if self._reads else NONE
 
     def all(self) -> list[Reading]:

@@ -172,7 +172,6 @@ def _size(count: int) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """Format the sum, with the names as a tooltip; empty without counts."""
     if not counts:
         return ""
     return f'<span title="{escape(", ".join(sorted(counts)))}">{sum(counts.values())}</span>'

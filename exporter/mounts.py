@@ -70,7 +70,6 @@ class MountTable:
         self._instances: tuple[list[tuple[NamedDevice, ...]], list[tuple[str, str]]] = [], []
 
     def mounts(self, reader: ParameterReader) -> Mounts:
-        """Return the mount point of every instance on this node."""
         instances = self._instances_of(reader)
         views = (client_mounts(reader.root_text(path)) for path in _MOUNT_LISTS) if instances else ()
         listed = next(filter(None, views), [])

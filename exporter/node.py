@@ -47,7 +47,6 @@ class Node(ParameterReader):
         self._memory = snapshot.memory
 
     def mount_points(self) -> Mounts:
-        """Mount point of each client instance of this node."""
         if self.snapshot.mounts is None:
             self.snapshot.mounts = self._memory.mounts.mounts(self)
         return self.snapshot.mounts

@@ -41,7 +41,6 @@ class ReadStats:
         self.errors[parameter, name] = self.errors.get((parameter, name), 0) + 1
 
     def skip(self, parameter: str, lines: int) -> None:
-        """Count lines that were not understood."""
         self.skipped[parameter] = self.skipped.get(parameter, 0) + lines
 
 
@@ -61,7 +60,6 @@ def parameter_name(kind: str, name: str) -> str:
 
 
 def reading_name(reading: Reading) -> str:
-    """Return the parameter of a read as a label value."""
     kind, device, name = reading
     return parameter_name(kind, name) if device else name
 
@@ -163,7 +161,6 @@ class ParameterIndex:
         return {device.fsname for _, devices in listed for _, device in devices if device.fsname}
 
     def folders(self, kind: str, name: str) -> dict[str, str]:
-        """Return the folder of a parameter by device."""
         return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
 
     def read(self, kind: str, device: str, name: str, read: ReadParameter = read_whole) -> bytes | None:
@@ -373,7 +370,6 @@ class ParameterReader:
             yield position, None, 0
 
     def _without_hanging(self, kind: str, devices: list[str], skip: bytearray) -> list[int]:
-        """Skip the devices with a hanging read. Returns their positions."""
         hanging = self._parameters.hanging.devices(kind)
         found = [at for at, device in enumerate(devices) if device in hanging and not skip[at]] if hanging else []
         for at in found:
@@ -442,7 +438,6 @@ class ParameterReader:
     def _read_numbers(
         self, parent: str, kind: str, names: tuple[str, ...], devices: list[str]
     ) -> list[list[int | None]]:
-        """Read with the C module."""
         columns: list[list[int | None]] = [[] for _ in names]
         state, read = self.state, parameters_module.read_numbers
         assert read is not None, "the caller asks"

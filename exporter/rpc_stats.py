@@ -104,7 +104,6 @@ class RpcKeys:
         """The shape of the previous file, because most files have the same shape."""
 
     def flatten(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
-        """Keys and counts, not cumulative."""
         tables = self._families.tables(rpcs)
         shape = tuple([(family, len(columns), bounds) for family, bounds, columns in tables])
         if shape != self._last[0]:

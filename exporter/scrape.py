@@ -62,7 +62,6 @@ class WorkerThread(Generic[T]):
         return self._future is not None and not self._future.done()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call returned within this time."""
         return self._future is None or self._wait(self._future, max(0.0, seconds))
 
     def result(self, seconds: float) -> T:
@@ -123,8 +122,6 @@ class CollectorStatus:
 
 
 class _CollectorRun:
-    """One collector and its worker thread."""
-
     def __init__(self, collector: Collector, context: Context, clock: Clock, wait: Wait) -> None:
         self._wall = context.wall
         self._read_at = 0.0
@@ -208,7 +205,6 @@ class _CollectorRun:
         return page
 
     def _note(self, reason: str) -> None:
-        """Log once when the collector begins to fail, and once when it works again."""
         if reason and self.outcome.success:
             log.warning("collector %s: %s", self.collector.name, reason)
         elif not reason and not self.outcome.success:
@@ -246,7 +242,6 @@ class Scraper:
 
     @property
     def outcomes(self) -> dict[str, CollectorStatus]:
-        """The state of each collector, by name."""
         return {running.collector.name: running.outcome for running in self._running}
 
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> ScrapeResult:

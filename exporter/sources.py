@@ -175,7 +175,6 @@ class Source:
         self._columns.move(moved)
 
     def busy(self) -> frozenset[str]:
-        """Return the devices with requests in progress at the last pass."""
         names = self._texts.devices
         return frozenset([name for name, device in zip(names, self._devices, strict=True) if device.busy])
 

@@ -34,7 +34,6 @@ def packed(templates: Iterable[bytes]) -> tuple[bytes, ...] | None:
 
 
 def fill_rows(rows: Sequence[Row]) -> list[bytes]:
-    """Return the lines of each family. All rows have the same families."""
     return compiled.fill_columns([row for _, row in rows])
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 
 def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
-    """Write to the file, or to standard output. Returns the exit status of the process."""
     try:
         if output is not None:
             write_atomically(output, pieces)

@@ -115,7 +115,6 @@ class MountPool(NamedTuple):
     """Name of the pool, or names joined by commas for targets in several pools."""
 
     def labels(self) -> bytes:
-        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mount=self.mount, pool=self.pool)
 
 
@@ -166,7 +165,6 @@ class SummedParameter(Generic[G]):
         return now
 
     def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
-        """Show the sums of every group with a present target."""
         page.count_chunks(len(self._contributions), max(0, len(self._contributions) - self._changed))
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
@@ -178,7 +176,6 @@ class SummedParameter(Generic[G]):
 
     @property
     def groups(self) -> list[G]:
-        """Groups with a present target."""
         return sorted(self._ledger.groups, key=lambda group: group.labels())
 
     def by_group(self) -> Mapping[G, Mapping[SeriesKey, int]]:

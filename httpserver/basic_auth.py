@@ -34,7 +34,6 @@ class Users:
         self._turn = threading.Lock()
 
     def allowed(self, user: str, password: bytes) -> bool:
-        """Whether this is the password of that user."""
         fingerprint = hmac.digest(self._key, password, "sha256")
         if self._remembered(user, fingerprint):
             return True

@@ -92,7 +92,6 @@ class WebConfigFile:
     """A web configuration file, and the last good configuration read from it."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises ConfigError with all mistakes."""
         self.path = path
         self._lock = threading.Lock()
         self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload

@@ -69,11 +69,9 @@ class Slot:
         self._sending_since: float | None = None
 
     def sending(self) -> None:
-        """Record that the first byte of the response is about to be sent."""
         self._sending_since = self._clock()
 
     def is_slow(self) -> bool:
-        """Whether the client has been reading its response for longer than ``SLOW_SECONDS``."""
         return self._sending_since is not None and self._clock() - self._sending_since > SLOW_SECONDS
 
     def abort(self) -> None:
@@ -153,7 +151,6 @@ class Connections:
             self._ended["slow"] += 1
 
     def refuse(self, reason: str) -> None:
-        """Count a request that the application refused."""
         with self._changed:
             self._refused[reason] += 1
 
@@ -162,7 +159,6 @@ class Connections:
             return dict(self._refused)
 
     def dropped(self) -> Mapping[str, int]:
-        """Return the number of connections that were ended for another one, by reason."""
         with self._changed:
             return dict(self._ended)
 
@@ -182,7 +178,6 @@ class Connections:
             return self._changed.wait_for(lambda: not (self._answering or self._dropped), seconds)
 
     def count(self) -> int:
-        """Return the number of open connections, including dropped ones until their threads end."""
         with self._changed:
             return len(self._waiting) + len(self._answering) + len(self._dropped)
 
@@ -201,7 +196,6 @@ class Connections:
 
 
 def _first_of_busiest(slots: Iterable[Slot]) -> Slot:
-    """Return the first of the address that has most of these slots."""
     slots = [*slots]
     numbers = Counter([slot.address for slot in slots])
     return max(slots, key=lambda slot: numbers[slot.address])  # the first one, if several have as many
@@ -242,7 +236,6 @@ class BoundedThreads(socketserver.TCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start the thread of a connection, or reject it."""
         slot = self.connections.begin(request, _address_of(client_address))
         if slot is None:
             with contextlib.suppress(OSError):

@@ -90,21 +90,17 @@ class _RequestReader(io.RawIOBase):
         self._until = self._timeouts.clock() + self._timeouts.body_seconds
 
     def send(self, data: bytes) -> None:
-        """Send an interim response within the remaining time of the request."""
         limit_time(self._connection, self._until - self._timeouts.clock())
         self._connection.sendall(data)
 
 
 def limit_time(connection: socket.socket, seconds: float) -> None:
-    """Limit the time of the next operation on the connection. Raises TimeoutError if no time is left."""
     if seconds <= 0:
         raise TimeoutError
     connection.settimeout(seconds)
 
 
 class _RefusedError(Exception):
-    """A request that is answered with an HTTP error status."""
-
     def __init__(self, status: int, *headers: tuple[str, str]) -> None:
         super().__init__(status)
         self.status = HTTPStatus(status)
@@ -112,8 +108,6 @@ class _RefusedError(Exception):
 
 
 class _Exchange:
-    """Reads the request of a connection and answers it."""
-
     def __init__(self, server: Server, slot: Slot, config: WebConfig) -> None:
         self._server = server
         self._slot = slot
@@ -133,7 +127,6 @@ class _Exchange:
             self._refuse(refused)
 
     def _request(self) -> WSGIEnvironment | None:
-        """Return the whole request; None if the client sent nothing. Raises _RefusedError."""
         line = self._stream.readline(MAX_LINE_BYTES + 1)
         if not line:
             return None
@@ -228,7 +221,6 @@ class _Exchange:
                 raise _RefusedError(500) from None
 
     def _user(self, environ: WSGIEnvironment) -> str:
-        """Return the user whose password was checked; empty where the configuration has no users."""
         users = self._config.users
         user = "" if users is None else users.user(environ.get("HTTP_AUTHORIZATION", ""))
         if user is None:
@@ -275,7 +267,6 @@ def _no_write(_: bytes) -> None:
 
 
 def response_head(status: str, headers: Headers) -> bytes:
-    """Return the status line and the headers of a response, with the empty line after them."""
     lines = [f"HTTP/1.1 {status}", *[f"{name}: {value}" for name, value in headers], "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
@@ -335,7 +326,6 @@ class Server(BoundedThreads):
         super().server_bind()
 
     def deny(self) -> None:
-        """Count a request without the right password."""
         if self._web_config is not None:
             self._web_config.deny()
 

@@ -95,7 +95,6 @@ class BackgroundServer:
 
 
 def uses_tls(web_config: WebConfigFile | None) -> bool:
-    """Whether connections use TLS now."""
     return web_config is not None and web_config.config().tls is not None
 
 

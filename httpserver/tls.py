@@ -56,7 +56,6 @@ class TlsConfig:
     """Names of which a client's certificate must have one; empty allows any name."""
 
     def accepts_client(self, secured: ssl.SSLSocket) -> bool:
-        """Whether the verified certificate of this client has an allowed name."""
         if not self.allowed_sans:
             return True
         certificate = secured.getpeercert() or {}
@@ -74,7 +73,6 @@ def _names(pairs: Iterable[object]) -> Iterator[str]:
 
 
 def tls_files(section: Section, folder: Path) -> tuple[Path, ...]:
-    """Return the files that the section names, relative to the folder of the configuration."""
     names = ("cert_file", "key_file", "client_ca_file")
     return tuple([folder / section.text(name) for name in names if name in section.values])
 

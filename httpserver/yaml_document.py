@@ -34,7 +34,6 @@ class Mistakes:
         self._noted.append((self._lines.get(known, 0), ".".join(keys) + ": " * bool(keys) + sentence))
 
     def sentences(self) -> list[str]:
-        """Return all mistakes in the order of their lines."""
         ordered = sorted(self._noted, key=lambda noted: noted[0])
         return [f"{self._path}:{line}: {text}" if line else f"{self._path}: {text}" for line, text in ordered]
 
@@ -108,9 +107,7 @@ class Section:
         self.mistakes.add((*self.keys, name), sentence)
 
     def text(self, name: str) -> str:
-        """Return a text; empty if it is absent."""
         return str(self.values.get(name, ""))
 
     def section(self, name: str) -> Section:
-        """Return a section inside this one; empty if it is absent."""
         return Section(self.mistakes, (*self.keys, name), self.values.get(name, {}))

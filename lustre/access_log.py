@@ -1,4 +1,4 @@
-"""OST access logs: who read and wrote which bytes of which file, from ``/dev/lustre-access-log`` on an OSS.
+r"""OST access logs: who read and wrote which bytes of which file, from ``/dev/lustre-access-log`` on an OSS.
 
 An entry has 64 little-endian bytes: the FID of the file (not of the object), the first byte and the byte after the last
 within the object, the second, the bytes moved, the number of segments, and whether it was a read (1) or a write (2).

@@ -97,7 +97,6 @@ _KINDS: dict[int, type[LustreError]] = {
 
 
 def kind_of(number: int) -> type[LustreError]:
-    """Return the error class for an errno."""
     return _KINDS.get(number, LustreError)
 
 

@@ -33,7 +33,6 @@ class Fid(bytes):
     __slots__ = ()
 
     def __new__(cls, sequence: int, object_id: int, version: int = 0) -> Fid:
-        """Make a FID. Raises ValueError for a number that does not fit its 64 or 32 bits."""
         try:
             return bytes.__new__(cls, _STRUCT.pack(sequence, object_id, version))
         except struct.error as error:
@@ -50,12 +49,10 @@ class Fid(bytes):
 
     @property
     def object_id(self) -> int:
-        """Number within the sequence."""
         return self.parts[1]
 
     @property
     def version(self) -> int:
-        """0 for everything a user sees."""
         return self.parts[2]
 
     @classmethod
@@ -78,7 +75,6 @@ class Fid(bytes):
         return bytes.__new__(cls, raw)
 
     def pack(self) -> bytes:
-        """The 16 bytes as Lustre stores them."""
         return bytes(self)
 
     def __bool__(self) -> bool:

@@ -94,7 +94,6 @@ class PlainCalls:
 
 
 def status_from(found: os.stat_result) -> Status:
-    """Convert a stat result to the status that a mover needs."""
     return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, found.st_atime_ns,
                   found.st_mtime_ns, found.st_ctime_ns, found.st_blocks * _BLOCK_BYTES)  # fmt: skip
 
@@ -249,7 +248,6 @@ class MountedCalls(PlainCalls):
             return attributes.inode_flags(descriptor)
 
     def _pin(self, descriptor: int) -> bytes:
-        """Read the pin of a file; b"" for a release that does not support pins."""
         try:
             return os.getxattr(descriptor, "lustre.pin")
         except OSError as error:
@@ -282,7 +280,6 @@ class MountedCalls(PlainCalls):
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """Return the data version, which changes with the data. All clients first write back their dirty pages."""
         return self._library.data_version(descriptor, flush=True)
 
     def stored_version(self, descriptor: int) -> int:

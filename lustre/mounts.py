@@ -32,7 +32,6 @@ class Mount:
 
 
 def parse(text: bytes) -> tuple[Mount, ...]:
-    """Read the client mounts, in the order of mounting."""
     return tuple(
         Mount(os.fsdecode(fsname), _path(path), _path(rest).rstrip("/"), b"ro" in options.split(b","))
         for fsname, rest, path, options in _LINE.findall(text)

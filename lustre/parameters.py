@@ -75,7 +75,6 @@ class Roots:
         sysfs: str | os.PathLike[str],
         debugfs: str | os.PathLike[str] | None = None,
     ) -> Roots:
-        """Make roots from paths. The default for debugfs is its usual place below sysfs."""
         return cls(Path(procfs), Path(sysfs), Path(debugfs) if debugfs is not None else Path(sysfs, "kernel", "debug"))
 
 
@@ -104,7 +103,6 @@ class Tree:
         return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
 
     def read(self, parameter: str) -> bytes | None:
-        """Read a whole parameter; None when it is absent."""
         path = self.path(parameter)
         return None if path is None else read_whole(path)
 

@@ -32,7 +32,6 @@ def unpack(archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda _
 
 
 def _link(place: Path, to: str, folder: Path) -> None:
-    """Make a symbolic link if its target is inside the folder."""
     target = (place.parent / to).resolve()
     if target.is_relative_to(folder.resolve()):
         place.parent.mkdir(parents=True, exist_ok=True)

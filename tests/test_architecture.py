@@ -55,7 +55,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "jinja2": ("tierd.daemon.page",),
     "markupsafe": ("tierd.daemon.page",),
     "time": ("tierd.clock", "exporter.clock", "httpserver.bodies", "httpserver.connections", "httpserver.server",
-             "httpserver.single_flight", "simulator.realtime"),
+             "simulator.realtime"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
         "tierd.daemon", "tierd.daemon.web",

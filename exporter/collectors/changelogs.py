@@ -51,7 +51,6 @@ def _collect(node: Node, page: MetricsPage) -> None:
 
 
 def _put(page: MetricsPage, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
-    """Show one changelog and return the number of skipped lines."""
     skipped = parsed.skipped
     page.sample(RECORDS, labels, parsed.current_index)
     users = {user.id: user for user in reversed(parsed.users)}

@@ -55,7 +55,6 @@ class LatencyContributions:
         self._family = family
 
     def __call__(self, data: bytes, _: Contribution | None = None) -> Contribution:
-        """Return the contribution of one file to the sums."""
         latency = io_latency_stats.parse(data)
         rows = [
             ((self._family, extra, upper), count)

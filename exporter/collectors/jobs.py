@@ -37,7 +37,6 @@ class Columns:
     jobs: int = 0
 
     def add_one(self, name: bytes, chunks: Chunks, skipped: int, taken: set[bytes]) -> None:
-        """Add the lines of a job, and reserve its name."""
         taken.add(name)
         for column, chunk in zip(self.chunks, chunks, strict=True):
             if chunk:

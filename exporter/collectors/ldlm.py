@@ -127,8 +127,6 @@ def _groups(devices: Sequence[NamedDevice], mounts: Mounts) -> Iterator[tuple[st
 
 
 class _Members(NamedTuple):
-    """Namespaces of servers or of clients."""
-
     groups: dict[str, Group]
     """The group of each namespace."""
     places: dict[Group, list[int]]

@@ -47,7 +47,6 @@ def collect_mgs(node: Node, page: MetricsPage) -> None:
 
 
 def _put(page: MetricsPage, fs: str, data: bytes) -> int:
-    """Show one file system and return the number of skipped lines."""
     live = mgs_live.parse(data)
     for kind in ("MDT", "OST"):
         number = sum([target.startswith(kind.encode()) for target in live.targets])

@@ -52,7 +52,6 @@ def _summed(totals: OscTotals) -> Collect:
 
 
 def _busy(read: Mapping[str, Contribution]) -> frozenset[str]:
-    """Return the clients with RPCs in flight or unsent pages."""
     return frozenset([device for device, read_out in read.items() if any(value for _, _, value in read_out.gauges)])
 
 

@@ -140,7 +140,6 @@ def _object_targets(node: Node) -> list[NamedDevice]:
 
 
 def _peers(node: Node) -> Mapping[str, PeerGroup]:
-    """Return the group of each connection of this node's metadata targets."""
     membership = node.membership()
     return {
         name: PeerGroup(device.fsname, device.instance, device.target[:3],

@@ -56,7 +56,6 @@ class PoolSpill:
         self._hits: Ledger[tuple[str, str], str] = Ledger()
 
     def collect(self, node: Node, page: MetricsPage) -> None:
-        """Show whether any metadata target spills a pool, and the sum of all spilled files."""
         places = {
             f"{name}/{pool}": (name, device.fsname, pool)
             for name, device in node.devices("lod")
@@ -214,12 +213,10 @@ def inputs_of(node: Node) -> Inputs:
 
 
 def same(these: Sequence[object], those: Sequence[object]) -> bool:
-    """Whether two sequences have the same objects."""
     return len(these) == len(those) and all(map(is_, these, those))
 
 
 def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
-    """Return the targets of each pool, and the targets without a pool."""
     membership = node.membership()
     members: dict[tuple[str, str], list[str]] = {
         (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
@@ -239,7 +236,6 @@ def _membership(node: Node, page: MetricsPage) -> None:
 
 
 def _targets(node: Node) -> set[tuple[str, str]]:
-    """Return the object targets that this node uses or serves, with or without known space."""
     return {
         (device.fsname, device.target)
         for devices in (
@@ -251,7 +247,6 @@ def _targets(node: Node) -> set[tuple[str, str]]:
 
 
 def _traffic(osc: SummedParameter[MountPool], page: MetricsPage) -> None:
-    """Show the traffic of mounts to each pool: the sum over its groups of targets."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
     sums: dict[tuple[str, str, str], dict[SeriesKey, int]] = {key: {} for key in shown}
     for (fs, mount, joined), totals in osc.by_group().items():

@@ -210,7 +210,6 @@ def _render_accounts(accounts: Accounts, marked: int, labels: bytes, most: int) 
 
 
 def _lines_by_id(family: Gauge, labels: bytes, ids: Sequence[int], values: Sequence[int]) -> bytes:
-    """Return a line for each id."""
     line = b'%b{%b,id="%%d"} %%d\n' % (family.name.encode(), double_percent(labels))
     return line * len(ids) % tuple(chain.from_iterable(zip(ids, values, strict=True)))
 

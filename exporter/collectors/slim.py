@@ -73,7 +73,6 @@ class _Imports:
         """State and requests in flight of each connection; an empty state if it is not known."""
 
     def collect(self, node: Node, page: MetricsPage, by_device: Mapping[str, MountPool]) -> None:
-        """Read the changed connections, and show all."""
         if by_device is not self._by_device:
             moved = self._texts.set_devices([*by_device])
             self._links = [_UNKNOWN if at is None else self._links[at] for at in moved]

@@ -52,7 +52,6 @@ class Busiest(Generic[S]):
             self._chosen = []  # scores may have become equal
 
     def credit(self, one: S, growth: int) -> None:
-        """Add the activity of an item since the last pass."""
         one.score += growth * self._weight
 
     def choose(self, risen: Sequence[S], every: Iterable[S], *, anew: bool = False) -> Sequence[S]:

@@ -38,7 +38,6 @@ class IdleFilter:
         return (items if found == items else found), since
 
     def active_texts(self, texts: list[bytes]) -> list[bytes]:
-        """Return the blocks of active jobs."""
         if not self.seconds:
             return texts
         times = list(map(job_stats.active_at, texts))

@@ -119,7 +119,6 @@ class OtherJobs:
         return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
 
     def _regroup(self, jobs: list[Job], shown: set[JobCounts]) -> None:
-        """Update the ledger with the present jobs and with the jobs that have their own series from now on."""
         moved = shown ^ self._shown
         self._shown = shown
         if jobs != self._jobs:
@@ -175,7 +174,6 @@ class ShownJobs:
         self._shown: dict[JobCounts, _Shown] = {}
 
     def put(self, page: MetricsPage, jobs: Collection[JobCounts]) -> None:
-        """Show exactly these jobs."""
         if len(jobs) != len(self._shown) or not all(map(self._shown.__contains__, jobs)):
             self._name(jobs)
         for job, shown in self._shown.items():

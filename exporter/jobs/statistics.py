@@ -85,7 +85,6 @@ class Lines(NamedTuple):
 
 
 def render(job: Job, labels: bytes) -> Lines:
-    """Return the finished lines with these labels (fs, target and job)."""
     reads = writes = b""
     operations: list[bytes] = []
     times: list[bytes] = []

@@ -136,7 +136,6 @@ class JobPieces:
         self._keep_rest(data[read(data, at, len(data), False) :])
 
     def _keep_rest(self, left: bytes) -> None:
-        """Keep the incomplete text of a job for the next piece."""
         if len(left) > MAX_JOB_BYTES:
             raise OSError(errno.EBADMSG, "no jobs")
         self._left = left
@@ -190,7 +189,6 @@ class JobTexts:
         return items, odd
 
     def _read(self, data: bytes, begin: int, end: int, last: bool) -> int:
-        """Read all complete jobs. Returns the position of the remaining text."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
         held = RunBuilder(self._made, data, wanted=self._quiet)
         before = len(items)

@@ -69,7 +69,6 @@ class ChangelogDevice:
         os.lseek(self._descriptor, index, os.SEEK_SET)
 
     def _up_to(self, limit_bytes: int) -> tuple[bytes, bool]:
-        """Records, and whether they end where the changelog ends."""
         chunks: list[bytes] = []
         size, ended = 0, False
         while size < limit_bytes and not ended:

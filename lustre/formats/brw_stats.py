@@ -43,7 +43,6 @@ class BrwStats:
     skipped: int
 
     def named(self, name: bytes) -> Histogram | None:
-        """Return the table of a name; None when it is absent or incomplete."""
         return next((table for table in self.histograms if table.name == name), None)
 
 

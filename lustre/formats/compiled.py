@@ -30,7 +30,7 @@ def _mark_below_times(text: bytes) -> int:
     return hash(header.after(text))
 
 
-def _following(text: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def plain_following(text: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
     parts: list[bytes] = []
     find, at = text.find, 0
     for key in keys:
@@ -75,7 +75,7 @@ mark: Callable[[bytes, int, int], int] = _mark
 """Hash of a part of a text. Different texts almost always have different hashes. Valid within one process."""
 mark_below_times: Mark = _mark_below_times
 """Hash of the text after the header. The times in the header change at every reading."""
-following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
+following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = plain_following
 """The rest of the line after each key; empty for a missing key. The keys appear in the text in the given order."""
 numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
 """The numbers of a text that matches an outline (``lustre.formats.outline``)."""

@@ -62,7 +62,6 @@ class Naturals:
         return len(self._refused)
 
     def get(self, name: bytes) -> int | None:
-        """The count of a name; None when it is absent or has wrapped."""
         value = number(self._values.get(name))
         if value is None or 0 <= value < WRAPPED:
             return value
@@ -70,7 +69,6 @@ class Naturals:
         return None
 
     def sum(self, *names: bytes) -> int | None:
-        """The sum of the counts of several names; None when one is absent."""
         known = [value for value in map(self.get, names) if value is not None]
         return sum(known) if known and len(known) == len(names) else None
 

@@ -41,7 +41,6 @@ class Header(NamedTuple):
 
 
 def split(data: bytes) -> Header:
-    """Read the header at the beginning of ``data``; an empty header if the text has none."""
     match = _HEADER.match(data)
     if match is None:  # pragma: no cover - the pattern matches the empty text
         return Header(b"", b"", 0, 0)

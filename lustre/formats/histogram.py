@@ -140,7 +140,6 @@ class Tables(NamedTuple):
 
 
 def parse(text: bytes) -> Tables:
-    """Read every complete table in ``text``."""
     found: list[Histogram] = []
     understood = 0
     paragraphs = text.split(b"\n\n")

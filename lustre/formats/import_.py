@@ -50,6 +50,7 @@ from lustre.formats import compiled, fields, header, outline
 from lustre.formats.opcodes import Opcode
 from lustre.formats.outline import Forms, Outline, Place
 
+
 class Import(NamedTuple):
     """The fields that metrics need; None for fields that are not printed in this release or state."""
 
@@ -89,14 +90,12 @@ class ImportForm:
     timed: bool = False
 
     def fill(self, numbers: tuple[int, ...]) -> Import:
-        """Return the fields of a text of this form."""
         found = dict(zip(self.fields, numbers, strict=True)).get
         attempts, timeouts, wait_usec = found("connection_attempts"), found("timeouts"), found("avg_waittime_usec")
         return Import(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, 0)
 
 
 def import_forms() -> Forms[ImportForm]:
-    """Return an empty set of forms for the connections of a node."""
     return Forms(_form_of, _key_of)
 
 
@@ -118,7 +117,6 @@ _DIGITS = re.compile(rb"\d++")
 
 
 def _form_of(data: bytes) -> ImportForm | None:
-    """Make the form of a text; None if a line of the text is not a field."""
     link = parse(data)
     if link.skipped:
         return None

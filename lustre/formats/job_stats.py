@@ -147,7 +147,6 @@ def first(data: bytes) -> int:
 
 
 def odd_lines(preamble: bytes) -> int:
-    """Count the lines before the first job that are not the heading."""
     return header.skipped_lines(preamble, preamble.count(_HEADING))
 
 

@@ -126,7 +126,6 @@ class Lfsck:
 
 
 def parse(data: bytes) -> Lfsck:
-    """Read a whole ``lfsck_layout`` or ``lfsck_namespace`` file."""
     everything = fields.parse(data)
     found = everything.values
     numbers = fields.Naturals(found)

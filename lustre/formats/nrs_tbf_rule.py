@@ -72,6 +72,5 @@ def parse(data: bytes) -> NrsTbfRules:
 
 
 def _parts(heading: re.Pattern[bytes], data: bytes, begin: int, end: int) -> Iterator[tuple[re.Match[bytes], int]]:
-    """Yield each heading with the end of its part."""
     headings = list(heading.finditer(data, begin, end))
     return zip(headings, [*[match.start() for match in headings[1:]], end], strict=False)

@@ -156,7 +156,6 @@ class RpcForm:
 
 
 def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | None:
-    """Make the form of a text; None for an unusual text."""
     head = header.split(data)
     places = list(outline.times(data))
     printed: list[str] = []

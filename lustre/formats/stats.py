@@ -75,7 +75,6 @@ class Stats:
     skipped: int
 
     def counter(self, name: bytes) -> Counter | None:
-        """Return the counter of a name; None for a counter that was never used."""
         if name not in self.names:
             return None
         i = self.names.index(name)

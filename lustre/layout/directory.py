@@ -57,7 +57,6 @@ class DirectoryStripes:
 
     @property
     def is_striped(self) -> bool:
-        """Whether names are spread over several MDTs."""
         return self.stripe_count > 1
 
     @property

@@ -173,7 +173,6 @@ def _same_component(a: Component, b: Component) -> bool:
 
 
 def _same_osts(a: Component, b: Component) -> bool:
-    """Whether the OSTs that one component names are those of the other."""
     if not a.ost_list and not b.ost_list:
         return True
     ours, theirs = (c.ost_list or tuple(one.ost_index for one in c.objects) for c in (a, b))

@@ -82,8 +82,6 @@ def from_yaml(text: str) -> Layout:
 
 
 class _Reader:
-    """State of the reader after the lines so far."""
-
     def __init__(self) -> None:
         self._header: dict[str, int] = {}
         self._components: list[dict[str, Any]] = []
@@ -159,7 +157,6 @@ class _Reader:
 
 
 def _placed(objects: list[StripeObject]) -> dict[str, Any]:
-    """The objects of a component, or the OSTs that it requests."""
     if objects and all(one.fid == NO_FID for one in objects):
         return {"ost_list": tuple(one.ost_index for one in objects)}
     return {"objects": tuple(objects)}

@@ -92,7 +92,6 @@ class Library:
         return _fid(found)
 
     def path_fid(self, path: str) -> Fid:
-        """Return the FID at a path, without following a symbolic link."""
         found = FidStruct()
         self.ask("llapi_path2fid", os.fsencode(path), byref(found), path=path)
         return _fid(found)
@@ -137,8 +136,7 @@ class Library:
         self.ask("llapi_lease_acquire", descriptor, _READ_LEASE)
 
     def lease_held(self, descriptor: int) -> bool:
-        """Whether the lease is unbroken. An unknown state counts as broken."""
-        return int(self.function("llapi_lease_check")(descriptor)) > 0
+        return int(self.function("llapi_lease_check")(descriptor)) > 0  # an unknown state counts as broken
 
     def data_version(self, descriptor: int, *, flush: bool) -> int:
         """Return the data version. With ``flush``, all clients write back their dirty pages first."""

@@ -73,7 +73,6 @@ def _begins_mirror(layout: Layout, number: int) -> bool:
 
 
 def _fill(library: Library, handle: int, component: Component, composite: bool) -> None:
-    """Set the last component of the layout under construction."""
     kinds = tuple(word for word in component.pattern.split(",") if word != "released")
     if kinds not in _PATTERNS or component.foreign is not None:
         raise ValueError(f"a new file cannot have the pattern {component.pattern!r}")

@@ -61,7 +61,7 @@ class PortContract:
         assert ground.filesystem.status(f"{ground.root}/d").is_directory
         assert list(ground.filesystem.entries(f"{ground.root}/d")) == ["file"]
 
-    def test_what_is_not_there(self, ground: Ground) -> None:
+    def test_a_missing_path_raises(self, ground: Ground) -> None:
         missing = f"{ground.root}/nothing"
         requested: tuple[Callable[[], object], ...] = (
             lambda: ground.filesystem.status(missing),

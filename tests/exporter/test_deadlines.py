@@ -26,6 +26,12 @@ from tests.exporter.virtual_time import VirtualTime
 WAIT = 20.0
 
 
+def wait_for_collectors() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("collector-"):
+            thread.join(WAIT)
+
+
 @dataclass
 class Hanging:
     """A collector that waits until it is released."""
@@ -90,8 +96,7 @@ def test_several_that_hang_take_one_deadline_and_one_thread_each(node) -> None:
     assert all("still reading" in running.outcomes[one.name].reason for one in stuck)
     for one in stuck:
         one.go_on.set()
-    for each in running._running:
-        assert each.worker.wait(WAIT)
+    wait_for_collectors()
     assert len(shown(running.run())) == 7
     assert all(outcome.success for outcome in running.outcomes.values())
 
@@ -330,7 +335,7 @@ def test_too_many_hanging_reads_fail_their_collector(grow) -> None:
     assert "not finished" in scraper.outcomes["osc"].reason
     with place.open("w") as released:
         released.write(text)
-    assert scraper._running[0].worker.wait(WAIT)
+    wait_for_collectors()
     for reading in full:
         scraper.memory.parameters.hanging.remove(reading)
     scraper.run()

@@ -48,7 +48,7 @@ def test_the_reference_is_up_to_date() -> None:
     assert written == docs.reference(), "run: python -m exporter.docs > docs/metrics.md"
 
 
-def test_what_is_shown_has_the_labels_that_were_promised(capture, exporter, samples) -> None:
+def test_metrics_have_the_documented_labels(capture, exporter, samples) -> None:
     promised = {family.name: set(family.labels) for collector in COLLECTORS for family in collector.families}
     for name, labels in samples(exporter(capture("2.17.57/tree-load-1")).scrape()):
         base = re.sub(r"_(bucket|sum|count)$", "", name)

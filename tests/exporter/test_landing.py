@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,7 +41,7 @@ def page(running) -> Page:
     return Page(LandingPage(running.scraper, "/metrics", "/-/healthy").page())
 
 
-def test_what_this_node_is(capture, exporter) -> None:
+def test_the_page_names_the_roles_of_the_node(capture, exporter) -> None:
     running = exporter(capture("2.17.57/tree-load-1"))
     found = summarize_node(running.scraper.memory)
     assert found.roles == ("client", "object server", "metadata server", "management server")
@@ -133,7 +134,7 @@ def test_an_unreadable_debugfs_is_reported_with_the_remedy(closed, exporter) -> 
     assert own == {"procfs": 1, "sysfs": 1, "debugfs": 0}
 
 
-def test_what_is_closed_is_said_in_the_log_once(closed, exporter, caplog) -> None:
+def test_an_unreadable_directory_is_logged_once(closed, exporter, caplog) -> None:
     running = exporter(closed)
     with as_nobody():
         for _ in range(3):
@@ -166,6 +167,8 @@ def test_looking_at_the_node_cannot_hang_the_page(grow, exporter) -> None:
     for _ in range(3):
         assert "unknown; reading a parameter may hang" in Page(landing.page()).text
     os.close(os.open(root / "sys/fs/lustre/version", os.O_WRONLY))
-    assert landing._worker.wait(20.0)
+    for thread in threading.enumerate():
+        if thread.name == "landing":
+            thread.join(20.0)
     (root / "sys/fs/lustre/version").unlink()
     assert "unknown; reading a parameter may hang" not in Page(landing.page()).text

@@ -108,7 +108,7 @@ def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
 
 @pytest.mark.parametrize("begin", [b"", b"job_stats:\n- job_id:          "], ids=["no job", "a job without an end"])
 @pytest.mark.parametrize("limit", [0, 5])
-def test_what_cannot_be_jobs_is_given_up_before_it_costs_anything(tree, exporter, begin, limit) -> None:
+def test_a_file_that_cannot_hold_jobs_is_abandoned_early(tree, exporter, begin, limit) -> None:
     place = "proc/fs/lustre/obdfilter/lustre-OST000{}/job_stats"
     overwrite(tree / place.format(1), begin + b"x" * (3 * MAX_JOB_BYTES))
     running = exporter(tree, jobs_limit=limit)

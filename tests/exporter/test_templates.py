@@ -100,7 +100,7 @@ def test_numbers_and_seconds_are_printed_whole(value) -> None:
         assert filled(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
 
 
-def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
+def test_numbers_that_do_not_fit_a_template_raise() -> None:
     template = b"a \x19 b \x1a\n"
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
@@ -135,8 +135,8 @@ def test_a_mark_below_times_does_not_see_the_times(capture) -> None:
 
 
 @given(st.text(st.sampled_from("ab: \n"), max_size=60), keys)
-def test_what_follows_keys_is_found_alike(text, keys) -> None:
-    assert compiled.following(text.encode(), keys) == compiled._following(text.encode(), keys)
+def test_following_equals_its_python_form(text, keys) -> None:
+    assert compiled.following(text.encode(), keys) == compiled.plain_following(text.encode(), keys)
 
 
 @given(summands, summands, summands, st.booleans(), st.integers(0, 2**63 - 1))
@@ -151,7 +151,7 @@ def test_growth_is_added_up_as_it_is_without(sums, before, now, rising, most) ->
 
 
 @pytest.mark.parametrize("wrong", [((), [], []), ([], [], [1]), ([1], ["1"], [2]), ([1], [1], None), (["1"], [1], [2])])
-def test_what_cannot_be_added_up_is_an_error(wrong) -> None:
+def test_grow_refuses_wrong_types(wrong) -> None:
     with pytest.raises(TypeError):
         compiled.grow(*wrong, 1 << 40)
 

@@ -54,7 +54,7 @@ def read(capture, shown) -> set[str]:
     return {shown[place] for place in places & set(shown)}
 
 
-def test_what_is_not_read_is_named_with_the_reason(shown, read) -> None:
+def test_unread_parameters_are_documented_with_a_reason(shown, read) -> None:
     left = set(shown.values()) - read
     assert len(left) > 300
     assert len(read) > 100

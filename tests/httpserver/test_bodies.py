@@ -98,15 +98,20 @@ def test_slow_clients_give_way_and_others_do_not() -> None:
 @given(st.lists(st.tuples(st.integers(1, 120), st.booleans(), st.booleans()), max_size=30))
 def test_the_limit_holds_for_any_clients(requests) -> None:
     held = HeldBodies[int](100)
+    readers: list[tuple[Client, int]] = []
     for number, (size, slow, ends) in enumerate(requests):
+        client = Client(slow)
         try:
-            reader = held.send(number, body(size), Client(slow))
+            reader = held.send(number, body(size), client)
         except NoRoomError:
             pass
         else:
             if ends:
                 reader.close()
-        sizes = [one.size_bytes for one in held._held]
+            else:
+                readers.append((client, size))
+        sizes = [of_client for client, of_client in readers if not client.aborted]
+        assert held.held_bytes() == sum(sizes)
         assert sum(sizes) - max(sizes, default=0) <= 100
 
 

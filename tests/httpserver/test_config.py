@@ -62,7 +62,7 @@ def test_everything_wrong_is_reported_at_once_with_its_line(web_file) -> None:
         ("basic_auth_users:\n  ? [a]\n  : b\n", "2: is not valid YAML: found unhashable key"),
     ],
 )
-def test_what_is_no_such_file(web_file, text, reported) -> None:
+def test_mistakes_in_the_file_are_reported(web_file, text, reported) -> None:
     assert any(reported in sentence for sentence in mistakes(web_file(text)))
 
 
@@ -100,7 +100,7 @@ def test_an_empty_file_asks_for_nothing(web_file, text) -> None:
     assert load_web_config(path) == WebConfig(files=(path,))
 
 
-def test_what_it_sets(pki, web_file, tls_text, users_text) -> None:
+def test_every_setting_takes_effect(pki, web_file, tls_text, users_text) -> None:
     path = web_file(
         f"{tls_text}  min_version: TLS13\n  curve_preferences: [CurveP256]\n  prefer_server_cipher_suites: false\n"
         f"{users_text}http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n"

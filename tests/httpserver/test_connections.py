@@ -443,9 +443,10 @@ def test_head_has_no_body(serve, app) -> None:
 
 
 def test_a_background_server_ends_with_its_connections() -> None:
-    server = BackgroundServer(Address("127.0.0.1", 0), hello, name="test")
+    connections = Connections()
+    server = BackgroundServer(Address("127.0.0.1", 0), hello, name="test", connections=connections)
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
-        while not server._server.connections.count():
+        while not connections.count():
             pass
         server.close(WAIT)
         assert all_of(silent) == b""

@@ -135,7 +135,7 @@ def test_empty_is_not_absent(tmp_path: Path) -> None:
     assert read_whole(tmp_path / "empty" / "below") is None
 
 
-def test_what_is_neither_is_raised(tmp_path: Path) -> None:
+def test_other_errors_are_raised(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         read_whole(tmp_path)
 

@@ -9,7 +9,7 @@ def agent(uuid: str, ok: int, errors: int = 0) -> str:
     return f"uuid={uuid} archive_id=ANY requests=[current:1 ok:{ok} errors:{errors}]\n"
 
 
-def test_what_a_copytool_has_done_stays_when_it_goes(grow, exporter, samples) -> None:
+def test_requests_of_a_copytool_stay_in_the_sum_after_it_leaves(grow, exporter, samples) -> None:
     agents = f"{DEBUG}/mdt/lustre-MDT0000/hsm/agents"
     running = exporter(grow({agents: agent("a", 10, 1) + agent("b", 5)}))
     name = "lustre_hsm_agent_requests_done_total"

@@ -51,7 +51,7 @@ def test_parameters_of_the_omni_path_driver(grow, exporter, samples) -> None:
         "krcvqs": 8.0, "cap_mask": float(0x4C09A01CBBA)}
 
 
-def test_what_sends_a_request_is_never_read(grow, exporter) -> None:
+def test_parameters_that_send_a_request_are_never_read(grow, exporter) -> None:
     """Reading ``ping`` asks a server. Here it is a folder, so that reading it would be an error."""
     devices = (f"osc/lustre-OST0000-osc-{MOUNT}", f"mdc/lustre-MDT0000-mdc-{MOUNT}", "osp/lustre-OST0000-osc-MDT0000",
                "lwp/lustre-MDT0000-lwp-OST0000", "mgc/MGC10.0.2.15@tcp")  # fmt: skip

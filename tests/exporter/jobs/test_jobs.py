@@ -178,7 +178,7 @@ def mds_block(job: bytes, *operations: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("limit", [0, 5])
-def test_what_exporters_on_clients_ask_for_is_no_job(grow, exporter, samples, limit: int) -> None:
+def test_requests_of_exporters_on_clients_are_not_shown_as_a_job(grow, exporter, samples, limit: int) -> None:
     root = grow({"proc/fs/lustre/mdt/lustre-MDT0000/job_stats": stats(
         mds_block(b"lustre-exporter.0", b"statfs"), mds_block(b"lustre-exporter.990", b"statfs"),
         mds_block(b"df.0", b"statfs"), mds_block(b"lustre-exporters.0", b"statfs"),

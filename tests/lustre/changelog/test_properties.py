@@ -116,7 +116,7 @@ MADE = Record(7, RecordType.CREATE, 1.5, name=b"x")
         (MADE._replace(nid="here"), "not a NID: 'here'"),
     ],
 )
-def test_what_no_record_can_hold(record: Record, problem: str) -> None:
+def test_an_impossible_record_is_refused(record: Record, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         encode(record)
 
@@ -188,7 +188,7 @@ def test_nid_forms(text: str, large: bool, data: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.1", "10.0.0.1@", "10.0.0.1@nonet", "300.0.0.1@tcp", "x@lo", "1@gni99999"])
-def test_what_is_no_nid(text: str) -> None:
+def test_an_invalid_nid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a NID"):
         nid_bytes(text)
 

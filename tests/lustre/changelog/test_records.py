@@ -83,7 +83,7 @@ def test_all_forms_give_the_same_values(mdt: str) -> None:
             assert record._asdict() | reported == record._asdict()
 
 
-def test_what_each_form_leaves_out() -> None:
+def test_fields_of_missing_extensions_are_empty() -> None:
     def first_open(form: str) -> Record:
         records, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(MDTS[0], form)))
         return next(record for record in records if record.type is RecordType.OPEN)
@@ -161,7 +161,7 @@ def open_text(mode: int) -> str:
     return ("r" if mode & 1 else "-") + ("w" if mode & 0x602 else "-") + "-"
 
 
-def test_what_a_kernel_leaves_behind_the_end_of_a_job_id_is_not_part_of_it() -> None:
+def test_bytes_after_the_end_of_a_job_id_are_ignored() -> None:
     data = bytearray(encode(Record(1, RecordType.CREATE, 5.0, job_id=b"cp.0")))
     data[64 + 5:64 + 32] = b"x" * 27
     (found,), _ = decode(bytes(data))

@@ -70,7 +70,7 @@ def test_mirrors_of_a_default_layout_get_numbers() -> None:
     (Component(pattern="foreign", foreign=Foreign(b"x")), "pattern 'foreign'"),
     (Component(flags=("stale",)), "flags stale"),
 ])
-def test_what_no_default_can_be(component: Component, problem: str) -> None:
+def test_a_component_that_no_default_can_have_is_refused(component: Component, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         to_bytes(Layout((component,)))
 

@@ -112,7 +112,7 @@ def test_flags_show_a_migration() -> None:
 @pytest.mark.parametrize("bad", [
     DefaultStriping(5000), DefaultStriping(1, 1 << 20), DefaultStriping(1, -1, "none", 300),
     DefaultStriping(pool="a" * 16), DefaultStriping(1, -1, "odd")])
-def test_what_lustre_cannot_have_is_refused(bad: DefaultStriping) -> None:
+def test_an_impossible_striping_is_refused(bad: DefaultStriping) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- several sentences
         to_xattr(bad)
 

@@ -36,7 +36,7 @@ def test_sizes_survive_being_written(size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "M", "2X", "-1", "2.5M", "٣M", "2 M", "0x10"])
-def test_what_is_no_size(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_size(text)
 
@@ -155,7 +155,7 @@ def test_options(layout: Layout, arguments: str) -> None:
         (plain(pattern="raid0,compress"), "no option"),
     ],
 )
-def test_what_has_no_options(layout: Layout, problem: str) -> None:
+def test_a_layout_without_lfs_options_is_refused(layout: Layout, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         setstripe_arguments(layout)
 

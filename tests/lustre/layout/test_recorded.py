@@ -99,7 +99,7 @@ def test_a_directory_without_default_shows_that_of_the_file_system() -> None:
         ("symlink", "line 1: not a key and a value: 'symlink has no stripe info'"),
     ],
 )
-def test_what_is_not_one_layout_is_refused(name: str, problem: str) -> None:
+def test_an_invalid_layout_is_refused(name: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         from_yaml(printed(name))
 

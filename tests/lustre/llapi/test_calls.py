@@ -166,7 +166,7 @@ def test_no_layout_sets_nothing(tmp_path: Path) -> None:
     assert handle.set_calls() == []
 
 
-def test_what_no_file_can_have_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+def test_an_impossible_layout_is_refused_before_opening(tmp_path: Path) -> None:
     handle = Handle(llapi_layout_file_open=opens)
     with pytest.raises(ValueError, match="foreign"):
         open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, Layout((Component(pattern="foreign"),)))

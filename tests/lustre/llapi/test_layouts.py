@@ -59,7 +59,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("privileged", [True, False])
-def test_what_the_root_has_is_not_the_directorys_own(root: Path, privileged: bool) -> None:
+def test_the_default_of_the_root_is_not_the_directorys_own(root: Path, privileged: bool) -> None:
     attributes = Attributes(root, {root: HDD, root / "with": FLASH}, privileged=privileged)
     assert own(root / "without", attributes) is None
     assert own(root / "with", attributes) == from_xattr(FLASH)

@@ -6,12 +6,14 @@ import threading
 
 import pytest
 
-from httpserver.single_flight import SingleFlight, WaitTimeoutError
+from exporter.single_flight import SingleFlight, WaitTimeoutError
 from tests.exporter.test_app import WAIT
+
+ALL = frozenset({"llite", "osc"})
 
 
 def test_concurrent_callers_share_one_pass() -> None:
-    flight: SingleFlight[str, int] = SingleFlight()
+    flight: SingleFlight[int] = SingleFlight()
     entered, go_on = threading.Event(), threading.Event()
     calls: list[int] = []
     results: list[int] = []
@@ -22,35 +24,35 @@ def test_concurrent_callers_share_one_pass() -> None:
         assert go_on.wait(WAIT)
         return len(calls)
 
-    first = threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
+    first = threading.Thread(target=lambda: results.append(flight.do(ALL, make, WAIT)))
     first.start()
     assert entered.wait(WAIT)
-    others = [threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
+    others = [threading.Thread(target=lambda: results.append(flight.do(ALL, make, WAIT)))
               for _ in range(5)]
     for thread in others:
         thread.start()
-    while flight.waiting("all") < len(others):
+    while flight.waiting(ALL) < len(others):
         pass
     go_on.set()
     for thread in (first, *others):
         thread.join(WAIT)
     assert results == [1] * 6
-    assert flight.do("all", make, WAIT) == 2
+    assert flight.do(ALL, make, WAIT) == 2
 
 
 def test_a_failed_pass_is_not_shared() -> None:
-    flight: SingleFlight[str, int] = SingleFlight()
+    flight: SingleFlight[int] = SingleFlight()
 
     def fail(_: float) -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        flight.do("all", fail, WAIT)
-    assert flight.do("all", lambda _: 7, WAIT) == 7
+        flight.do(ALL, fail, WAIT)
+    assert flight.do(ALL, lambda _: 7, WAIT) == 7
 
 
 def test_a_long_pass_of_some_collectors_keeps_no_scrape_of_others_waiting() -> None:
-    flight: SingleFlight[frozenset[str], str] = SingleFlight(frozenset.isdisjoint)
+    flight: SingleFlight[str] = SingleFlight()
     entered, go_on = threading.Event(), threading.Event()
 
     def slow(_: float) -> str:
